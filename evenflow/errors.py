@@ -1,0 +1,33 @@
+"""Errors that a user can act on: what is wrong, and what to do about it."""
+
+
+class EvenflowError(Exception):
+    """Base of every error that evenflow raises on purpose.
+
+    `hint` says what to do; the command line prints it below the message.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message if hint is None else f"{message}\n  -> {hint}")
+        self.message = message
+        self.hint = hint
+
+
+class ConfigError(EvenflowError):
+    """A setting, option or command word is missing, unknown or out of range."""
+
+
+class IncompatibleStateError(EvenflowError):
+    """State on disk or in Kafka belongs to another query, topic or version: refused, never guessed."""
+
+
+class DataLossError(EvenflowError):
+    """Records that state needs are gone (topic trimmed or recreated)."""
+
+
+class ProtocolError(EvenflowError):
+    """A frame, blob or marker that cannot be: a bug or a foreign record. Processing stops."""
+
+
+class ServiceError(EvenflowError):
+    """A service that evenflow needs (broker, Java, topic) is missing, unreachable or refuses us."""

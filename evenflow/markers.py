@@ -1,0 +1,49 @@
+"""The end-of-stream marker: a record without value whose headers say that a producer has ended.
+
+One marker per partition and producer. It carries the producer's id, how many tuples that producer
+wrote to this partition, and how many producers were announced: a partition has ended when that many
+different producers have. Markers are not tuples: they are never counted as read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evenflow.errors import ProtocolError
+
+HEADER = "evenflow-end-of-stream"
+_ID = re.compile(r"^[A-Za-z0-9._-]{1,24}$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndOfStream:
+    """`producer` (1-24 letters, digits, . _ -) wrote `tuples` tuples here; `producers` were announced."""
+
+    producer: str
+    tuples: int
+    producers: int = 1
+
+    def __post_init__(self) -> None:
+        if not _ID.match(self.producer):
+            raise ProtocolError(f"producer id {self.producer!r} must be 1-24 letters, digits, '.', '_' or '-'")
+        if self.tuples < 0 or not 1 <= self.producers <= 16:
+            raise ProtocolError(f"an end-of-stream marker with {self.tuples} tuples and {self.producers} producers")
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        """Headers of the marker record; its key and value are null."""
+        body = {"producer": self.producer, "tuples": self.tuples, "producers": self.producers}
+        return [(HEADER, json.dumps(body, sort_keys=True).encode())]
+
+    @classmethod
+    def from_headers(cls, headers: Sequence[tuple[str, bytes | str | None]] | None) -> EndOfStream | None:
+        """The marker in these headers, or None; raises ProtocolError when it is damaged."""
+        for name, value in headers or ():
+            if name == HEADER:
+                try:
+                    return cls(**json.loads(value or b""))
+                except (ValueError, TypeError) as error:
+                    raise ProtocolError(f"unreadable end-of-stream marker {value!r}: {error}") from None
+        return None

@@ -1,0 +1,28 @@
+"""Settings: one `evenflow.toml`, overridden by `EVENFLOW_*` variables, every field documented.
+
+Admission rule: declarations and their validation, and the pure translation of the neutral Kafka
+fields into each client's names. Nothing in here connects to anything.
+"""
+
+from evenflow.settings.model import (
+    InputSettings,
+    KafkaSettings,
+    PartitionerSettings,
+    ResultsSettings,
+    Settings,
+    SparkSettings,
+    load_settings,
+)
+from evenflow.settings.query import AggregateSpec, Query
+
+__all__ = [
+    "AggregateSpec",
+    "InputSettings",
+    "KafkaSettings",
+    "PartitionerSettings",
+    "Query",
+    "ResultsSettings",
+    "Settings",
+    "SparkSettings",
+    "load_settings",
+]

@@ -1,0 +1,91 @@
+"""Translate the neutral Kafka fields into each client's own names.
+
+librdkafka, aiokafka and Spark's Java client name TLS and SASL differently; only here is that known.
+Pure: returns dictionaries, opens nothing. Raw `extras` win.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evenflow.settings.model import KafkaSettings
+
+
+def librdkafka_config(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
+    """Configuration of a confluent-kafka client; `more` are keyword settings with _ for the dots."""
+    config: dict[str, Any] = {
+        "bootstrap.servers": kafka.bootstrap_servers,
+        "security.protocol": kafka.security_protocol,
+        "broker.address.family": "any",
+    }
+    if kafka.sasl_mechanism is not None and kafka.sasl_password is not None:
+        config["sasl.mechanism"] = kafka.sasl_mechanism
+        config["sasl.username"] = kafka.sasl_username
+        config["sasl.password"] = kafka.sasl_password.get_secret_value()
+    if kafka.ssl_ca is not None:
+        config["ssl.ca.location"] = str(kafka.ssl_ca)
+    if kafka.ssl_certificate is not None:
+        config["ssl.certificate.location"] = str(kafka.ssl_certificate)
+        config["ssl.key.location"] = str(kafka.ssl_key)
+    if kafka.ssl_key_password is not None:
+        config["ssl.key.password"] = kafka.ssl_key_password.get_secret_value()
+    config.update({name.replace("_", "."): value for name, value in more.items()})
+    config.update(kafka.extras.librdkafka)
+    return config
+
+
+def java_config(kafka: KafkaSettings) -> dict[str, str]:
+    """Configuration of a Java client (Spark's options are these with the prefix 'kafka.')."""
+    config = {"bootstrap.servers": kafka.bootstrap_servers, "security.protocol": kafka.security_protocol}
+    if kafka.sasl_mechanism is not None and kafka.sasl_password is not None:
+        module = (
+            "org.apache.kafka.common.security.plain.PlainLoginModule"
+            if kafka.sasl_mechanism == "PLAIN"
+            else "org.apache.kafka.common.security.scram.ScramLoginModule"
+        )
+        user, password = (
+            _jaas_quoted(text) for text in (kafka.sasl_username or "", kafka.sasl_password.get_secret_value())
+        )
+        config["sasl.mechanism"] = kafka.sasl_mechanism
+        config["sasl.jaas.config"] = f"{module} required username={user} password={password};"
+    if kafka.ssl_ca is not None:
+        config["ssl.truststore.type"] = "PEM"
+        config["ssl.truststore.location"] = str(kafka.ssl_ca)
+    if kafka.ssl_certificate is not None and kafka.ssl_key is not None:
+        config["ssl.keystore.type"] = "PEM"
+        config["ssl.keystore.certificate.chain"] = kafka.ssl_certificate.read_text()
+        config["ssl.keystore.key"] = kafka.ssl_key.read_text()
+    if kafka.ssl_key_password is not None:
+        config["ssl.key.password"] = kafka.ssl_key_password.get_secret_value()
+    config.update({name: _java_text(value) for name, value in kafka.extras.java.items()})
+    return config
+
+
+def spark_options(kafka: KafkaSettings) -> dict[str, str]:
+    """Options of Spark's Kafka source and sink."""
+    return {f"kafka.{name}": value for name, value in java_config(kafka).items()}
+
+
+def aiokafka_config(kafka: KafkaSettings) -> dict[str, Any]:
+    """Plain words for Faust's control plane: servers, credentials, TLS files (the service builds the objects)."""
+    return {
+        "bootstrap_servers": kafka.bootstrap_servers.split(","),
+        "security_protocol": kafka.security_protocol,
+        "sasl_mechanism": kafka.sasl_mechanism,
+        "sasl_plain_username": kafka.sasl_username,
+        "sasl_plain_password": kafka.sasl_password.get_secret_value() if kafka.sasl_password else None,
+        "ssl_cafile": str(kafka.ssl_ca) if kafka.ssl_ca else None,
+        "ssl_certfile": str(kafka.ssl_certificate) if kafka.ssl_certificate else None,
+        "ssl_keyfile": str(kafka.ssl_key) if kafka.ssl_key else None,
+        "ssl_password": kafka.ssl_key_password.get_secret_value() if kafka.ssl_key_password else None,
+        **kafka.extras.aiokafka,
+    }
+
+
+def _jaas_quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _java_text(value: str | int | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,334 @@
+"""The settings tree. Precedence: arguments, then EVENFLOW_* variables, then the file, then defaults."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from evenflow.errors import ConfigError
+from evenflow.settings.durations import Duration
+from evenflow.settings.query import Query, fingerprint
+
+DEFAULT_FILE = Path("evenflow.toml")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class KafkaExtras(_Section):
+    """Raw settings handed to one client as they are; they win over the neutral fields."""
+
+    librdkafka: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="For confluent-kafka (producers, data plane, verify)."
+    )
+    aiokafka: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="For Faust's control plane."
+    )
+    java: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="For Spark's Kafka source and sink, without the 'kafka.' prefix."
+    )
+
+
+class KafkaSettings(_Section):
+    """Where the broker is and how to be let in, in neutral words; each client gets its own names."""
+
+    bootstrap_servers: str = Field(
+        default="127.0.0.1:9092", description="host:port[,host:port...]. Also written `bootstrap.servers`."
+    )
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        default="PLAINTEXT", description="Transport and authentication."
+    )
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
+        default=None, description="Needed with SASL_*. None: no SASL."
+    )
+    sasl_username: str | None = Field(default=None, description="SASL user. None: no SASL.")
+    sasl_password: SecretStr | None = Field(default=None, description="SASL password. None: no SASL.")
+    ssl_ca: Path | None = Field(
+        default=None, description="PEM file of the authority that signed the broker. None: the system's."
+    )
+    ssl_certificate: Path | None = Field(default=None, description="PEM client certificate. None: no client TLS.")
+    ssl_key: Path | None = Field(default=None, description="PEM (PKCS#8) client key. None: no client TLS.")
+    ssl_key_password: SecretStr | None = Field(default=None, description="Password of ssl_key. None: not encrypted.")
+    replication_factor: int = Field(
+        default=1, ge=1, description="Replicas of topics that evenflow creates. Use 3 on a real cluster."
+    )
+    request_timeout: Duration = Field(
+        default=30_000, description="How long a request may wait for a broker before a clear error."
+    )
+    extras: KafkaExtras = Field(default_factory=KafkaExtras, description="Raw settings per client.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_the_dotted_name(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            data = dict(data)
+            nested = data.pop("bootstrap", None)
+            if isinstance(nested, dict) and "servers" in nested:
+                data.setdefault("bootstrap_servers", nested["servers"])
+            if "bootstrap.servers" in data:
+                data.setdefault("bootstrap_servers", data.pop("bootstrap.servers"))
+        return data
+
+    @model_validator(mode="after")
+    def _sasl_is_complete(self) -> KafkaSettings:
+        sasl = self.security_protocol.startswith("SASL_")
+        fields = (self.sasl_mechanism, self.sasl_username, self.sasl_password)
+        if sasl and any(field is None for field in fields):
+            raise ValueError(f"{self.security_protocol} needs sasl_mechanism, sasl_username and sasl_password")
+        if not sasl and any(field is not None for field in fields):
+            raise ValueError("sasl_* is set but security_protocol is not SASL_PLAINTEXT or SASL_SSL")
+        if (self.ssl_certificate is None) != (self.ssl_key is None):
+            raise ValueError("ssl_certificate and ssl_key go together")
+        return self
+
+
+class InputSettings(_Section):
+    """The input topic: the user's own records."""
+
+    topic: str | None = Field(default=None, description="Input topic. None: '<query name>.input'.")
+    format: Literal["json", "csv", "text"] = Field(
+        default="json",
+        description="json: one object a record; csv: one line a record (`columns` names the fields); "
+        "text: the whole record is the column 'value'.",
+    )
+    columns: list[str] = Field(default_factory=list, description="Column names of csv records, in order.")
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="Field delimiter of csv records.")
+    partitions: int = Field(
+        default=4, ge=1, le=256, description="Partitions of the input topic, fixed for the life of a query."
+    )
+    producers: int = Field(
+        default=1, ge=1, le=16, description="Producers that must all end before a partition counts as ended."
+    )
+
+
+class PartitionerSettings(_Section):
+    """The partitioner service."""
+
+    name: str = Field(default="d-choices", description="Registered partitioner (`evenflow partitioners`).")
+    options: dict[str, int | float | bool | str] = Field(
+        default_factory=dict, description="Options of that partitioner."
+    )
+    workers: int = Field(default=8, ge=1, description="Workers in use (p); at most routed_partitions.")
+    routed_partitions: int | None = Field(
+        default=None,
+        ge=1,
+        le=1024,
+        description="Partitions of the routed topic, the most workers there can be; fixed for the life of a query. "
+        "None: equal to workers.",
+    )
+    seed: int = Field(default=7, ge=0, description="Seed of the hash family and of every random choice.")
+    instance: str = Field(
+        default="0",
+        pattern=r"^[A-Za-z0-9._-]{1,64}$",
+        description="Identity of this instance: its transactional.id, snapshots and status page. Unique per query.",
+    )
+    block_tuples: int = Field(
+        default=50_000, ge=1, le=1_000_000, description="Most records read, routed and framed at once."
+    )
+    linger: Duration = Field(
+        default=50, description="How long a block waits to fill while records are scarce; bounds frames per second."
+    )
+    commit_interval: Duration = Field(default=500, description="Length of a transaction (processing time).")
+    transaction_timeout: Duration = Field(
+        default=10_000, description="A crashed instance holds back readers for at most this long."
+    )
+    idle_timeout: Duration | None = Field(
+        default=None,
+        description="An input partition with nothing to read for this long stops holding back the others. "
+        "None: wait for it for ever (right for replays).",
+    )
+    max_skew: Duration | None = Field(
+        default=None,
+        description="An input partition further than this (event time) ahead of the slowest is paused. "
+        "None: the window plus ten slides.",
+    )
+    frame_bytes: int = Field(
+        default=1_000_000, ge=1_000, le=8_000_000, description="Frames and blobs are cut into parts near this size."
+    )
+    snapshot_interval: Duration = Field(
+        default=5_000, description="How often learned state is saved, so that a restart continues with it."
+    )
+    web_host: str = Field(default="127.0.0.1", description="Address of the status page.")
+    web_port: int = Field(default=0, ge=0, le=65535, description="Port of the status page. 0: a free one, logged.")
+
+
+class SparkSettings(_Section):
+    """The Spark jobs."""
+
+    wiring: Literal["fused", "split"] = Field(
+        default="fused",
+        description="fused: combiner and reducer in one query; split: two queries with the partials topic between.",
+    )
+    master: str = Field(default="local[2]", description="Spark master.")
+    buckets: int = Field(
+        default=2, ge=1, le=1024, description="Reduce buckets, fixed for the life of a query (shuffle partitions)."
+    )
+    batch_interval: Duration = Field(default=1_000, description="Trigger interval of the micro-batches.")
+    max_frames_per_batch: int = Field(
+        default=400, ge=1, description="Most frames (offsets) read in one micro-batch: the bound of its memory."
+    )
+    checkpoint: str = Field(default=".evenflow/checkpoint", description="Folder (or URI) of the checkpoints.")
+    driver_memory: str = Field(default="2g", description="Heap of the driver.")
+    conf: dict[str, str] = Field(default_factory=dict, description="Raw Spark configuration; wins over ours.")
+
+
+class ResultsSettings(_Section):
+    """Where results go."""
+
+    sink: Literal["kafka", "parquet"] = Field(default="kafka", description="kafka: JSON rows; parquet: a folder.")
+    topic: str | None = Field(default=None, description="Results topic. None: '<query name>.results'.")
+    path: str | None = Field(default=None, description="Folder of the Parquet results. None: refuse sink=parquet.")
+
+    @model_validator(mode="after")
+    def _parquet_needs_a_path(self) -> ResultsSettings:
+        if self.sink == "parquet" and self.path is None:
+            raise ValueError("results.sink = 'parquet' needs results.path")
+        return self
+
+
+class Settings(BaseSettings):
+    """Everything a service reads. `EVENFLOW_QUERY__SLIDE=5s` overrides `[query] slide`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="EVENFLOW_", env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    query: Query = Field(default_factory=Query, description="What is computed.")
+    input: InputSettings = Field(default_factory=InputSettings, description="The input topic.")
+    kafka: KafkaSettings = Field(default_factory=KafkaSettings, description="The broker.")
+    partitioner: PartitionerSettings = Field(
+        default_factory=PartitionerSettings, description="The partitioner service."
+    )
+    spark: SparkSettings = Field(default_factory=SparkSettings, description="The Spark jobs.")
+    results: ResultsSettings = Field(default_factory=ResultsSettings, description="Where results go.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Environment before the file, whose content arrives as init arguments (see load_settings)."""
+        return env_settings, init_settings
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Settings:
+        if self.partitioner.workers > self.routed_partitions:
+            raise ValueError(
+                f"partitioner.workers ({self.partitioner.workers}) exceeds partitioner.routed_partitions "
+                f"({self.routed_partitions}): a worker is a partition of the routed topic"
+            )
+        if self.input.format == "csv":
+            if not self.input.columns:
+                raise ValueError("input.format = 'csv' needs input.columns, the names of the fields in order")
+            missing = [c for c in self.needed_columns if c not in self.input.columns]
+            if missing:
+                raise ValueError(f"input.columns lacks {', '.join(missing)}, which the query reads")
+        if self.input.format == "text":
+            extra = [c for c in self.needed_columns if c != "value"]
+            if extra:
+                raise ValueError(
+                    f"text records have the one column 'value', but the query reads {', '.join(extra)}; "
+                    "use time = '@timestamp'"
+                )
+        return self
+
+    @property
+    def needed_columns(self) -> list[str]:
+        """Columns of the record value that must be parsed (not '@key', not '@timestamp')."""
+        names = [self.query.key, self.query.time, *self.query.value_columns]
+        return list(dict.fromkeys(name for name in names if not name.startswith("@")))
+
+    @property
+    def routed_partitions(self) -> int:
+        """Partitions of the routed topic."""
+        return self.partitioner.routed_partitions or self.partitioner.workers
+
+    @property
+    def max_skew(self) -> int:
+        """Event time (ms) that an input partition may be ahead of the slowest."""
+        if self.partitioner.max_skew is not None:
+            return self.partitioner.max_skew
+        return self.query.window + 10 * self.query.slide_ms
+
+    def topic(self, role: str) -> str:
+        """Name of a topic by its role: input, routed, partials, results, rejected, telemetry, plan, snapshots."""
+        if role == "input" and self.input.topic is not None:
+            return self.input.topic
+        if role == "results" and self.results.topic is not None:
+            return self.results.topic
+        return f"{self.query.name}.{role}"
+
+    def identity(self) -> dict[str, Any]:
+        """All that is fixed for the life of a query, as plain JSON: what old state is compared with."""
+        return {
+            "query": self.query.canonical(),
+            "input": self.input.model_dump(mode="json"),
+            "routed_partitions": self.routed_partitions,
+            "buckets": self.spark.buckets,
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits over `identity()`: in every frame, blob, committed state and checkpoint."""
+        return fingerprint(self.identity())
+
+
+def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
+    """Settings from a TOML file (default `evenflow.toml` if there is one), EVENFLOW_* and overrides.
+
+    `overrides` are nested dicts that win over everything. Raises ConfigError with every problem listed.
+    """
+    path = file if file is not None else DEFAULT_FILE
+    content: dict[str, Any] = {}
+    if path.exists():
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} is not valid TOML: {error}") from None
+    elif file is not None:
+        raise ConfigError(f"there is no settings file {file}", hint="name an existing file, or leave --config out")
+    try:
+        if not overrides:
+            return Settings(**content)
+        base = Settings(**content).model_dump(mode="python", exclude_unset=True)
+        return _FixedSettings(**_merge(base, overrides))
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(str(part) for part in item['loc']) or 'settings'}: {item['msg'].removeprefix('Value error, ')}"
+            for item in error.errors()
+        ]
+        raise ConfigError("settings are not valid:\n  " + "\n  ".join(problems)) from None
+
+
+class _FixedSettings(Settings):
+    """Settings that read no environment: the overrides were merged over it already."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+
+def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        if isinstance(value, dict) and isinstance(merged.get(key), dict) and key not in ("aggregates", "options"):
+            merged[key] = _merge(merged[key], value)
+        else:
+            merged[key] = value
+    return merged

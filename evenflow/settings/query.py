@@ -1,0 +1,169 @@
+"""A query: which key, which event time, which windows, which aggregates."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from evenflow.settings.durations import Duration
+
+ColumnType = Literal["int64", "float64", "string"]
+_CALL = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
+_NAME = re.compile(r"^[a-z0-9][a-z0-9._-]{0,80}$")
+RESERVED_RESULT_NAMES = frozenset({"window_start", "window_end", "key", "key_base64", "revision"})
+
+
+class AggregateSpec(BaseModel):
+    """One aggregate as written in `[query.aggregates]`: `count` or `function(column)`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    function: str
+    column: str | None = None
+
+    @classmethod
+    def parse(cls, text: Any) -> Any:
+        """`"mean(dep_delay)"` -> function mean of column dep_delay; raises ValueError."""
+        if not isinstance(text, str):
+            return text
+        match = _CALL.match(text)
+        if match is None:
+            raise ValueError(f"{text!r} is not an aggregate; write 'count' or 'function(column)'")
+        return cls(function=match[1], column=match[2] or None)
+
+    def __str__(self) -> str:
+        return self.function if self.column is None else f"{self.function}({self.column})"
+
+
+class Query(BaseModel):
+    """What is computed. Changing any field but the name makes another query: old state is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(
+        default="evenflow",
+        description="Prefix of every topic evenflow makes for this query. Lower case letters, digits, . _ -",
+    )
+    key: str = Field(
+        default="key",
+        description="Column that holds the key, or '@key' for the raw record key (any bytes). "
+        "With format 'text' the only column is 'value'.",
+    )
+    time: str = Field(
+        default="time",
+        description="Column that holds the event time, or '@timestamp' for the record timestamp.",
+    )
+    time_unit: Literal["s", "ms", "us", "iso"] = Field(
+        default="ms",
+        description="Unit of the time column: seconds, milliseconds or microseconds since 1970 UTC (rounded "
+        "down to ms), or ISO 8601 text (no zone means UTC). Ignored for '@timestamp'.",
+    )
+    window: Duration = Field(default=60_000, description="Window length (event time). A multiple of the slide.")
+    slide: Duration | None = Field(
+        default=None,
+        validate_default=True,
+        description="Slide (event time). None: equal to the window (tumbling).",
+    )
+    out_of_orderness: Duration = Field(
+        default=0,
+        description="How far behind its input partition's largest event time a tuple may come and still be in time.",
+    )
+    allowed_lateness: Duration = Field(
+        default=0, description="Kept open for this long (event time) after the watermark passed; delays every result."
+    )
+    max_jump: Duration | None = Field(
+        default=None,
+        description="A tuple further than this ahead of its input partition's progress is rejected (reason 'jump') "
+        "unless `jump_confirmations` consecutive tuples agree. None: off.",
+    )
+    jump_confirmations: int = Field(
+        default=3, ge=2, le=16, description="Consecutive tuples within max_jump of each other that confirm a jump."
+    )
+    emit_from: int | None = Field(
+        default=None,
+        description="Event time (ms): only windows that start at or after it are emitted. Used by the rebuild "
+        "after data loss (docs/operations.md). None: all windows.",
+    )
+    aggregates: dict[str, Annotated[AggregateSpec, BeforeValidator(AggregateSpec.parse)]] = Field(
+        default_factory=lambda: {"count": AggregateSpec(function="count")},
+        description="Result column = 'count' | 'sum(c)' | 'mean(c)' | 'min(c)' | 'max(c)'.",
+    )
+    types: dict[str, ColumnType] = Field(
+        default_factory=dict,
+        description="Type of a column: 'int64', 'float64' or 'string'. Default: float64 for aggregated columns, "
+        "string for the key.",
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _name_is_a_topic_prefix(cls, value: str) -> str:
+        if not _NAME.match(value):
+            raise ValueError(f"query name {value!r} must be lower case letters, digits, '.', '_' or '-' (at most 81)")
+        return value
+
+    @field_validator("aggregates")
+    @classmethod
+    def _aggregate_names_are_free(cls, value: dict[str, AggregateSpec]) -> dict[str, AggregateSpec]:
+        if not value:
+            raise ValueError("a query needs at least one aggregate, e.g. count = \"count\"")
+        taken = RESERVED_RESULT_NAMES & set(value)
+        if taken:
+            raise ValueError(f"{', '.join(sorted(taken))} cannot name an aggregate: every result row has that field")
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _slide_defaults_to_window(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("slide") is None:
+            return {**data, "slide": data.get("window", 60_000)}
+        return data
+
+    @model_validator(mode="after")
+    def _window_is_a_multiple_of_the_slide(self) -> Query:
+        if self.window <= 0 or self.slide_ms <= 0:
+            raise ValueError("window and slide must be longer than 0")
+        if self.window % self.slide_ms:
+            raise ValueError(
+                f"window ({self.window} ms) must be a multiple of the slide ({self.slide_ms} ms): "
+                "windows are unions of panes of one slide each"
+            )
+        if self.window // self.slide_ms > 100_000:
+            raise ValueError("a window of more than 100,000 slides is refused: choose a longer slide")
+        return self
+
+    @property
+    def slide_ms(self) -> int:
+        """The slide in milliseconds; a pane is one slide."""
+        assert self.slide is not None
+        return self.slide
+
+    @property
+    def panes_per_window(self) -> int:
+        """Number of panes in a window (window / slide)."""
+        return self.window // self.slide_ms
+
+    def column_type(self, column: str) -> ColumnType:
+        """Declared type of a column, else string for the key and float64 for aggregated columns."""
+        return self.types.get(column, "string" if column == self.key else "float64")
+
+    @property
+    def value_columns(self) -> dict[str, ColumnType]:
+        """Columns that the aggregates read, in sorted order, with their types."""
+        used = sorted({spec.column for spec in self.aggregates.values() if spec.column is not None})
+        return {column: self.types.get(column, "float64") for column in used}
+
+    def canonical(self) -> dict[str, Any]:
+        """Everything that determines results, as plain JSON (not the name)."""
+        fields = self.model_dump(mode="json", exclude={"name"})
+        fields["aggregates"] = {name: str(spec) for name, spec in self.aggregates.items()}
+        return fields
+
+
+def fingerprint(fields: dict[str, Any]) -> str:
+    """16 hex digits that change when any of the (JSON) fields changes."""
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
