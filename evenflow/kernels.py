@@ -1,0 +1,59 @@
+"""`@kernel`: numba's `njit` with a cache on disk that is right and never in the way.
+
+numba caches compiled code beside the source (`__pycache__`), or, when that folder is read-only, below
+the user's cache folder (`$XDG_CACHE_HOME/numba`, usually `~/.cache/numba`). `NUMBA_CACHE_DIR` overrides
+both; a container image sets it at build time and imports once. Two things are added here:
+
+* numba's key covers the source file of a kernel but not the kernels it calls from other files, so an
+  upgrade could run old machine code. Here the key covers every kernel and constant it reaches.
+* when no folder at all is writable (read-only root, no home) numba refuses to import the module; here
+  the kernel is compiled in memory instead, once per process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numba.core.caching import FunctionCache
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def fingerprint(function: FunctionType, seen: frozenset[str] = frozenset()) -> str:
+    """Digest of a kernel's code and of every kernel and global number that it reaches."""
+    code = function.__code__
+    seen |= {f"{function.__module__}.{function.__qualname__}"}
+    parts = [code.co_code, repr(code.co_consts).encode()]
+    for name in sorted(set(code.co_names)):
+        value = function.__globals__.get(name)
+        inner = getattr(value, "py_func", None)
+        if inner is not None and f"{inner.__module__}.{inner.__qualname__}" not in seen:
+            parts.append(fingerprint(inner, seen).encode())
+        elif isinstance(value, int | float | np.generic):
+            parts.append(f"{name}={value!r}".encode())
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+class _DeepCache(FunctionCache):
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (*super()._index_key(sig, codegen), fingerprint(self._py_func))  # type: ignore[no-untyped-call]
+
+
+def kernel(function: F) -> F:
+    """Compile to machine code at first call; the result is cached on disk when a folder allows it."""
+    compiled = numba.njit(function)
+    try:
+        compiled._cache = _DeepCache(function)  # type: ignore[no-untyped-call]
+    except RuntimeError:  # no writable folder anywhere
+        return cast(F, compiled)
+    return cast(F, compiled)
+
+
+def inlined(function: F) -> F:
+    """A small kernel that is compiled into each kernel that calls it."""
+    return cast(F, numba.njit(inline="always")(function))

@@ -1,0 +1,191 @@
+"""Keys: one 64-bit hash per key (XXH64), and the family F_1, F_2, ... of candidates made from it.
+
+Everything that must agree across processes, machines and releases hangs on this file: which worker a
+key goes to, which reduce bucket merges it. Python's `hash()` is salted per process and never used.
+
+    h      = XXH64(key bytes, seed 0)
+    m_i    = mix64(mix64(seed + G) + i * G)        member i of the family of `seed` (G: golden ratio)
+    F_i(h) = mix64(h ^ m_i) mod n                  unsigned modulo, i = 1, 2, ...
+
+All schemes share the family, so they nest: hashing is F_1, pkg chooses from F_1 and F_2, d-choices from
+F_1..F_d. F_i(h) = F_j(h) happens with probability 1/n and is kept, as the papers' analyses assume.
+`bucket_of` is member 0 of the family of seed 0: it is independent of every partitioner's candidates.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evenflow.kernels import inlined, kernel
+
+UInt64s = npt.NDArray[np.uint64]
+Int32s = npt.NDArray[np.int32]
+
+_P1 = np.uint64(0x9E3779B185EBCA87)
+_P2 = np.uint64(0xC2B2AE3D27D4EB4F)
+_P3 = np.uint64(0x165667B19E3779F9)
+_P4 = np.uint64(0x85EBCA77C2B2AE63)
+_P5 = np.uint64(0x27D4EB2F165667C5)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_M1 = np.uint64(0xBF58476D1CE4E5B9)
+_M2 = np.uint64(0x94D049BB133111EB)
+_S64 = np.uint64(64)
+
+
+@inlined
+def _rotate(x: np.uint64, bits: int) -> np.uint64:
+    return (x << np.uint64(bits)) | (x >> (_S64 - np.uint64(bits)))
+
+
+@kernel
+def _read64(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
+    word = np.uint64(0)
+    for byte in range(8):
+        word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
+    return word
+
+
+@kernel
+def _read32(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
+    word = np.uint64(0)
+    for byte in range(4):
+        word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
+    return word
+
+
+@inlined
+def _round(acc: np.uint64, lane: np.uint64) -> np.uint64:
+    return _rotate(acc + lane * _P2, 31) * _P1
+
+
+@inlined
+def _merge(acc: np.uint64, lane: np.uint64) -> np.uint64:
+    return (acc ^ _round(np.uint64(0), lane)) * _P1 + _P4
+
+
+@kernel
+def _xxh64(data: npt.NDArray[np.uint8], start: Any, end: Any) -> np.uint64:
+    at = start
+    length = np.uint64(end - start)
+    if end - start >= 32:
+        v1, v2, v3, v4 = _P1 + _P2, _P2, np.uint64(0), np.uint64(0) - _P1
+        while at + 32 <= end:
+            v1 = _round(v1, _read64(data, at))
+            v2 = _round(v2, _read64(data, at + 8))
+            v3 = _round(v3, _read64(data, at + 16))
+            v4 = _round(v4, _read64(data, at + 24))
+            at += 32
+        acc = _rotate(v1, 1) + _rotate(v2, 7) + _rotate(v3, 12) + _rotate(v4, 18)
+        acc = _merge(_merge(_merge(_merge(acc, v1), v2), v3), v4)
+    else:
+        acc = _P5
+    acc += length
+    while at + 8 <= end:
+        acc = _rotate(acc ^ _round(np.uint64(0), _read64(data, at)), 27) * _P1 + _P4
+        at += 8
+    if at + 4 <= end:
+        acc = _rotate(acc ^ (_read32(data, at) * _P1), 23) * _P2 + _P3
+        at += 4
+    while at < end:
+        acc = _rotate(acc ^ (np.uint64(data[at]) * _P5), 11) * _P1
+        at += 1
+    acc ^= acc >> np.uint64(33)
+    acc *= _P2
+    acc ^= acc >> np.uint64(29)
+    acc *= _P3
+    return acc ^ (acc >> np.uint64(32))
+
+
+@kernel
+def _hash_all(offsets: Any, data: npt.NDArray[np.uint8], out: UInt64s) -> None:
+    for row in range(out.shape[0]):
+        out[row] = _xxh64(data, np.int64(offsets[row]), np.int64(offsets[row + 1]))
+
+
+def hash_keys(keys: pa.Array | pa.ChunkedArray) -> UInt64s:
+    """XXH64 (seed 0) of the bytes of each key; shape (n,).
+
+    Takes (large) binary and (large) string arrays, slices, chunked and dictionary-encoded ones; a
+    string hashes as its UTF-8 bytes. Raises ValueError for a null key, TypeError for any other type.
+    """
+    if keys.null_count:
+        raise ValueError(f"{keys.null_count} of {len(keys)} keys are null: a tuple without key has no worker")
+    if isinstance(keys, pa.ChunkedArray):
+        parts = [hash_keys(chunk) for chunk in keys.chunks]
+        return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+    if isinstance(keys, pa.DictionaryArray):
+        if keys.dictionary.null_count:
+            return hash_keys(keys.dictionary_decode())
+        return hash_keys(keys.dictionary)[keys.indices.to_numpy(zero_copy_only=False)]
+    wide = pa.types.is_large_binary(keys.type) or pa.types.is_large_string(keys.type)
+    if not (wide or pa.types.is_binary(keys.type) or pa.types.is_string(keys.type)):
+        raise TypeError(f"keys must be binary or string, not {keys.type}")
+    out = np.empty(len(keys), np.uint64)
+    if len(keys) == 0:
+        return out
+    _, offset_buffer, data_buffer = keys.buffers()
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
+    offsets = np.frombuffer(offset_buffer, np.int64 if wide else np.int32)
+    _hash_all(offsets[keys.offset : keys.offset + len(keys) + 1], data, out)
+    return out
+
+
+@inlined
+def mix64(x: np.uint64) -> np.uint64:
+    """The splitmix64 finaliser: a bijection of 64-bit words; each output bit depends on all input bits."""
+    x = (x ^ (x >> np.uint64(30))) * _M1
+    x = (x ^ (x >> np.uint64(27))) * _M2
+    return x ^ (x >> np.uint64(31))
+
+
+@inlined
+def member_kernel(seed: np.uint64, i: np.uint64) -> np.uint64:
+    """m_i of the family of `seed` (both uint64)."""
+    return mix64(mix64(seed + _GOLDEN) + i * _GOLDEN)
+
+
+@inlined
+def candidate_kernel(key: np.uint64, member: np.uint64, workers: np.uint64) -> np.int64:
+    """F_i(key) for a precomputed member m_i; all arguments uint64. For use inside kernels."""
+    return np.int64(mix64(key ^ member) % workers)
+
+
+@kernel
+def _members(seed: np.uint64, first: int, out: UInt64s) -> None:
+    for j in range(out.shape[0]):
+        out[j] = member_kernel(seed, np.uint64(first + j))
+
+
+@kernel
+def _candidates(keys: UInt64s, member: np.uint64, workers: np.uint64, out: Int32s) -> None:
+    for row in range(keys.shape[0]):
+        out[row] = candidate_kernel(keys[row], member, workers)
+
+
+def members(seed: int, count: int, *, first: int = 1) -> UInt64s:
+    """m_first, m_first+1, ... (`count` of them): what kernels hand to `candidate_kernel`."""
+    out = np.empty(count, np.uint64)
+    _members(np.uint64(seed % 2**64), first, out)
+    return out
+
+
+def candidate(hashes: UInt64s, i: int, n: int, seed: int) -> Int32s:
+    """F_i of every hash, in 0..n-1; i = 1, 2, ..."""
+    if i < 1 or n < 1:
+        raise ValueError(f"F_{i} over {n} workers: candidates are counted from 1 and need a worker")
+    out = np.empty(len(hashes), np.int32)
+    _candidates(hashes, members(seed, 1, first=i)[0], np.uint64(n), out)
+    return out
+
+
+def bucket_of(hashes: UInt64s, buckets: int) -> Int32s:
+    """Reduce bucket of every hash, in 0..buckets-1; independent of every F_i of every seed."""
+    if buckets < 1:
+        raise ValueError(f"{buckets} reduce buckets: at least 1 is needed")
+    out = np.empty(len(hashes), np.int32)
+    _candidates(hashes, members(0, 1, first=0)[0], np.uint64(buckets), out)
+    return out
