@@ -1,1 +1,5 @@
+"""The command `evenflow`: one file per command, each with `register(app)`.
 
+A command parses words, calls one function of a room below and prints. Figures go to standard output,
+everything else to standard error.
+"""

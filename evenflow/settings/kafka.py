@@ -29,7 +29,7 @@ def librdkafka_config(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
         config["ssl.key.location"] = str(kafka.ssl_key)
     if kafka.ssl_key_password is not None:
         config["ssl.key.password"] = kafka.ssl_key_password.get_secret_value()
-    config.update({name.replace("_", "."): value for name, value in more.items()})
+    config.update({_librdkafka_name(name): value for name, value in more.items()})
     config.update(kafka.extras.librdkafka)
     return config
 
@@ -80,6 +80,13 @@ def aiokafka_config(kafka: KafkaSettings) -> dict[str, Any]:
         "ssl_password": kafka.ssl_key_password.get_secret_value() if kafka.ssl_key_password else None,
         **kafka.extras.aiokafka,
     }
+
+
+def _librdkafka_name(name: str) -> str:
+    """Dots for underscores, except in the few names that confluent-kafka writes with underscores."""
+    if name == "log_level" or name.endswith("_cb") or name.startswith("on_"):
+        return name
+    return name.replace("_", ".")
 
 
 def _jaas_quoted(text: str) -> str:

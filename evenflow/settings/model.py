@@ -51,9 +51,13 @@ class KafkaSettings(_Section):
     ssl_ca: Path | None = Field(
         default=None, description="PEM file of the authority that signed the broker. None: the system's."
     )
-    ssl_certificate: Path | None = Field(default=None, description="PEM client certificate. None: no client TLS.")
+    ssl_certificate: Path | None = Field(
+        default=None, description="PEM client certificate. None: no client TLS."
+    )
     ssl_key: Path | None = Field(default=None, description="PEM (PKCS#8) client key. None: no client TLS.")
-    ssl_key_password: SecretStr | None = Field(default=None, description="Password of ssl_key. None: not encrypted.")
+    ssl_key_password: SecretStr | None = Field(
+        default=None, description="Password of ssl_key. None: not encrypted."
+    )
     replication_factor: int = Field(
         default=1, ge=1, description="Replicas of topics that evenflow creates. Use 3 on a real cluster."
     )
@@ -79,7 +83,9 @@ class KafkaSettings(_Section):
         sasl = self.security_protocol.startswith("SASL_")
         fields = (self.sasl_mechanism, self.sasl_username, self.sasl_password)
         if sasl and any(field is None for field in fields):
-            raise ValueError(f"{self.security_protocol} needs sasl_mechanism, sasl_username and sasl_password")
+            raise ValueError(
+                f"{self.security_protocol} needs sasl_mechanism, sasl_username and sasl_password"
+            )
         if not sasl and any(field is not None for field in fields):
             raise ValueError("sasl_* is set but security_protocol is not SASL_PLAINTEXT or SASL_SSL")
         if (self.ssl_certificate is None) != (self.ssl_key is None):
@@ -97,7 +103,9 @@ class InputSettings(_Section):
         "text: the whole record is the column 'value'.",
     )
     columns: list[str] = Field(default_factory=list, description="Column names of csv records, in order.")
-    delimiter: str = Field(default=",", min_length=1, max_length=1, description="Field delimiter of csv records.")
+    delimiter: str = Field(
+        default=",", min_length=1, max_length=1, description="Field delimiter of csv records."
+    )
     partitions: int = Field(
         default=4, ge=1, le=256, description="Partitions of the input topic, fixed for the life of a query."
     )
@@ -131,7 +139,8 @@ class PartitionerSettings(_Section):
         default=50_000, ge=1, le=1_000_000, description="Most records read, routed and framed at once."
     )
     linger: Duration = Field(
-        default=50, description="How long a block waits to fill while records are scarce; bounds frames per second."
+        default=50,
+        description="How long a block waits to fill while records are scarce; bounds frames per second.",
     )
     commit_interval: Duration = Field(default=500, description="Length of a transaction (processing time).")
     transaction_timeout: Duration = Field(
@@ -148,13 +157,18 @@ class PartitionerSettings(_Section):
         "None: the window plus ten slides.",
     )
     frame_bytes: int = Field(
-        default=1_000_000, ge=1_000, le=8_000_000, description="Frames and blobs are cut into parts near this size."
+        default=1_000_000,
+        ge=1_000,
+        le=8_000_000,
+        description="Frames and blobs are cut into parts near this size.",
     )
     snapshot_interval: Duration = Field(
         default=5_000, description="How often learned state is saved, so that a restart continues with it."
     )
     web_host: str = Field(default="127.0.0.1", description="Address of the status page.")
-    web_port: int = Field(default=0, ge=0, le=65535, description="Port of the status page. 0: a free one, logged.")
+    web_port: int = Field(
+        default=0, ge=0, le=65535, description="Port of the status page. 0: a free one, logged."
+    )
 
 
 class SparkSettings(_Section):
@@ -166,11 +180,16 @@ class SparkSettings(_Section):
     )
     master: str = Field(default="local[2]", description="Spark master.")
     buckets: int = Field(
-        default=2, ge=1, le=1024, description="Reduce buckets, fixed for the life of a query (shuffle partitions)."
+        default=2,
+        ge=1,
+        le=1024,
+        description="Reduce buckets, fixed for the life of a query (shuffle partitions).",
     )
     batch_interval: Duration = Field(default=1_000, description="Trigger interval of the micro-batches.")
     max_frames_per_batch: int = Field(
-        default=400, ge=1, description="Most frames (offsets) read in one micro-batch: the bound of its memory."
+        default=400,
+        ge=1,
+        description="Most frames (offsets) read in one micro-batch: the bound of its memory.",
     )
     checkpoint: str = Field(default=".evenflow/checkpoint", description="Folder (or URI) of the checkpoints.")
     driver_memory: str = Field(default="2g", description="Heap of the driver.")
@@ -180,9 +199,13 @@ class SparkSettings(_Section):
 class ResultsSettings(_Section):
     """Where results go."""
 
-    sink: Literal["kafka", "parquet"] = Field(default="kafka", description="kafka: JSON rows; parquet: a folder.")
+    sink: Literal["kafka", "parquet"] = Field(
+        default="kafka", description="kafka: JSON rows; parquet: a folder."
+    )
     topic: str | None = Field(default=None, description="Results topic. None: '<query name>.results'.")
-    path: str | None = Field(default=None, description="Folder of the Parquet results. None: refuse sink=parquet.")
+    path: str | None = Field(
+        default=None, description="Folder of the Parquet results. None: refuse sink=parquet."
+    )
 
     @model_validator(mode="after")
     def _parquet_needs_a_path(self) -> ResultsSettings:
@@ -295,7 +318,9 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path} is not valid TOML: {error}") from None
     elif file is not None:
-        raise ConfigError(f"there is no settings file {file}", hint="name an existing file, or leave --config out")
+        raise ConfigError(
+            f"there is no settings file {file}", hint="name an existing file, or leave --config out"
+        )
     try:
         if not overrides:
             return Settings(**content)
@@ -327,7 +352,11 @@ class _FixedSettings(Settings):
 def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
-        if isinstance(value, dict) and isinstance(merged.get(key), dict) and key not in ("aggregates", "options"):
+        if (
+            isinstance(value, dict)
+            and isinstance(merged.get(key), dict)
+            and key not in ("aggregates", "options")
+        ):
             merged[key] = _merge(merged[key], value)
         else:
             merged[key] = value

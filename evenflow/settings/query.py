@@ -62,7 +62,9 @@ class Query(BaseModel):
         description="Unit of the time column: seconds, milliseconds or microseconds since 1970 UTC (rounded "
         "down to ms), or ISO 8601 text (no zone means UTC). Ignored for '@timestamp'.",
     )
-    window: Duration = Field(default=60_000, description="Window length (event time). A multiple of the slide.")
+    window: Duration = Field(
+        default=60_000, description="Window length (event time). A multiple of the slide."
+    )
     slide: Duration | None = Field(
         default=None,
         validate_default=True,
@@ -73,7 +75,8 @@ class Query(BaseModel):
         description="How far behind its input partition's largest event time a tuple may come and still be in time.",
     )
     allowed_lateness: Duration = Field(
-        default=0, description="Kept open for this long (event time) after the watermark passed; delays every result."
+        default=0,
+        description="Kept open for this long (event time) after the watermark passed; delays every result.",
     )
     max_jump: Duration | None = Field(
         default=None,
@@ -81,7 +84,10 @@ class Query(BaseModel):
         "unless `jump_confirmations` consecutive tuples agree. None: off.",
     )
     jump_confirmations: int = Field(
-        default=3, ge=2, le=16, description="Consecutive tuples within max_jump of each other that confirm a jump."
+        default=3,
+        ge=2,
+        le=16,
+        description="Consecutive tuples within max_jump of each other that confirm a jump.",
     )
     emit_from: int | None = Field(
         default=None,
@@ -102,17 +108,21 @@ class Query(BaseModel):
     @classmethod
     def _name_is_a_topic_prefix(cls, value: str) -> str:
         if not _NAME.match(value):
-            raise ValueError(f"query name {value!r} must be lower case letters, digits, '.', '_' or '-' (at most 81)")
+            raise ValueError(
+                f"query name {value!r} must be lower case letters, digits, '.', '_' or '-' (at most 81)"
+            )
         return value
 
     @field_validator("aggregates")
     @classmethod
     def _aggregate_names_are_free(cls, value: dict[str, AggregateSpec]) -> dict[str, AggregateSpec]:
         if not value:
-            raise ValueError("a query needs at least one aggregate, e.g. count = \"count\"")
+            raise ValueError('a query needs at least one aggregate, e.g. count = "count"')
         taken = RESERVED_RESULT_NAMES & set(value)
         if taken:
-            raise ValueError(f"{', '.join(sorted(taken))} cannot name an aggregate: every result row has that field")
+            raise ValueError(
+                f"{', '.join(sorted(taken))} cannot name an aggregate: every result row has that field"
+            )
         return value
 
     @model_validator(mode="before")

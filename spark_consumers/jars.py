@@ -1,0 +1,254 @@
+"""Jars from Maven coordinates, resolved once with the Ivy that pyspark ships and cached for good.
+
+A resolved set is a folder of the cache: `jars/<coordinates>/*.jar` plus its list `resolved.json`. It appears
+by one rename, so a folder that exists and matches its list is complete; anything else is resolved
+again. A file lock per set makes concurrent first uses wait for one another. Once cached, no
+network is touched.
+
+`python -m spark_consumers.jars` resolves both sets that evenflow uses (`make setup` does).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from evenflow.errors import ConfigError, ServiceError
+
+KAFKA_VERSION = "4.1.0"
+SCALA_VERSION = "2.13"
+SLF4J_VERSION = "1.7.36"
+_LIST = "resolved.json"
+_ATTEMPTS = 3
+_ATTEMPT_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """A Maven coordinate."""
+
+    group: str
+    artifact: str
+    version: str
+
+    @classmethod
+    def parse(cls, text: str) -> Coordinate:
+        """`group:artifact:version`; raises ConfigError."""
+        parts = text.split(":")
+        if len(parts) != 3 or not all(re.fullmatch(r"[A-Za-z0-9._-]+", part) for part in parts):
+            raise ConfigError(f"{text!r} is not a Maven coordinate", hint="write group:artifact:version")
+        return cls(*parts)
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+    @property
+    def folder(self) -> str:
+        """Name on disk: without colons, which would split a Java class path."""
+        return f"{self.group}_{self.artifact}_{self.version}"
+
+
+def cache_dir() -> Path:
+    """`$XDG_CACHE_HOME/evenflow`, by default `~/.cache/evenflow` (not created here)."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "evenflow"
+
+
+def java_command() -> str:
+    """Path of the `java` to use: that of JAVA_HOME, else the one on the PATH. Raises ServiceError."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if found is None:
+        where = f"JAVA_HOME ({home}) has no bin/java" if home else "no java on the PATH"
+        raise ServiceError(
+            f"Java is missing: {where}",
+            hint="install a Java 17 runtime, or set JAVA_HOME to one; then run it again",
+        )
+    return found
+
+
+def spark_version() -> str:
+    """Version of the installed pyspark, read without importing it. Raises ServiceError."""
+    try:
+        return distribution("pyspark").version
+    except PackageNotFoundError:
+        raise ServiceError("pyspark is not installed", hint="run `make setup`") from None
+
+
+def kafka_broker_jars() -> list[Path]:
+    """Jars of a complete Kafka broker, with a logger that writes to standard error."""
+    return resolve(
+        "org.apache.kafka", f"kafka_{SCALA_VERSION}", KAFKA_VERSION, f"org.slf4j:slf4j-simple:{SLF4J_VERSION}"
+    )
+
+
+def spark_kafka_jars() -> list[Path]:
+    """Jars of Spark's Kafka connector for the installed pyspark, less those that pyspark ships."""
+    shipped = {_artifact_name(jar) for jar in _pyspark_jars_dir().glob("*.jar")}
+    jars = resolve("org.apache.spark", f"spark-sql-kafka-0-10_{SCALA_VERSION}", spark_version())
+    return [jar for jar in jars if _artifact_name(jar) not in shipped]
+
+
+def resolve(group: str, artifact: str, version: str, *more: str) -> list[Path]:
+    """All runtime jars of the coordinates together, one version of each module, sorted by name.
+
+    `more` are further coordinates as `group:artifact:version`. Raises ServiceError without Java or network.
+    """
+    coordinates = [Coordinate(group, artifact, version), *map(Coordinate.parse, more)]
+    folder = cache_dir() / "jars" / "+".join(coordinate.folder for coordinate in coordinates)
+    cached = _cached(folder)
+    if cached is not None:
+        return cached
+    with _locked(folder):
+        cached = _cached(folder)
+        if cached is not None:
+            return cached
+        _resolve_into(folder, coordinates)
+    cached = _cached(folder)
+    if cached is None:
+        raise ServiceError(
+            f"the resolved jars vanished from {folder}", hint="is something emptying the cache?"
+        )
+    return cached
+
+
+def _cached(folder: Path) -> list[Path] | None:
+    """Jars of a complete folder; None if it is missing or anything in it is missing or cut short."""
+    try:
+        sizes: dict[str, int] = json.loads((folder / _LIST).read_text(encoding="utf-8"))
+        complete = all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (OSError, ValueError, AttributeError):
+        return None
+    return [folder / name for name in sorted(sizes)] if complete and sizes else None
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        file = (folder.parent / f"{folder.name}.lock").open("w")
+    except OSError as error:
+        raise ServiceError(
+            f"the cache folder {folder.parent} cannot be written: {error}",
+            hint="set XDG_CACHE_HOME to another folder",
+        ) from None
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _resolve_into(folder: Path, coordinates: Sequence[Coordinate]) -> None:
+    """Resolve beside `folder` and rename; the lock of `folder` is held."""
+    for leftover in folder.parent.glob(f"{folder.name}.partial-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.partial-", dir=folder.parent))
+    try:
+        jars = work / "jars"
+        _run_ivy(work, jars, coordinates)
+        sizes = {jar.name: jar.stat().st_size for jar in jars.iterdir()}
+        (jars / _LIST).write_text(json.dumps(sizes, indent=1, sort_keys=True), encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        jars.rename(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate]) -> None:
+    """One Ivy run over a module that depends on all coordinates, so that versions are reconciled.
+
+    The configuration `default` of a Maven module is its runtime: compile and runtime dependencies of any
+    packaging (`-types jar` would lose the bundles, snappy-java among them), no sources, no javadoc.
+    A failed download is tried again; Ivy goes on with what its cache in `work` holds.
+    """
+    module = work / "ivy.xml"
+    module.write_text(_ivy_module(coordinates), encoding="utf-8")
+    command = [java_command(), "-jar", str(_ivy_jar()), "-cache", str(work / "ivy"), "-ivy", str(module)]
+    command += ["-confs", "default", "-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
+    output = ""
+    for _ in range(_ATTEMPTS):
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_ATTEMPT_SECONDS, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired:
+            output = f"no end after {_ATTEMPT_SECONDS} s"
+            continue
+        output = done.stdout + done.stderr
+        if done.returncode == 0 and jars.is_dir() and any(jars.glob("*.jar")):
+            return
+    raise ServiceError(
+        f"cannot resolve {', '.join(map(str, coordinates))}:\n  {_why(output)}",
+        hint="the first use needs a network that reaches a Maven repository (proxy settings: JAVA_TOOL_OPTIONS); "
+        f"or copy the folder {cache_dir() / 'jars'} from a machine that has it",
+    )
+
+
+def _ivy_module(coordinates: Sequence[Coordinate]) -> str:
+    dependencies = "".join(
+        f"<dependency org={quoteattr(c.group)} name={quoteattr(c.artifact)} rev={quoteattr(c.version)}"
+        ' conf="default->default"/>'
+        for c in coordinates
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="evenflow" module="jars"/>'
+        '<configurations><conf name="default"/></configurations>'
+        f"<dependencies>{dependencies}</dependencies></ivy-module>"
+    )
+
+
+def _why(output: str) -> str:
+    """The lines of Ivy's report that say what failed, without its pages of tried addresses."""
+    lines = (line.strip(" :\t") for line in output.splitlines())
+    telling = [
+        line for line in lines if re.match(r"unresolved dependency|\[FAILED|Error|Exception|no end", line)
+    ]
+    return "\n  ".join(list(dict.fromkeys(telling))[:5]) or "Ivy reported no reason"
+
+
+def _pyspark_jars_dir() -> Path:
+    spec = find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise ServiceError("pyspark is not installed", hint="run `make setup`")
+    return Path(spec.submodule_search_locations[0]) / "jars"
+
+
+def _ivy_jar() -> Path:
+    found = sorted(_pyspark_jars_dir().glob("ivy-*.jar"))
+    if not found:
+        raise ServiceError(
+            f"pyspark ships no Ivy in {_pyspark_jars_dir()}", hint="reinstall it: `make setup`"
+        )
+    return found[-1]
+
+
+def _artifact_name(jar: Path) -> str:
+    """`kafka-clients-4.1.0.jar` -> `kafka-clients`."""
+    return re.sub(r"-\d[^/]*$", "", jar.stem)
+
+
+def main() -> int:
+    """Resolve both sets and say where they are."""
+    try:
+        for what, jars in (("broker", kafka_broker_jars()), ("connector", spark_kafka_jars())):
+            print(f"{what}: {len(jars)} jars in {jars[0].parent}", file=sys.stderr)
+    except (ServiceError, ConfigError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

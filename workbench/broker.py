@@ -1,0 +1,383 @@
+"""A real Kafka broker on this machine: one JVM, KRaft combined mode, listening on 127.0.0.1 only.
+
+A data folder holds `kafka/` (the broker's log folder), `server.properties`, `broker.log` and `broker.lock`.
+The lock is held by this process *and* by the JVM, which inherits it: a folder is free exactly when neither
+lives, whatever an earlier run left behind. `kafka/` appears by one rename after formatting, so a run that
+broke while formatting is formatted again and a formatted folder never is.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from evenflow.errors import ConfigError, ServiceError
+from evenflow.settings import KafkaSettings
+from evenflow.settings.kafka import librdkafka_config
+from spark_consumers.jars import java_command, kafka_broker_jars
+from workbench.processes import ChildProcess
+
+HOST = "127.0.0.1"
+MESSAGE_BYTES = 33_554_432
+_PORT_ATTEMPTS = 5
+_NEVER = 2**63 - 1
+_PORT_TAKEN = ("Address already in use", "Address in use", "BindException")
+
+
+class EmbeddedBroker:
+    """A broker as a context manager; `start()` and `stop()` do the same by hand.
+
+    Without `data_dir` it lives in a temporary folder that goes with it; with one, its topics stay. `port=0`
+    takes a free one (kept over `restart()`). `sasl` maps users to passwords: clients must then log in
+    (SASL_PLAINTEXT, PLAIN) and only `super_user` may do anything without an ACL. `properties` win over ours.
+    """
+
+    def __init__(
+        self,
+        *,
+        data_dir: Path | None = None,
+        port: int = 0,
+        sasl: Mapping[str, str] | None = None,
+        super_user: str = "admin",
+        properties: Mapping[str, str] | None = None,
+        heap: str = "512m",
+        start_timeout: float = 60.0,
+        grace: float = 15.0,
+    ) -> None:
+        if sasl is not None and super_user not in sasl:
+            raise ConfigError(f"the super user {super_user!r} is none of the users", hint="add it to sasl")
+        self._keep = data_dir is not None
+        self.data_dir = data_dir.absolute() if data_dir is not None else Path()
+        self.port = port
+        self._any_port = port == 0
+        self._sasl = dict(sasl) if sasl is not None else None
+        self._super_user = super_user
+        self._properties = dict(properties or {})
+        self._heap = heap
+        self._start_timeout = start_timeout
+        self._grace = grace
+        self._lock: int | None = None
+        self._child: ChildProcess | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`127.0.0.1:port`."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the JVM; None while it does not run."""
+        return self._child.pid if self._child is not None and self._child.alive else None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the JVM runs."""
+        return self.pid is not None
+
+    @property
+    def log(self) -> Path:
+        """What the broker and its formatting wrote."""
+        return self.data_dir / "broker.log"
+
+    def settings(self, user: str | None = None, **more: object) -> KafkaSettings:
+        """Settings that reach this broker, as `user` (default: the super user) if it asks for a login."""
+        fields: dict[str, object] = {"bootstrap_servers": self.bootstrap_servers}
+        if self._sasl is not None:
+            name = user or self._super_user
+            fields |= {
+                "security_protocol": "SASL_PLAINTEXT",
+                "sasl_mechanism": "PLAIN",
+                "sasl_username": name,
+                "sasl_password": self._sasl[name],
+            }
+        return KafkaSettings.model_validate(fields | more)
+
+    def start(self) -> EmbeddedBroker:
+        """Start and wait until it answers; ServiceError with the end of its log if it does not."""
+        if self.alive:
+            return self
+        java, jars = java_command(), kafka_broker_jars()
+        if not self._keep and self._lock is None:
+            self.data_dir = Path(tempfile.mkdtemp(prefix="evenflow-broker-"))
+        try:
+            self._acquire()
+            self._format(java, jars)
+            self._launch(java, jars)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """SIGTERM, SIGKILL after the grace; then the folder is free again (and gone if it was temporary)."""
+        self._end(lambda child: child.terminate(self._grace))
+        self._release()
+        if not self._keep and self.data_dir != Path():
+            shutil.rmtree(self.data_dir, ignore_errors=True)
+
+    def kill(self) -> None:
+        """SIGKILL the JVM, as a crash would; data and port are kept for `restart()`."""
+        self._end(ChildProcess.kill)
+
+    def restart(self) -> None:
+        """Stop the JVM (if it runs) and start it on the same data and port."""
+        self._end(lambda child: child.terminate(self._grace))
+        self.start()
+
+    def __enter__(self) -> EmbeddedBroker:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # ---- the data folder -------------------------------------------------------------------------
+
+    def _acquire(self) -> None:
+        """Take the folder's lock; one whose owner is dead may need a moment until its JVM is gone, too."""
+        if self._lock is not None:
+            return
+        try:
+            self.data_dir.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.data_dir / "broker.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise ServiceError(
+                f"the data folder {self.data_dir} cannot be used: {error.strerror}",
+                hint="name another folder",
+            ) from None
+        deadline = time.monotonic() + self._grace
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                owner = os.read(lock, 32).decode(errors="replace").strip()
+                os.lseek(lock, 0, os.SEEK_SET)
+                if _is_alive(owner) or time.monotonic() >= deadline:
+                    os.close(lock)
+                    raise ServiceError(
+                        f"the data folder {self.data_dir} is in use by a live broker (started by pid {owner})",
+                        hint="stop that one first, or name another folder",
+                    ) from None
+                time.sleep(0.05)
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        self._lock = lock
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            os.ftruncate(self._lock, 0)
+            os.close(self._lock)
+            self._lock = None
+
+    def _format(self, java: str, jars: list[Path]) -> None:
+        if (self.data_dir / "kafka" / "meta.properties").exists():
+            return
+        half = self.data_dir / "kafka.formatting"
+        shutil.rmtree(half, ignore_errors=True)
+        properties = self._write_properties(half, [1, 2])
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode().replace("-", "A")
+        tool = [
+            *self._java(java, jars),
+            "kafka.tools.StorageTool",
+            "format",
+            "-t",
+            cluster,
+            "-c",
+            str(properties),
+        ]
+        child = ChildProcess(tool, log=self.log, name="format", keep_open=self._inherited())
+        self._child = child
+        if child.wait(self._start_timeout) != 0:
+            raise ServiceError(f"the broker's folder cannot be formatted:\n{child.tail()}")
+        half.rename(self.data_dir / "kafka")
+
+    # ---- the JVM -----------------------------------------------------------------------------------
+
+    def _launch(self, java: str, jars: list[Path]) -> None:
+        for _ in range(_PORT_ATTEMPTS):
+            ports = _free_ports(2)
+            if self.port:
+                ports[0] = self.port
+            self.port = ports[0]
+            properties = self._write_properties(self.data_dir / "kafka", ports)
+            command = [*self._java(java, jars), "kafka.Kafka", str(properties)]
+            self._child = ChildProcess(command, log=self.log, name="broker", keep_open=self._inherited())
+            if self._becomes_ready(self._child):
+                return
+            if self._any_port:
+                self.port = 0
+        raise ServiceError(
+            f"the broker finds its port taken: {self._child.tail(3) if self._child else ''}",
+            hint="choose another port, or 0 for a free one",
+        )
+
+    def _becomes_ready(self, child: ChildProcess) -> bool:
+        """Wait until it answers; False if it ended because a port was taken."""
+        deadline = time.monotonic() + self._start_timeout
+        client = AdminClient(librdkafka_config(self.settings(), log_level=0, reconnect_backoff_max_ms=100))
+        while child.alive:
+            try:
+                if client.list_topics(timeout=0.5).brokers:
+                    return child.alive
+            except KafkaException:
+                pass
+            if time.monotonic() >= deadline:
+                raise ServiceError(
+                    f"the broker does not answer within {self._start_timeout:g} s; the end of its log:\n{child.tail()}"
+                )
+        output = child.output()
+        if any(sign in output for sign in _PORT_TAKEN):
+            return False
+        raise ServiceError(
+            f"the broker ended with status {child.returncode}; the end of its log ({self.log}):\n{child.tail()}"
+        )
+
+    def _end(self, how: Callable[[ChildProcess], int]) -> None:
+        if self._child is not None:
+            how(self._child)
+            self._child = None
+
+    def _inherited(self) -> list[int]:
+        return [] if self._lock is None else [self._lock]
+
+    def _java(self, java: str, jars: list[Path]) -> list[str]:
+        return [
+            java,
+            f"-Xmx{self._heap}",
+            "-Xms128m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Xshare:auto",
+            "-XX:-UsePerfData",
+            "-Djava.awt.headless=true",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-Dorg.slf4j.simpleLogger.showDateTime=true",
+            "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
+            "-cp",
+            str(jars[0].parent / "*"),
+        ]
+
+    def _write_properties(self, log_dir: Path, ports: list[int]) -> Path:
+        properties = _broker_properties(log_dir, ports[0], ports[1])
+        if self._sasl is not None:
+            properties |= _login_properties(self._sasl, self._super_user)
+        properties |= self._properties
+        file = self.data_dir / "server.properties"
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as text:
+            text.writelines(f"{name}={_escaped(value)}\n" for name, value in properties.items())
+        return file
+
+
+def _broker_properties(log_dir: Path, port: int, controller_port: int) -> dict[str, str]:
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "listeners": f"CLIENT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+        "advertised.listeners": f"CLIENT://{HOST}:{port}",
+        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "CLIENT",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(log_dir),
+        "auto.create.topics.enable": "false",
+        "num.partitions": "1",
+        "default.replication.factor": "1",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "4",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "4",
+        "transaction.max.timeout.ms": "900000",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "500",
+        "group.consumer.min.session.timeout.ms": "500",
+        "group.consumer.min.heartbeat.interval.ms": "200",
+        "message.max.bytes": str(MESSAGE_BYTES),
+        "replica.fetch.max.bytes": str(MESSAGE_BYTES),
+        "replica.fetch.response.max.bytes": str(2 * MESSAGE_BYTES),
+        "socket.request.max.bytes": str(4 * MESSAGE_BYTES),
+        "log.message.timestamp.after.max.ms": str(_NEVER),
+        "log.message.timestamp.before.max.ms": str(_NEVER),
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "background.threads": "2",
+        "log.cleaner.dedupe.buffer.size": "16777216",
+        "initial.broker.registration.timeout.ms": "30000",
+        "controlled.shutdown.enable": "true",
+        "telemetry.max.bytes": "1048576",
+    }
+
+
+def _login_properties(users: Mapping[str, str], super_user: str) -> dict[str, str]:
+    """Logins on both listeners, so that nothing on this machine is let in unnamed."""
+    known = " ".join(f"user_{name}={_jaas_quoted(password)}" for name, password in users.items())
+    jaas = (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f"username={_jaas_quoted(super_user)} password={_jaas_quoted(users[super_user])} {known};"
+    )
+    return {
+        "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.client.plain.sasl.jaas.config": jaas,
+        "listener.name.controller.plain.sasl.jaas.config": jaas,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": f"User:{super_user}",
+        "allow.everyone.if.no.acl.found": "false",
+    }
+
+
+def _jaas_quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _escaped(value: str) -> str:
+    """A value of a Java properties file."""
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago, all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind((HOST, 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def _is_alive(pid: str) -> bool:
+    """Whether a process that is no zombie has this id."""
+    try:
+        state = Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, ValueError, IndexError):
+        return False
+    return state not in "ZX"
+
+
+def wait_for_termination() -> int:
+    """Block until SIGINT or SIGTERM and return its number (called from the main thread)."""
+    return signal.sigwait({signal.SIGINT, signal.SIGTERM})
