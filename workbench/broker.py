@@ -170,7 +170,7 @@ class EmbeddedBroker:
                 if _is_alive(owner) or time.monotonic() >= deadline:
                     os.close(lock)
                     raise ServiceError(
-                        f"the data folder {self.data_dir} is in use by a live broker (started by pid {owner})",
+                        f"the data folder {self.data_dir} is in use by a live broker of process {owner}",
                         hint="stop that one first, or name another folder",
                     ) from None
                 time.sleep(0.05)
@@ -238,13 +238,15 @@ class EmbeddedBroker:
                 pass
             if time.monotonic() >= deadline:
                 raise ServiceError(
-                    f"the broker does not answer within {self._start_timeout:g} s; the end of its log:\n{child.tail()}"
+                    f"the broker does not answer within {self._start_timeout:g} s; "
+                    f"the end of its log ({self.log}):\n{child.tail()}"
                 )
         output = child.output()
         if any(sign in output for sign in _PORT_TAKEN):
             return False
         raise ServiceError(
-            f"the broker ended with status {child.returncode}; the end of its log ({self.log}):\n{child.tail()}"
+            f"the broker ended with status {child.returncode}; "
+            f"the end of its log ({self.log}):\n{child.tail()}"
         )
 
     def _end(self, how: Callable[[ChildProcess], int]) -> None:

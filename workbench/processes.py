@@ -45,7 +45,8 @@ _POLL_SECONDS = 0.02
 class ChildProcess:
     """A running command. Output of both streams is appended to `log`.
 
-    `death_signal` is what the child gets when this process disappears; `keep_open` are descriptors it inherits.
+    `death_signal` is what the child gets when this process disappears; `keep_open` are descriptors that it
+    inherits.
     """
 
     def __init__(

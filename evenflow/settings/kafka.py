@@ -67,7 +67,7 @@ def spark_options(kafka: KafkaSettings) -> dict[str, str]:
 
 
 def aiokafka_config(kafka: KafkaSettings) -> dict[str, Any]:
-    """Plain words for Faust's control plane: servers, credentials, TLS files (the service builds the objects)."""
+    """Plain words for Faust's control plane; the service builds the TLS and credential objects."""
     return {
         "bootstrap_servers": kafka.bootstrap_servers.split(","),
         "security_protocol": kafka.security_protocol,

@@ -126,14 +126,15 @@ class PartitionerSettings(_Section):
         default=None,
         ge=1,
         le=1024,
-        description="Partitions of the routed topic, the most workers there can be; fixed for the life of a query. "
-        "None: equal to workers.",
+        description="Partitions of the routed topic, the most workers there can be; fixed for the life of a "
+        "query. None: equal to workers.",
     )
     seed: int = Field(default=7, ge=0, description="Seed of the hash family and of every random choice.")
     instance: str = Field(
         default="0",
         pattern=r"^[A-Za-z0-9._-]{1,64}$",
-        description="Identity of this instance: its transactional.id, snapshots and status page. Unique per query.",
+        description="Identity of this instance: its transactional.id, snapshots and status page. Unique per "
+        "query.",
     )
     block_tuples: int = Field(
         default=50_000, ge=1, le=1_000_000, description="Most records read, routed and framed at once."
@@ -176,7 +177,8 @@ class SparkSettings(_Section):
 
     wiring: Literal["fused", "split"] = Field(
         default="fused",
-        description="fused: combiner and reducer in one query; split: two queries with the partials topic between.",
+        description="fused: combiner and reducer in one query; split: two queries with the partials topic "
+        "between.",
     )
     master: str = Field(default="local[2]", description="Spark master.")
     buckets: int = Field(
@@ -283,7 +285,10 @@ class Settings(BaseSettings):
         return self.query.window + 10 * self.query.slide_ms
 
     def topic(self, role: str) -> str:
-        """Name of a topic by its role: input, routed, partials, results, rejected, telemetry, plan, snapshots."""
+        """Name of a topic by its role.
+
+        Roles: input, routed, partials, results, rejected, telemetry, plan, snapshots.
+        """
         if role == "input" and self.input.topic is not None:
             return self.input.topic
         if role == "results" and self.results.topic is not None:
@@ -327,11 +332,13 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
         base = Settings(**content).model_dump(mode="python", exclude_unset=True)
         return _FixedSettings(**_merge(base, overrides))
     except ValidationError as error:
-        problems = [
-            f"{'.'.join(str(part) for part in item['loc']) or 'settings'}: {item['msg'].removeprefix('Value error, ')}"
-            for item in error.errors()
-        ]
+        problems = [_problem(item["loc"], item["msg"]) for item in error.errors()]
         raise ConfigError("settings are not valid:\n  " + "\n  ".join(problems)) from None
+
+
+def _problem(where: tuple[int | str, ...], message: str) -> str:
+    name = ".".join(map(str, where)) or "settings"
+    return f"{name}: {message.removeprefix('Value error, ')}"
 
 
 class _FixedSettings(Settings):

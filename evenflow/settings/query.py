@@ -72,7 +72,8 @@ class Query(BaseModel):
     )
     out_of_orderness: Duration = Field(
         default=0,
-        description="How far behind its input partition's largest event time a tuple may come and still be in time.",
+        description="How far behind its input partition's largest event time a tuple may come and still be "
+        "in time.",
     )
     allowed_lateness: Duration = Field(
         default=0,
@@ -80,8 +81,8 @@ class Query(BaseModel):
     )
     max_jump: Duration | None = Field(
         default=None,
-        description="A tuple further than this ahead of its input partition's progress is rejected (reason 'jump') "
-        "unless `jump_confirmations` consecutive tuples agree. None: off.",
+        description="A tuple further than this ahead of its input partition's progress is rejected "
+        "(reason 'jump') unless `jump_confirmations` consecutive tuples agree. None: off.",
     )
     jump_confirmations: int = Field(
         default=3,
@@ -91,8 +92,8 @@ class Query(BaseModel):
     )
     emit_from: int | None = Field(
         default=None,
-        description="Event time (ms): only windows that start at or after it are emitted. Used by the rebuild "
-        "after data loss (docs/operations.md). None: all windows.",
+        description="Event time (ms): only windows that start at or after it are emitted. Used by the "
+        "rebuild after data loss (docs/operations.md). None: all windows.",
     )
     aggregates: dict[str, Annotated[AggregateSpec, BeforeValidator(AggregateSpec.parse)]] = Field(
         default_factory=lambda: {"count": AggregateSpec(function="count")},
@@ -100,8 +101,8 @@ class Query(BaseModel):
     )
     types: dict[str, ColumnType] = Field(
         default_factory=dict,
-        description="Type of a column: 'int64', 'float64' or 'string'. Default: float64 for aggregated columns, "
-        "string for the key.",
+        description="Type of a column: 'int64', 'float64' or 'string'. Default: float64 for aggregated "
+        "columns, string for the key.",
     )
 
     @field_validator("name")

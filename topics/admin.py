@@ -1,0 +1,314 @@
+"""The topics of a query: what each must be, creating them, checking them, describing them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (
+    AclOperation,
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+    TopicDescription,
+)
+
+from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
+from evenflow.settings import KafkaSettings, Settings
+from topics.clients import MAX_RECORD_BYTES, admin, seconds, service_error
+
+INPUT_RECORD_BYTES = 4_194_304
+REJECTED_RECORD_BYTES = 8_388_608
+_WEEK_MS = 7 * 24 * 3_600_000
+_NEVER_MS = 2**63 - 1
+_POLL_SECONDS = 0.05
+_UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+_REFUSED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
+_NOT_YET = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    }
+)
+"""A broker that has not yet heard of its new leadership says so for a moment; asking again heals it."""
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class TopicSpec:
+    """What a topic must be. `config` is what it is created with; replication comes from the settings."""
+
+    name: str
+    partitions: int
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """What a topic is. `begin` and `end` (high watermark) are offsets by partition.
+
+    `config` is empty where we may not read it. `topic_id` changes when a topic is made anew under its name.
+    """
+
+    name: str
+    topic_id: str
+    partitions: int
+    begin: Mapping[int, int]
+    end: Mapping[int, int]
+    config: Mapping[str, str]
+
+    @property
+    def records(self) -> int:
+        """Offsets from begin to end: records, and the markers of transactions among them."""
+        return sum(self.end.values()) - sum(self.begin.values())
+
+
+def pipeline_topics(settings: Settings) -> dict[str, TopicSpec]:
+    """The topics of a query by role.
+
+    Topics that hold event time in the record timestamp keep records for ever: a finite retention would count
+    from the event time, and the broker would delete a replay of old data within minutes.
+    """
+    event_time = {
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+        "message.timestamp.type": "CreateTime",
+        "message.timestamp.after.max.ms": str(_NEVER_MS),
+        "message.timestamp.before.max.ms": str(_NEVER_MS),
+    }
+    a_week = {
+        "cleanup.policy": "delete",
+        "retention.ms": str(_WEEK_MS),
+        "message.timestamp.type": "LogAppendTime",
+    }
+    for_ever = a_week | {"retention.ms": "-1"}
+    large = {"max.message.bytes": str(MAX_RECORD_BYTES)}
+    compacted = {"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"} | large
+    made_as: dict[str, tuple[int, dict[str, str]]] = {
+        "input": (settings.input.partitions, event_time | {"max.message.bytes": str(INPUT_RECORD_BYTES)}),
+        "rejected": (
+            settings.input.partitions,
+            event_time | {"max.message.bytes": str(REJECTED_RECORD_BYTES)},
+        ),
+        "routed": (settings.routed_partitions, a_week | large),
+        "partials": (settings.spark.buckets, a_week | large),
+        "results": (settings.spark.buckets, a_week | large),
+        "telemetry": (1, a_week),
+        "plan": (1, for_ever),
+        "snapshots": (1, compacted),
+    }
+    return {
+        role: TopicSpec(name=settings.topic(role), partitions=partitions, config=config)
+        for role, (partitions, config) in made_as.items()
+    }
+
+
+def ensure_topics(kafka: KafkaSettings, specs: Iterable[TopicSpec]) -> dict[str, TopicState]:
+    """Create the topics that are missing, check the others, and wait until all have leaders.
+
+    Raises IncompatibleStateError for another number of partitions, ConfigError for a record limit that is too
+    small, ServiceError if the broker refuses or does not answer.
+    """
+    wanted = {spec.name: spec for spec in specs}
+    client = admin(kafka)
+    missing = [spec for name, spec in wanted.items() if name not in _describe_topics(client, kafka, wanted)]
+    if missing:
+        _create(client, kafka, missing)
+    _wait_for_leaders(client, kafka, wanted)
+    states = _states(client, kafka, wanted)
+    for name, spec in wanted.items():
+        if name not in states:
+            raise ServiceError(f"topic {name} was deleted while it was being checked", hint="run it again")
+        check_topic(spec, states[name])
+    return states
+
+
+def check_topic(spec: TopicSpec, state: TopicState) -> None:
+    """Raise if an existing topic cannot serve as what the settings need."""
+    if state.partitions != spec.partitions:
+        raise IncompatibleStateError(
+            f"topic {spec.name} has {state.partitions} partitions, the settings need {spec.partitions}",
+            hint="the number is fixed for the life of a query: set it back (input.partitions, "
+            "partitioner.routed_partitions or spark.buckets), or give the query another name",
+        )
+    limit, needed = state.config.get("max.message.bytes"), spec.config.get("max.message.bytes")
+    if limit is not None and needed is not None and int(limit) < int(needed):
+        raise ConfigError(
+            f"topic {spec.name} allows records of {limit} bytes, evenflow writes up to {needed}",
+            hint=f"set its max.message.bytes to {needed}, e.g. with the broker's kafka-configs tool",
+        )
+
+
+def describe(kafka: KafkaSettings, names: Iterable[str]) -> dict[str, TopicState]:
+    """What these topics are now; those that do not exist are absent."""
+    client = admin(kafka)
+    return _states(client, kafka, names)
+
+
+def delete_topics(kafka: KafkaSettings, names: Iterable[str]) -> None:
+    """Delete the topics that exist and wait until they are gone."""
+    client, listed = admin(kafka), list(names)
+    if not listed:
+        return
+    for name, future in client.delete_topics(listed, request_timeout=seconds(kafka)).items():
+        _result(future, kafka, f"deleting topic {name}", absent=_UNKNOWN)
+    deadline = time.monotonic() + seconds(kafka)
+    while left := _describe_topics(client, kafka, listed):
+        if time.monotonic() >= deadline:
+            raise ServiceError(f"topics {', '.join(left)} are still there after {seconds(kafka):g} s")
+        time.sleep(_POLL_SECONDS)
+
+
+def may_write(kafka: KafkaSettings, topic: str) -> bool:
+    """Whether our user may write to the topic (True on a broker without ACLs). The topic must exist."""
+    client = admin(kafka)
+    found = client.describe_topics(
+        TopicCollection([topic]), include_authorized_operations=True, request_timeout=seconds(kafka)
+    )
+    description = _result(found[topic], kafka, f"describing topic {topic}", absent=_REFUSED)
+    return description is not None and AclOperation.WRITE in (description.authorized_operations or [])
+
+
+def _create(client: AdminClient, kafka: KafkaSettings, specs: list[TopicSpec]) -> None:
+    topics = [
+        NewTopic(
+            spec.name,
+            num_partitions=spec.partitions,
+            replication_factor=kafka.replication_factor,
+            config=dict(spec.config),
+        )
+        for spec in specs
+    ]
+    timeout = seconds(kafka)
+    made = client.create_topics(topics, request_timeout=timeout, operation_timeout=timeout)
+    for name, future in made.items():
+        _result(future, kafka, f"creating topic {name}", absent={KafkaError.TOPIC_ALREADY_EXISTS})
+
+
+def _wait_for_leaders(client: AdminClient, kafka: KafkaSettings, wanted: Mapping[str, TopicSpec]) -> None:
+    deadline = time.monotonic() + seconds(kafka)
+    while True:
+        found = _describe_topics(client, kafka, wanted)
+        waiting = [
+            name
+            for name in wanted
+            if name not in found or not all(_has_leader(part) for part in found[name].partitions)
+        ]
+        if not waiting:
+            return
+        if time.monotonic() >= deadline:
+            raise ServiceError(
+                f"topics {', '.join(waiting)} have no leader after {seconds(kafka):g} s",
+                hint="are all brokers running? see the broker's log",
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _has_leader(partition: Any) -> bool:
+    return partition.leader is not None and partition.leader.id >= 0
+
+
+def _states(client: AdminClient, kafka: KafkaSettings, names: Iterable[str]) -> dict[str, TopicState]:
+    found = _describe_topics(client, kafka, names)
+    partitions = [TopicPartition(name, part.id) for name, topic in found.items() for part in topic.partitions]
+    begin = _offsets(client, kafka, partitions, OffsetSpec.earliest())
+    end = _offsets(client, kafka, partitions, OffsetSpec.latest())
+    configs = _configs(client, kafka, list(found))
+    return {
+        name: TopicState(
+            name=name,
+            topic_id=_url_safe(str(topic.topic_id)),
+            partitions=len(topic.partitions),
+            begin=begin.get(name, {}),
+            end=end.get(name, {}),
+            config=configs.get(name, {}),
+        )
+        for name, topic in found.items()
+        if len(begin.get(name, {})) == len(end.get(name, {})) == len(topic.partitions)
+    }
+
+
+def _url_safe(topic_id: str) -> str:
+    """The form in which Kafka's own tools print a topic id."""
+    return topic_id.replace("+", "-").replace("/", "_").rstrip("=")
+
+
+def _describe_topics(
+    client: AdminClient, kafka: KafkaSettings, names: Iterable[str]
+) -> dict[str, TopicDescription]:
+    listed = list(dict.fromkeys(names))
+    if not listed:
+        return {}
+    futures = client.describe_topics(TopicCollection(listed), request_timeout=seconds(kafka))
+    found = {n: _result(f, kafka, f"describing topic {n}", absent=_UNKNOWN) for n, f in futures.items()}
+    return {name: topic for name, topic in found.items() if topic is not None}
+
+
+def _offsets(
+    client: AdminClient, kafka: KafkaSettings, partitions: list[TopicPartition], spec: OffsetSpec
+) -> dict[str, dict[int, int]]:
+    """Offsets by topic and partition; a partition that has just been deleted is absent."""
+    offsets: dict[str, dict[int, int]] = {}
+    deadline = time.monotonic() + seconds(kafka)
+    while partitions:
+        futures = client.list_offsets(dict.fromkeys(partitions, spec), request_timeout=seconds(kafka))
+        partitions = []
+        for part, future in futures.items():
+            last_try = time.monotonic() >= deadline
+            again = frozenset() if last_try else _NOT_YET
+            doing = f"reading the offsets of topic {part.topic}"
+            found = _result(future, kafka, doing, absent=_UNKNOWN | again)
+            if found is not None:
+                offsets.setdefault(part.topic, {})[part.partition] = found.offset
+            elif _code(future) in again:
+                partitions.append(TopicPartition(part.topic, part.partition))
+        if partitions:
+            time.sleep(_POLL_SECONDS)
+    return offsets
+
+
+def _configs(client: AdminClient, kafka: KafkaSettings, names: list[str]) -> dict[str, dict[str, str]]:
+    if not names:
+        return {}
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    futures = client.describe_configs(resources, request_timeout=seconds(kafka))
+    configs: dict[str, dict[str, str]] = {}
+    for resource, future in futures.items():
+        doing = f"reading the configuration of topic {resource.name}"
+        entries = _result(future, kafka, doing, absent=_UNKNOWN | _REFUSED)
+        configs[resource.name] = {entry.name: entry.value for entry in (entries or {}).values()}
+    return configs
+
+
+def _code(future: Future[Any]) -> int | None:
+    """Error code of a future that is done; None if it has a result."""
+    error = future.exception()
+    return error.args[0].code() if isinstance(error, KafkaException) else None
+
+
+def _result(
+    future: Future[_T], kafka: KafkaSettings, doing: str, *, absent: frozenset[int] | set[int] = frozenset()
+) -> _T | None:
+    """Result of an admin future; None for the error codes `absent`; ServiceError for all others.
+
+    The caller must hold the client until here. The margin lets the broker's own answer come first.
+    """
+    try:
+        return future.result(timeout=seconds(kafka) + 5)
+    except KafkaException as error:
+        if error.args[0].code() in absent:
+            return None
+        raise service_error(error, kafka, doing) from None
+    except TimeoutError:
+        raise ServiceError(
+            f"{doing}: no answer from {kafka.bootstrap_servers} within {seconds(kafka):g} s",
+            hint="is the broker running? see `evenflow doctor`",
+        ) from None

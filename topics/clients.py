@@ -1,0 +1,156 @@
+"""confluent-kafka clients that say what is wrong instead of waiting for ever.
+
+Every client proves at creation that it reaches and may log in to the broker. After that, errors that no
+retry heals (refused login, fenced producer) are raised as ServiceError from the client's own `poll`,
+`consume` or `flush`; passing outages are librdkafka's to retry, bounded by the timeouts set here.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from evenflow.errors import ServiceError
+from evenflow.settings import KafkaSettings
+from evenflow.settings.kafka import librdkafka_config
+
+MAX_RECORD_BYTES = 33_554_432
+_LOG = logging.getLogger("evenflow.kafka")
+_LOG.addHandler(logging.NullHandler())
+
+_HINTS: dict[int, str] = {
+    KafkaError._AUTHENTICATION: "check kafka.sasl_mechanism, sasl_username and sasl_password",
+    KafkaError.SASL_AUTHENTICATION_FAILED: "check kafka.sasl_mechanism, sasl_username and sasl_password",
+    KafkaError._SSL: "check kafka.ssl_ca, ssl_certificate and ssl_key",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "ask for an ACL on that topic, or use another user",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "ask for an ACL on that consumer group, or use another user",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "ask for an ACL on the cluster, or use another user",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "ask for an ACL on that transactional.id",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "any evenflow service creates its topics; see `evenflow doctor`",
+    KafkaError._UNKNOWN_TOPIC: "any evenflow service creates its topics; see `evenflow doctor`",
+    KafkaError._UNKNOWN_PARTITION: "the topic has fewer partitions than that; see `evenflow doctor`",
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise max.message.bytes of the topic",
+    KafkaError.INVALID_REPLICATION_FACTOR: "lower kafka.replication_factor, or start more brokers",
+}
+_HOPELESS = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._FATAL})
+
+
+def producer(kafka: KafkaSettings, **config: Any) -> Producer:
+    """An idempotent producer; `config` are librdkafka settings with _ for the dots and win over ours."""
+    ours = {
+        "message_max_bytes": MAX_RECORD_BYTES,
+        "enable_idempotence": True,
+        "compression_type": "lz4",
+        "linger_ms": 5,
+        "queue_buffering_max_kbytes": 262_144,
+    }
+    return _connected(kafka, Producer, ours | config)
+
+
+def consumer(kafka: KafkaSettings, *, group: str, **config: Any) -> Consumer:
+    """A read_committed consumer that commits nothing by itself and refuses to guess an offset."""
+    ours = {
+        "group_id": group,
+        "enable_auto_commit": False,
+        "enable_auto_offset_store": False,
+        "auto_offset_reset": "error",
+        "isolation_level": "read_committed",
+        "fetch_message_max_bytes": 4_194_304,
+        "fetch_max_bytes": 2 * MAX_RECORD_BYTES,
+        "receive_message_max_bytes": 4 * MAX_RECORD_BYTES,
+        "queued_max_messages_kbytes": 65_536,
+    }
+    return _connected(kafka, Consumer, ours | config)
+
+
+def admin(kafka: KafkaSettings) -> AdminClient:
+    """An admin client. Keep it referenced until its futures have resolved: they die with it."""
+    return _connected(kafka, AdminClient, {})
+
+
+def flush(client: Producer, kafka: KafkaSettings, *, timeout: float | None = None) -> None:
+    """Wait until every record is delivered; ServiceError if none moves for `timeout` s (request_timeout)."""
+    patience = seconds(kafka) if timeout is None else timeout
+    left, deadline = len(client), time.monotonic() + patience
+    while left:
+        now_left = client.flush(min(1.0, patience))
+        if now_left < left:
+            deadline = time.monotonic() + patience
+        elif now_left and time.monotonic() >= deadline:
+            raise ServiceError(
+                f"{now_left} records are not accepted by {kafka.bootstrap_servers} within {patience:g} s",
+                hint="is it running? see `evenflow doctor`",
+            )
+        left = now_left
+
+
+def seconds(kafka: KafkaSettings) -> float:
+    """`kafka.request_timeout` in seconds."""
+    return kafka.request_timeout / 1000
+
+
+def service_error(error: KafkaException | KafkaError, kafka: KafkaSettings, doing: str) -> ServiceError:
+    """What a Kafka error means to a person who was `doing` something."""
+    if isinstance(error, KafkaException):
+        error = error.args[0]
+    if not isinstance(error, KafkaError):
+        return ServiceError(f"{doing}: {error}")
+    hint = _HINTS.get(
+        error.code(), "is it running? `evenflow doctor` checks; `evenflow broker` starts one here"
+    )
+    return ServiceError(f"{doing} at {kafka.bootstrap_servers}: {error.name()}: {error.str()}", hint=hint)
+
+
+def _connected(kafka: KafkaSettings, kind: Callable[..., Any], config: dict[str, Any]) -> Any:
+    watch = _ErrorWatch(kafka)
+    config = {"error_cb": watch, "logger": _LOG} | config
+    try:
+        client = kind(librdkafka_config(kafka, **config))
+    except (KafkaException, TypeError, ValueError) as error:
+        if isinstance(error, KafkaException):
+            raise service_error(error, kafka, "configuring a Kafka client") from None
+        raise
+    _prove(client, kafka, watch)
+    return client
+
+
+def _prove(client: Any, kafka: KafkaSettings, watch: _ErrorWatch) -> None:
+    """Ask for the brokers in short steps, so that a refused login ends it at once."""
+    deadline = time.monotonic() + seconds(kafka)
+    while True:
+        step = max(0.05, min(1.0, deadline - time.monotonic()))
+        try:
+            client.list_topics(timeout=step)
+            return
+        except KafkaException as error:
+            if not isinstance(client, Consumer):
+                client.poll(0)
+            if watch.hopeless is not None:
+                raise watch.hopeless from None
+            if time.monotonic() >= deadline:
+                last = watch.last or error
+                raise service_error(last, kafka, f"no broker answers within {seconds(kafka):g} s") from None
+
+
+class _ErrorWatch:
+    """Error callback of one client: remembers the last error, raises those that no retry heals.
+
+    librdkafka calls it inside `poll`, `consume` or `flush`; what it raises comes out of that call.
+    """
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self._kafka = kafka
+        self.last: KafkaError | None = None
+        self.hopeless: ServiceError | None = None
+
+    def __call__(self, error: KafkaError) -> None:
+        _LOG.debug("kafka: %s", error)
+        self.last = error
+        if error.fatal() or error.code() in _HOPELESS:
+            self.hopeless = service_error(error, self._kafka, "refused by the broker")
+            raise self.hopeless

@@ -1,0 +1,131 @@
+"""Bounded reads: a stretch of a topic, all partitions, and then it ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Literal
+from uuid import uuid4
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from evenflow.errors import DataLossError, ServiceError
+from evenflow.settings import KafkaSettings
+from topics.admin import describe
+from topics.clients import consumer, seconds, service_error
+
+_BATCH = 10_000
+_STEP_SECONDS = 0.2
+_TRIMMED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+
+
+def read_range(
+    kafka: KafkaSettings,
+    topic: str,
+    *,
+    begin: Mapping[int, int] | None = None,
+    end: Mapping[int, int] | None = None,
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
+    timeout: float | None = None,
+) -> Iterator[list[Message]]:
+    """Batches of the records with begin <= offset < end, in offset order within each partition.
+
+    Partitions that `begin` lacks start at the log's start, those that `end` lacks stop at the high watermark
+    as it is when the first batch is asked for. Aborted records and transaction markers are skipped but do
+    count as progress. Raises ServiceError if nothing moves for `timeout` seconds (default: request_timeout) -
+    a missing topic, a lost broker, a transaction left open below `end` - and DataLossError if `begin` was
+    trimmed away.
+    """
+    patience = seconds(kafka) if timeout is None else timeout
+    state = describe(kafka, [topic]).get(topic)
+    if state is None:
+        raise ServiceError(f"topic {topic} does not exist", hint="see `evenflow doctor`")
+    starts = {**state.begin, **(begin or {})}
+    stops = {**state.end, **(end or {})}
+    for partition, start in starts.items():
+        first = state.begin.get(partition)
+        if first is None:
+            raise ServiceError(f"topic {topic} has no partition {partition}")
+        if start < first:
+            raise DataLossError(
+                f"{topic}[{partition}]: offsets {start} to {first - 1} are gone",
+                hint="see docs/operations.md",
+            )
+    left = {partition: stops[partition] for partition in starts if starts[partition] < stops[partition]}
+    if not left:
+        return
+    reader = consumer(
+        kafka,
+        group=f"evenflow-read-{uuid4()}",
+        isolation_level=isolation,
+        enable_partition_eof=True,
+    )
+    try:
+        reader.assign([TopicPartition(topic, partition, starts[partition]) for partition in left])
+        yield from _until_done(reader, kafka, topic, left, patience)
+    finally:
+        reader.close()
+
+
+def _until_done(
+    reader: Consumer, kafka: KafkaSettings, topic: str, left: dict[int, int], patience: float
+) -> Iterator[list[Message]]:
+    """`left` maps the unfinished partitions to their end offsets."""
+    reached = dict.fromkeys(left, -1)
+    deadline = time.monotonic() + patience
+    while left:
+        try:
+            messages = reader.consume(_BATCH, timeout=_STEP_SECONDS)
+        except KafkaException as error:
+            raise service_error(error, kafka, f"reading {topic}") from None
+        batch: list[Message] = []
+        finished: list[int] = []
+        moved = False
+        for message in messages:
+            position = _position(message, kafka, topic)
+            partition = message.partition()
+            if position is None or partition not in left:
+                continue
+            moved |= position > reached[partition]
+            reached[partition] = max(reached[partition], position)
+            if message.error() is None and message.offset() < left[partition]:
+                batch.append(message)
+            if position >= left[partition]:
+                del left[partition]
+                finished.append(partition)
+        if finished:
+            reader.incremental_unassign([TopicPartition(topic, partition) for partition in finished])
+        if batch:
+            yield batch
+        if moved:
+            deadline = time.monotonic() + patience
+        elif left and time.monotonic() >= deadline:
+            raise _stuck(topic, left, reached, patience)
+
+
+def _position(message: Message, kafka: KafkaSettings, topic: str) -> int | None:
+    """The offset up to which this partition has now been read; None if the event says nothing of it."""
+    error = message.error()
+    if error is None:
+        return int(message.offset()) + 1
+    if error.code() == KafkaError._PARTITION_EOF:
+        return int(message.offset())
+    if error.code() in _TRIMMED:
+        raise DataLossError(
+            f"{topic}[{message.partition()}]: the offset to read is gone: {error.str()}",
+            hint="see docs/operations.md",
+        )
+    if error.retriable() or error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
+        return None
+    raise service_error(error, kafka, f"reading {topic}")
+
+
+def _stuck(topic: str, left: Mapping[int, int], reached: Mapping[int, int], patience: float) -> ServiceError:
+    where = ", ".join(
+        f"[{partition}] at {'no offset' if reached[partition] < 0 else reached[partition]} of {end}"
+        for partition, end in sorted(left.items())
+    )
+    return ServiceError(
+        f"reading {topic} makes no progress for {patience:g} s: {where}",
+        hint="is the broker up, and is a transaction left open? it ends after its writer's transaction timeout",
+    )
