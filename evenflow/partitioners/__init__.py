@@ -1,0 +1,15 @@
+"""Routing algorithms: which worker gets each tuple, decided online.
+
+Admission rule: one algorithm per file, pure state and kernels over numpy arrays; no I/O, no clock. The
+services call `create`, `restore`, `assign` and `observe` and know no algorithm by its class.
+
+>>> import numpy as np
+>>> p = create("pkg", workers=4)
+>>> p.assign(np.zeros(6, np.uint64), np.zeros(6, np.int64)).tolist()
+[0, 2, 0, 2, 0, 2]
+"""
+
+from evenflow.partitioners.base import Observation, Options, Partitioner
+from evenflow.partitioners.registry import Description, create, describe, names, restore
+
+__all__ = ["Description", "Observation", "Options", "Partitioner", "create", "describe", "names", "restore"]

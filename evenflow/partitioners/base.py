@@ -1,0 +1,275 @@
+"""The partitioner contract: what every routing algorithm promises, and how its state travels.
+
+Laws (tests/unit/partitioners/test_contract.py holds every registered name to them):
+
+* every tuple gets exactly one worker in 0..workers-1;
+* sequential semantics: the result does not depend on how the stream was cut into `assign` calls;
+* same seed, options and input: same output in every process and on every machine;
+* `restore(p.snapshot())` continues exactly as `p` would have.
+
+A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. It
+implements `_start`, `_assign` (a numba kernel over the whole block), `_state` and `_load_state`.
+Never a Python loop over tuples; never a clock, a socket or Python's `hash()`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
+
+from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.kernels import kernel
+
+UInt64s = npt.NDArray[np.uint64]
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+State = dict[str, npt.NDArray[Any]]
+
+SNAPSHOT_VERSION = 1
+_METADATA_KEY = b"evenflow-partitioner"
+MAX_WORKERS = 1 << 20
+
+
+class Options(BaseModel):
+    """Options of one algorithm: each field has a default, bounds and a description with its unit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Observation:
+    """What a partitioner knows of itself at this moment; `loads` is a copy."""
+
+    name: str
+    workers: int
+    tuples: int
+    """Tuples assigned since the beginning."""
+    loads: Int64s
+    """Tuples sent to each worker since the beginning or the last rescale."""
+    choices: int
+    """Candidates of a frequent key (d): 1 for hashing, `workers` when any worker may be chosen."""
+    head_keys: int | None
+    """Keys treated as frequent now; None when the algorithm does not tell keys apart."""
+    state_bytes: int
+    """Memory of the algorithm's state."""
+
+    @property
+    def imbalance(self) -> float:
+        """I(m) = largest share of a worker - 1/workers; 0 before the first tuple."""
+        total = int(self.loads.sum())
+        return float(self.loads.max()) / total - 1 / self.workers if total else 0.0
+
+
+@kernel
+def _count(assigned: Int32s, loads: Int64s) -> None:
+    for row in range(assigned.shape[0]):
+        loads[assigned[row]] += 1
+
+
+class Partitioner(ABC):
+    """One routing algorithm with its state; created by `evenflow.partitioners.create`, not directly.
+
+    `source` of `sources`: which of several independent instances on one stream this is. They share the
+    candidates (same seed), not their loads.
+    """
+
+    options_type: ClassVar[type[Options]] = Options
+    micro_batch: ClassVar[bool] = False
+    """True: decides on whole batches; `assign_batch` must be called, and its block is the batch."""
+
+    def __init__(
+        self, *, name: str, workers: int, seed: int, source: int, sources: int, options: Options
+    ) -> None:
+        self.name = name
+        self.workers = _checked_workers(workers)
+        self.seed = _checked_int("seed", seed, -(2**63), 2**64 - 1)
+        self.sources = _checked_int("sources", sources, 1, MAX_WORKERS)
+        self.source = _checked_int("source", source, 0, self.sources - 1)
+        self.options = options
+        self._tuples = 0
+        self._sent = np.zeros(self.workers, np.int64)
+        self._start()
+
+    def assign(self, keys: UInt64s, times: Int64s) -> Int32s:
+        """The worker of each tuple, in stream order; keys are hashes (`keys.hash_keys`), times are ms."""
+        if self.micro_batch:
+            raise ConfigError(f"{self.name} decides on whole batches", hint="call assign_batch")
+        return self._run(keys, times)
+
+    def assign_batch(self, keys: UInt64s, times: Int64s) -> Int32s:
+        """As `assign`, and the block is one micro-batch; tuple-at-a-time algorithms see no difference."""
+        return self._run(keys, times)
+
+    def rescale(self, workers: int) -> None:
+        """From the next tuple on, route over this many workers.
+
+        Loads start again at zero, so that a new worker is not flooded to make up for a past it never saw;
+        what is known of keys (frequencies) is kept.
+        """
+        workers = _checked_workers(workers)
+        if workers == self.workers:
+            return
+        self.workers = workers
+        self._sent = np.zeros(workers, np.int64)
+        self._rescale()
+
+    def observe(self) -> Observation:
+        """Statistics of this moment; cheap enough to call once per block."""
+        return Observation(
+            name=self.name,
+            workers=self.workers,
+            tuples=self._tuples,
+            loads=self._sent.copy(),
+            choices=self._choices(),
+            head_keys=self._head_keys(),
+            state_bytes=self._state_bytes(),
+        )
+
+    def snapshot(self) -> bytes:
+        """Everything needed to continue, as an Arrow IPC stream of one row; read it with `restore`."""
+        state = {"_sent": self._sent, **self._state()}
+        header = {
+            "version": SNAPSHOT_VERSION,
+            "name": self.name,
+            "workers": self.workers,
+            "seed": self.seed,
+            "source": self.source,
+            "sources": self.sources,
+            "options": self.options.model_dump(mode="json"),
+            "tuples": self._tuples,
+        }
+        return _pack(header, state)
+
+    def _resume(self, header: Mapping[str, Any], state: State) -> None:
+        self._tuples = int(header["tuples"])
+        self._sent[:] = state.pop("_sent")
+        self._load_state(state)
+
+    def _run(self, keys: UInt64s, times: Int64s) -> Int32s:
+        keys = _checked_column("keys", keys, np.uint64)
+        times = _checked_column("times", times, np.int64)
+        if len(keys) != len(times):
+            raise ValueError(f"{len(keys)} keys but {len(times)} times: one of each per tuple is needed")
+        out = np.empty(len(keys), np.int32)
+        if len(keys):
+            self._assign(keys, times, out)
+            _count(out, self._sent)
+            self._tuples += len(keys)
+        return out
+
+    @abstractmethod
+    def _start(self) -> None:
+        """The empty state, for `self.workers`."""
+
+    def _rescale(self) -> None:
+        """`self.workers` has changed; overridden where something outlives that."""
+        self._start()
+
+    @abstractmethod
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        """Write the worker of each tuple to `out`; never called with an empty block."""
+
+    @abstractmethod
+    def _state(self) -> State:
+        """The state as named arrays of any shape."""
+
+    @abstractmethod
+    def _load_state(self, state: State) -> None:
+        """Take over what `_state` gave; the arrays are writable and this object's own."""
+
+    def _choices(self) -> int:
+        return 1
+
+    def _head_keys(self) -> int | None:
+        return None
+
+    def _state_bytes(self) -> int:
+        return sum(array.nbytes for array in self._state().values())
+
+
+def _checked_int(what: str, value: object, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ConfigError(f"{what} must be a whole number, not {value!r}")
+    if not low <= int(value) <= high:
+        raise ConfigError(f"{what} must be between {low} and {high}, not {value}")
+    return int(value)
+
+
+def _checked_workers(workers: object) -> int:
+    return _checked_int("workers", workers, 1, MAX_WORKERS)
+
+
+def _checked_column(what: str, values: object, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """A read-only view: kernels are compiled once, for read-only input (Arrow's buffers are)."""
+    if not isinstance(values, np.ndarray) or values.dtype != dtype:
+        found = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
+        raise TypeError(f"{what} must be a numpy array of {np.dtype(dtype)}, not {found}")
+    if values.ndim != 1:
+        raise ValueError(f"{what} must have one dimension, not {values.ndim}")
+    view = np.require(values, requirements=["C", "A"]).view()
+    view.flags.writeable = False
+    return view
+
+
+def _digest(state: Mapping[str, npt.NDArray[Any]]) -> str:
+    digest = hashlib.sha256()
+    for name, array in sorted(state.items()):
+        digest.update(f"{name}:{array.dtype}:{array.shape};".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _pack(header: Mapping[str, Any], state: State) -> bytes:
+    columns = []
+    for array in state.values():
+        flat = pa.array(np.ascontiguousarray(array).ravel())
+        columns.append(pa.LargeListArray.from_arrays(pa.array([0, len(flat)], pa.int64()), flat))
+    shapes = {name: array.shape for name, array in state.items()}
+    body = {**header, "shapes": shapes, "digest": _digest(state)}
+    batch = pa.record_batch(columns, names=list(state))
+    batch = batch.replace_schema_metadata({_METADATA_KEY: json.dumps(body, sort_keys=True).encode()})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def unpack(snapshot: bytes) -> tuple[dict[str, Any], State]:
+    """Header and state of a snapshot; IncompatibleStateError says why it cannot be used."""
+    try:
+        with pa.ipc.open_stream(snapshot) as reader:
+            metadata, batch = reader.schema.metadata or {}, reader.read_next_batch()
+    except (pa.ArrowInvalid, OSError, StopIteration, TypeError) as error:
+        raise IncompatibleStateError(f"this is no partitioner snapshot, or a damaged one: {error}") from None
+    if _METADATA_KEY not in metadata:
+        raise IncompatibleStateError("this Arrow stream is no partitioner snapshot")
+    try:
+        header: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
+        version = int(header["version"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise IncompatibleStateError(f"the snapshot's header is damaged: {error}") from None
+    if version != SNAPSHOT_VERSION:
+        raise IncompatibleStateError(
+            f"the snapshot has format {version}; this evenflow reads format {SNAPSHOT_VERSION}",
+            hint="restore it with the evenflow that wrote it, or start from an empty state",
+        )
+    try:
+        state = {
+            name: batch.column(name)[0].values.to_numpy(zero_copy_only=False).reshape(shape).copy()
+            for name, shape in header["shapes"].items()
+        }
+        intact = _digest(state) == header["digest"]
+    except (KeyError, ValueError, AttributeError, IndexError, TypeError) as error:
+        raise IncompatibleStateError(f"the snapshot is damaged: {error}") from None
+    if not intact:
+        raise IncompatibleStateError("the snapshot is damaged: its digest does not match its content")
+    return header, state

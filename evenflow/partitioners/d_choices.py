@@ -1,0 +1,266 @@
+"""D-Choices: two choices for most keys, and just as many as needed (d) for the frequent ones.
+
+Idea: a SpaceSaving summary finds the head H = {k : est(k) >= theta*N}. A tail key chooses the less
+loaded of F_1, F_2 as in PKG; a head key of F_1..F_d, where d is the least number for which the expected
+load of the workers that the h hottest keys can reach stays within b_h(1/n + eps) for every prefix h
+(`find_optimal_choices`). When d reaches n, head keys take the least loaded of all workers, which is
+W-Choices. Candidates nest, so a key that becomes frequent keeps its first two workers.
+
+Parameters: `theta` frequency from which a key is head (1/(5n)); `eps` tolerated imbalance (1e-4);
+`counters` of the summary (4/theta = 20n: with fewer, the over-estimates of tail keys reach theta);
+`growth` d is computed again when N has grown by this share (0.01; 0 = at every head tuple, as in the
+paper: under 2 % difference in imbalance); `distinct` skip F_i that repeat an earlier worker (False: the
+paper's analysis is with repetition); `warm_up` tuples before which no key is head (0, as in the paper:
+early on N < 5n and every key is head, which costs some replicas); `load` cumulative or windowed.
+Membership is tested after counting the current tuple; estimates are counts (upper bounds).
+
+Cost per tuple: O(1) for the summary, 2 candidates for the tail, d for the head, O(1) to read and at most
+O(log n) to keep the least loaded worker when d = n. State: about 60 bytes x counters, n loads.
+Paper: Nasir et al., "When Two Choices Are not Enough", ICDE 2016 (002), Algorithm 1 and section III.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from evenflow.kernels import kernel
+from evenflow.keys import candidate_kernel, members
+from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.load_options import LoadOptions
+from evenflow.partitioners.pkg import least_loaded
+from evenflow.sketches.least_loaded import raised, rebuild, tournament
+from evenflow.sketches.space_saving import SpaceSaving, Summary, count_of, offer
+from evenflow.sketches.window_loads import WindowLoads, add, advance
+
+Float64s = npt.NDArray[np.float64]
+_NEXT, _D, _MARK = 0, 1, 2
+
+
+@kernel
+def _optimal_choices(p: Float64s, n: int, eps: float) -> int:
+    heads = p.shape[0]
+    if heads == 0:
+        return min(2, n)
+    head_share = min(1.0, p.sum())
+    tail_share = 1.0 - head_share
+    d = max(2, math.ceil(p[0] * n))
+    while d < n:
+        enough = True
+        prefix = 0.0
+        for h in range(1, heads + 1):
+            prefix = min(1.0, prefix + p[h - 1])
+            b = n - n * ((n - 1) / n) ** (h * d)
+            reach = b / n
+            load = prefix + reach**d * (head_share - prefix) + reach**2 * tail_share
+            if load > b * (1.0 / n + eps):
+                enough = False
+                break
+        if enough:
+            break
+        d += 1
+    return min(d, n)
+
+
+def find_optimal_choices(p_sorted: Float64s, n: int, eps: float = 1e-4) -> int:
+    """Least d (2 <= d <= n) that satisfies inequality (3) of 002 for every prefix of the head.
+
+    `p_sorted`: the frequencies of the head keys as shares of all tuples, descending. Starts at
+    max(2, ceil(p1*n)); n stands for "any worker". With b_h = n - n((n-1)/n)^(h*d) and P_h the share of
+    the h hottest: P_h + (b_h/n)^d (P_H - P_h) + (b_h/n)^2 (1 - P_H) <= b_h (1/n + eps).
+    """
+    return int(_optimal_choices(np.ascontiguousarray(p_sorted, np.float64), n, eps))
+
+
+@kernel
+def head_shares(summary: Summary, total: Any, threshold: Any) -> Float64s:
+    """est/N of the keys whose estimate reaches the threshold, descending."""
+    capacity = summary.key.shape[0]
+    first = capacity - summary.meta[1]
+    size = 0
+    while size < capacity - first and count_of(summary, summary.order[capacity - 1 - size]) >= threshold:
+        size += 1
+    shares = np.empty(size, np.float64)
+    for at in range(size):
+        shares[at] = count_of(summary, summary.order[capacity - 1 - at]) / total
+    return shares
+
+
+@kernel
+def _least_loaded_distinct(
+    key: np.uint64, family: UInt64s, d: int, loads: Int64s, seen: Int64s, schedule: Int64s
+) -> np.int64:
+    """As `least_loaded`, over the first d different workers among F_1, F_2, ... of the family."""
+    workers = np.uint64(loads.shape[0])
+    schedule[_MARK] += 1
+    best, found = np.int64(-1), 0
+    for i in range(family.shape[0]):
+        other = candidate_kernel(key, family[i], workers)
+        if seen[other] != schedule[_MARK]:
+            seen[other] = schedule[_MARK]
+            found += 1
+            if best < 0 or loads[other] < loads[best]:
+                best = other
+            if found == d:
+                break
+    return best
+
+
+@kernel
+def _route(
+    keys: UInt64s,
+    times: Int64s,
+    out: Int32s,
+    summary: Summary,
+    window: WindowLoads,
+    tree: Int32s,
+    seen: Int64s,
+    schedule: Int64s,
+    family: UInt64s,
+    windowed: bool,
+    distinct: bool,
+    theta: float,
+    eps: float,
+    growth: float,
+    warm_up: int,
+) -> None:
+    loads = window.loads
+    n = loads.shape[0]
+    workers = np.uint64(n)
+    one, two = family[0], family[1]
+    d = schedule[_D]
+    if d >= n:
+        rebuild(tree, loads)
+    for row in range(keys.shape[0]):
+        key = keys[row]
+        if windowed and advance(window, times[row]) and d >= n:
+            rebuild(tree, loads)
+        entry = offer(summary, key)
+        total = summary.meta[0]
+        if total <= warm_up or count_of(summary, entry) < theta * total:
+            best = candidate_kernel(key, one, workers)
+            other = candidate_kernel(key, two, workers)
+            if loads[other] < loads[best]:
+                best = other
+        else:
+            if total >= schedule[_NEXT]:
+                before = d
+                d = _optimal_choices(head_shares(summary, total, theta * total), n, eps)
+                schedule[_D] = d
+                schedule[_NEXT] = max(total + 1, np.int64(math.ceil(total * (1.0 + growth))))
+                if d >= n and before < n:
+                    rebuild(tree, loads)
+            if d >= n:
+                best = np.int64(tree[1])
+            elif distinct:
+                best = _least_loaded_distinct(key, family, d, loads, seen, schedule)
+            else:
+                best = least_loaded(key, family, d, workers, loads)
+        if windowed:
+            add(window, best)
+        else:
+            loads[best] += 1
+        if d >= n:
+            raised(tree, loads, best)
+        out[row] = best
+
+
+class DChoicesOptions(LoadOptions):
+    """Options of d-choices; see the module's docstring."""
+
+    theta: float | None = Field(
+        None, ge=0, le=2, description="Share of the stream from which a key is frequent; none = 1/(5n)."
+    )
+    eps: float = Field(1e-4, gt=0, le=1, description="Tolerated imbalance, a share of the stream.")
+    counters: int | None = Field(
+        None, ge=1, le=1 << 24, description="Counters of the SpaceSaving summary; none = 4/theta."
+    )
+    growth: float = Field(
+        0.01, ge=0, le=10, description="d is computed again when the stream has grown by this share."
+    )
+    distinct: bool = Field(False, description="Frequent keys get d different workers, no repetitions.")
+    warm_up: int = Field(0, ge=0, description="Tuples before which no key is treated as frequent.")
+
+
+class DChoices(Partitioner):
+    """Two choices for most keys, as many as needed for the frequent ones."""
+
+    options_type = DChoicesOptions
+    options: DChoicesOptions
+
+    def _start(self) -> None:
+        self._shape()
+        self._heavy = SpaceSaving(self._capacity)
+
+    def _rescale(self) -> None:
+        self._shape()
+        self._heavy = self._heavy.resized(self._capacity)
+
+    def _shape(self) -> None:
+        """Everything but the summary, for the present number of workers."""
+        n, options = self.workers, self.options
+        self._theta = 1 / (5 * n) if options.theta is None else options.theta
+        few = 20 * n if self._theta == 0 else max(1, math.ceil(4 / self._theta))
+        self._capacity = min(few, 1 << 24) if options.counters is None else options.counters
+        self._loads = options.new_loads(n)
+        self._tree = tournament(n)
+        self._seen = np.zeros(n, np.int64)
+        self._schedule = np.array([0, min(2, n), 0], np.int64)
+        draws = 8 * n if options.distinct else n
+        self._family = members(self.seed, max(2, draws))
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        options = self.options
+        _route(
+            keys,
+            times,
+            out,
+            self._heavy.summary,
+            self._loads,
+            self._tree,
+            self._seen,
+            self._schedule,
+            self._family,
+            options.windowed,
+            options.distinct,
+            self._theta,
+            options.eps,
+            options.growth,
+            options.warm_up,
+        )
+
+    def _state(self) -> State:
+        keys, counts, errors = self._heavy.counters()
+        return {
+            **self._loads._asdict(),
+            "schedule": self._schedule[[_NEXT, _D]],
+            "heavy": np.array([self._heavy.total, self._heavy.least], np.int64),
+            "keys": keys,
+            "counts": counts,
+            "errors": errors,
+        }
+
+    def _load_state(self, state: State) -> None:
+        self._loads = WindowLoads(**{name: state[name] for name in WindowLoads._fields})
+        self._schedule[[_NEXT, _D]] = state["schedule"]
+        total, least = (int(value) for value in state["heavy"])
+        self._heavy = SpaceSaving.from_counters(
+            self._capacity, state["keys"], state["counts"], state["errors"], total=total, least=least
+        )
+
+    def _choices(self) -> int:
+        return int(self._schedule[_D])
+
+    def _head_keys(self) -> int:
+        total = self._heavy.total
+        if total <= self.options.warm_up:
+            return 0
+        return len(head_shares(self._heavy.summary, total, self._theta * total))
+
+    def _state_bytes(self) -> int:
+        arrays = (*self._heavy.summary, *self._loads, self._tree, self._seen, self._family)
+        return sum(array.nbytes for array in arrays)

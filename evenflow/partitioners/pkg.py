@@ -1,0 +1,99 @@
+"""PKG (partial key grouping, "the power of both choices"): the less loaded of d fixed candidates.
+
+Idea: key k may go to F_1(k)..F_d(k) only; each tuple takes the candidate with the least load so far
+(the first one on a tie). So a key is on at most d workers, and while no key exceeds a share of d/n the
+imbalance nearly vanishes; above that it is at least p1/d - 1/n, p1 the share of the hottest key.
+F_i(k) = F_j(k) happens with probability 1/n and is kept, as the analysis assumes.
+
+Parameters: `d` choices (2; `pk5` is d = 5); `load` cumulative (002) or of a sliding window (000, 004).
+Load is what this instance sent; several sources balance each their own share.
+Cost per tuple: O(d). State: n loads; windowed: n x slides more.
+Paper: Nasir et al., ICDE 2015, as used in 002 (PKG) and 004 (PK-2, PK-5).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from evenflow.kernels import kernel
+from evenflow.keys import candidate_kernel, members
+from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.load_options import LoadOptions
+from evenflow.sketches.window_loads import WindowLoads, add, advance
+
+
+@kernel
+def _route_two(keys: UInt64s, family: UInt64s, workers: np.uint64, loads: Int64s, out: Int32s) -> None:
+    one, two = family[0], family[1]
+    for row in range(keys.shape[0]):
+        a = candidate_kernel(keys[row], one, workers)
+        b = candidate_kernel(keys[row], two, workers)
+        best = b if loads[b] < loads[a] else a
+        loads[best] += 1
+        out[row] = best
+
+
+@kernel
+def _route_many(keys: UInt64s, family: UInt64s, workers: np.uint64, loads: Int64s, out: Int32s) -> None:
+    for row in range(keys.shape[0]):
+        best = least_loaded(keys[row], family, family.shape[0], workers, loads)
+        loads[best] += 1
+        out[row] = best
+
+
+@kernel
+def _route_windowed(
+    keys: UInt64s, times: Int64s, family: UInt64s, workers: np.uint64, window: WindowLoads, out: Int32s
+) -> None:
+    for row in range(keys.shape[0]):
+        advance(window, times[row])
+        best = least_loaded(keys[row], family, family.shape[0], workers, window.loads)
+        add(window, best)
+        out[row] = best
+
+
+@kernel
+def least_loaded(key: np.uint64, family: UInt64s, d: int, workers: np.uint64, loads: Int64s) -> np.int64:
+    """The least loaded of F_1(key)..F_d(key); the first of them on a tie."""
+    best = candidate_kernel(key, family[0], workers)
+    for i in range(1, d):
+        other = candidate_kernel(key, family[i], workers)
+        if loads[other] < loads[best]:
+            best = other
+    return best
+
+
+class PkgOptions(LoadOptions):
+    """Options of pkg and pk5."""
+
+    d: int = Field(2, ge=1, le=1024, description="Candidates of each key.")
+
+
+class Pkg(Partitioner):
+    """Each key has d candidates; every tuple takes the less loaded one."""
+
+    options_type = PkgOptions
+    options: PkgOptions
+
+    def _start(self) -> None:
+        self._family = members(self.seed, self.options.d)
+        self._loads = self.options.new_loads(self.workers)
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        workers = np.uint64(self.workers)
+        if self.options.windowed:
+            _route_windowed(keys, times, self._family, workers, self._loads, out)
+        elif self.options.d == 2:
+            _route_two(keys, self._family, workers, self._loads.loads, out)
+        else:
+            _route_many(keys, self._family, workers, self._loads.loads, out)
+
+    def _state(self) -> State:
+        return dict(self._loads._asdict())
+
+    def _load_state(self, state: State) -> None:
+        self._loads = WindowLoads(**state)
+
+    def _choices(self) -> int:
+        return min(self.options.d, self.workers)

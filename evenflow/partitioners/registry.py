@@ -1,0 +1,128 @@
+"""The names of the algorithms. Registering one is one line in `_ENTRIES`; the contract tests follow."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.partitioners.base import Options, Partitioner, unpack
+from evenflow.partitioners.d_choices import DChoices
+from evenflow.partitioners.hashing import Hashing
+from evenflow.partitioners.pkg import Pkg
+from evenflow.partitioners.shuffle import Shuffle
+
+
+@dataclass(frozen=True)
+class _Entry:
+    algorithm: type[Partitioner]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+
+_ENTRIES: dict[str, _Entry] = {
+    "hashing": _Entry(Hashing),
+    "shuffle": _Entry(Shuffle),
+    "pkg": _Entry(Pkg),
+    "pk5": _Entry(Pkg, {"d": 5}),
+    "d-choices": _Entry(DChoices),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What a person needs to choose an algorithm and set it."""
+
+    name: str
+    summary: str
+    micro_batch: bool
+    options: Mapping[str, str]
+    """Name of each option -> its default and meaning."""
+
+
+def names() -> tuple[str, ...]:
+    """Every name that `create` knows."""
+    return tuple(_ENTRIES)
+
+
+def create(
+    name: str, *, workers: int, seed: int = 7, source: int = 0, sources: int = 1, **options: Any
+) -> Partitioner:
+    """A partitioner in its first state. ConfigError for an unknown name or option or a value out of range."""
+    entry = _entry(name)
+    return entry.algorithm(
+        name=name,
+        workers=workers,
+        seed=seed,
+        source=source,
+        sources=sources,
+        options=_options(name, entry, options),
+    )
+
+
+def restore(snapshot: bytes) -> Partitioner:
+    """The partitioner that gave this snapshot, at that moment. IncompatibleStateError says why not."""
+    header, state = unpack(snapshot)
+    try:
+        made = create(
+            header["name"],
+            workers=header["workers"],
+            seed=header["seed"],
+            source=header["source"],
+            sources=header["sources"],
+            **header["options"],
+        )
+        made._resume(header, state)
+    except ConfigError as error:
+        raise IncompatibleStateError(f"the snapshot does not fit this evenflow: {error.message}") from None
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise IncompatibleStateError(f"the snapshot does not fit this evenflow: {error!r}") from None
+    return made
+
+
+def describe(name: str) -> Description:
+    """Summary and options of a name, from the docstring and the option declarations."""
+    entry = _entry(name)
+    fields = entry.algorithm.options_type.model_fields
+    return Description(
+        name=name,
+        summary=(entry.algorithm.__doc__ or "").strip().splitlines()[0],
+        micro_batch=entry.algorithm.micro_batch,
+        options={
+            option: f"(default {entry.defaults.get(option, info.default)}) {info.description}"
+            for option, info in fields.items()
+        },
+    )
+
+
+def _entry(name: str) -> _Entry:
+    if name not in _ENTRIES:
+        raise ConfigError(
+            f"unknown partitioner {name!r}{_nearest(name, _ENTRIES)}", hint=f"known: {', '.join(_ENTRIES)}"
+        )
+    return _ENTRIES[name]
+
+
+def _options(name: str, entry: _Entry, given: Mapping[str, Any]) -> Options:
+    known = entry.algorithm.options_type.model_fields
+    for option in given:
+        if option not in known:
+            listed = f"{name} has: {', '.join(known)}" if known else f"{name} has no options"
+            raise ConfigError(f"unknown option {option!r} of {name}{_nearest(option, known)}", hint=listed)
+    try:
+        return entry.algorithm.options_type(**{**entry.defaults, **given})
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        what = f"option {where!r} of {name}: " if where else f"options of {name}: "
+        message = problem["msg"].removeprefix("Value error, ")
+        value = f", not {problem['input']!r}" if where else ""
+        raise ConfigError(f"{what}{message[0].lower()}{message[1:]}{value}") from None
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
