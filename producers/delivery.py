@@ -1,0 +1,144 @@
+"""Deliver records: counted per partition, failures never ignored, full queues waited for, nothing dropped.
+
+librdkafka reports only failures here (`delivery.report.only.error`): after a flush that leaves nothing in
+the queue, delivered = sent - failed. That keeps Python out of the way of every record.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from evenflow.errors import ServiceError
+from evenflow.settings import KafkaSettings
+from topics.clients import producer, seconds
+
+_REASONS = 3
+_CHUNK = 5_000
+
+
+class Delivery:
+    """Writes to one topic. After a failure `failed` is above 0 and `send` does nothing more."""
+
+    def __init__(self, kafka: KafkaSettings, topic: str, partitions: int) -> None:
+        self.topic = topic
+        self.sent = np.zeros(partitions, np.int64)
+        self._failed = np.zeros(partitions, np.int64)
+        self._reasons: Counter[str] = Counter()
+        self._patience = seconds(kafka)
+        self._broken: ServiceError | None = None
+        self._producer = producer(
+            kafka,
+            linger_ms=20,
+            message_timeout_ms=max(kafka.request_timeout, 1_000),
+            queue_buffering_max_messages=500_000,
+            on_delivery=self._report,
+            delivery_report_only_error=True,
+        )
+
+    @property
+    def failed(self) -> int:
+        """Records that were not delivered, as far as known."""
+        return int(self._failed.sum())
+
+    @property
+    def stopped(self) -> bool:
+        """Whether anything has gone wrong."""
+        return self._broken is not None or bool(self._reasons)
+
+    @property
+    def reasons(self) -> list[str]:
+        """The first reasons for failures, with how often each was met."""
+        found = [f"{reason} ({count:,} times)" for reason, count in self._reasons.items()]
+        return found + ([self._broken.message] if self._broken is not None else [])
+
+    def delivered(self) -> np.ndarray:
+        """Delivered records per partition; known only when the queue is empty (`flush`)."""
+        return self.sent - self._failed
+
+    def send(
+        self, values: list[bytes], keys: list[bytes | None], partitions: np.ndarray, times: np.ndarray
+    ) -> int:
+        """Hand over records in order; returns how many were taken, fewer only when something failed."""
+        produce, topic = self._producer.produce, self.topic
+        taken = 0
+        for low in range(0, len(values), _CHUNK):
+            high = min(low + _CHUNK, len(values))
+            part = partitions[low:high]
+            rows = zip(values[low:high], keys[low:high], part.tolist(), times[low:high].tolist(), strict=True)
+            count = 0
+            try:
+                for value, key, partition, time in rows:
+                    try:
+                        produce(topic, value, key, partition, None, time)
+                    except BufferError:
+                        self._produce_when_free(value, key, partition, time)
+                    count += 1
+            except KafkaException as error:
+                self._refused(int(part[count]), error.args[0])
+                count += 1
+            except ServiceError as error:
+                self._broken = error
+            self.sent += np.bincount(part[:count], minlength=len(self.sent))
+            taken += count
+            self.poll()
+            if self.stopped:
+                break
+        return taken
+
+    def send_marker(self, partition: int, headers: list[tuple[str, bytes]], time: int) -> None:
+        """Hand over an end-of-stream marker; it is counted like a record."""
+        self.sent[partition] += 1
+        try:
+            self._producer.produce(self.topic, None, None, partition, timestamp=time, headers=headers)
+        except KafkaException as error:
+            self._refused(partition, error.args[0])
+
+    def poll(self) -> None:
+        """Take in what failed meanwhile."""
+        try:
+            self._producer.poll(0)
+        except ServiceError as error:
+            self._broken = error
+
+    def flush(self) -> None:
+        """Wait for the queue; each record ends within request_timeout, delivered or failed.
+
+        After a failure what is still queued is given up, and counts as failed.
+        """
+        if self.stopped:
+            self._flush(self._patience / 4)
+            self._producer.purge()
+        left = self._flush(self._patience + 5)
+        if left and self._broken is None:
+            self._broken = ServiceError(f"{left:,} records got no answer from the broker")
+
+    def _flush(self, patience: float) -> int:
+        try:
+            return int(self._producer.flush(patience))
+        except ServiceError as error:
+            self._broken = error
+            return len(self._producer)
+
+    def _produce_when_free(self, value: bytes, key: bytes | None, partition: int, time: int) -> None:
+        # Ends: librdkafka fails queued records after message.timeout.ms, which frees their places.
+        while True:
+            self._producer.poll(0.05)
+            try:
+                self._producer.produce(self.topic, value, key, partition, None, time)
+                return
+            except BufferError:
+                continue
+
+    def _report(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._refused(message.partition(), error)
+
+    def _refused(self, partition: int, error: Any) -> None:
+        self._failed[partition] += 1
+        reason = f"{error.name()}: {error.str()}" if isinstance(error, KafkaError) else str(error)
+        if reason in self._reasons or len(self._reasons) < _REASONS:
+            self._reasons[reason] += 1

@@ -1,0 +1,104 @@
+"""Files as bytes in memory, whatever they are wrapped in; every failure says which file and what to do."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+import zlib
+from pathlib import Path
+
+from evenflow.errors import ConfigError
+
+
+def unwrapped_name(path: Path) -> str:
+    """The name without .gz or .zip, lower case: what tells the format."""
+    name = path.name.lower()
+    for wrapping in (".gz", ".zip"):
+        name = name.removesuffix(wrapping)
+    return name
+
+
+def read_single(path: Path) -> bytes:
+    """Content of a plain file, a .gz, or a .zip that holds exactly one file."""
+    raw = _read(path)
+    name = path.name.lower()
+    if name.endswith(".gz"):
+        return _gunzip(path, raw)
+    if not name.endswith(".zip"):
+        return raw
+    members = _unzip(path, raw)
+    if len(members) != 1:
+        raise ConfigError(
+            f"{path} holds {len(members)} files ({', '.join(name for name, _ in members[:5])})",
+            hint="unpack it and name the one to replay",
+        )
+    return members[0][1]
+
+
+def read_many(path: Path, *, suffix: str) -> list[tuple[str, bytes]]:
+    """(name, content) of a file, or of every `suffix` file in a folder, .zip or .tar.gz, in order of name."""
+    name = path.name.lower()
+    if path.is_dir():
+        members = [(str(item), _read(item)) for item in path.rglob(f"*{suffix}") if item.is_file()]
+    elif name.endswith((".tar.gz", ".tgz")):
+        members = _untar(path)
+    elif name.endswith(".zip"):
+        members = _unzip(path, _read(path))
+    else:
+        return [(str(path), read_single(path))]
+    chosen = sorted((item for item in members if item[0].lower().endswith(suffix)), key=lambda item: item[0])
+    if not chosen:
+        raise ConfigError(
+            f"{path} holds no {suffix} file", hint=f"name a folder or archive with {suffix} files"
+        )
+    return chosen
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(f"there is no file {path}", hint="check the path") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _gunzip(path: Path, raw: bytes) -> bytes:
+    try:
+        return gzip.decompress(raw)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ConfigError(
+            f"{path} is not a readable gzip file: {error}",
+            hint="it may be cut short or not compressed at all: fetch it again, or take off .gz",
+        ) from None
+
+
+def _unzip(path: Path, raw: bytes) -> list[tuple[str, bytes]]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            return [
+                (item.filename, archive.read(item))
+                for item in archive.infolist()
+                if not item.is_dir() and not item.filename.startswith("__MACOSX/")
+            ]
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error, EOFError) as error:
+        raise ConfigError(
+            f"{path} is not a readable zip file: {error}", hint="fetch it again, or unpack it yourself"
+        ) from None
+
+
+def _untar(path: Path) -> list[tuple[str, bytes]]:
+    try:
+        with tarfile.open(fileobj=io.BytesIO(_read(path)), mode="r:gz") as archive:
+            members = []
+            for item in archive:
+                content = archive.extractfile(item) if item.isfile() else None
+                if content is not None:
+                    members.append((item.name, content.read()))
+            return members
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        raise ConfigError(
+            f"{path} is not a readable .tar.gz file: {error}", hint="fetch it again, or unpack it yourself"
+        ) from None

@@ -1,0 +1,67 @@
+"""Which input partition a tuple goes to. Vectorised, and a function of content and position only.
+
+By key is Kafka's murmur2, equal to librdkafka's `murmur2` partitioner; a null key hashes as the empty one.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+
+from evenflow.errors import ConfigError
+
+PartitionBy = Literal["round-robin", "key", "sticky"]
+STICKY_RUN = 1_000
+"""Consecutive tuples that `sticky` puts into one partition before it takes the next."""
+
+
+def partitions_of(keys: pa.Array, first: int, partitions: int, by: PartitionBy) -> np.ndarray:
+    """Partition (int32) of tuples first, first+1, ... with these record keys (large binary)."""
+    if by == "key":
+        return _by_key(keys, partitions)
+    if by not in get_args(PartitionBy):
+        raise ConfigError(f"unknown partitioning {by!r}", hint=f"known: {', '.join(get_args(PartitionBy))}")
+    index = np.arange(first, first + len(keys))
+    return ((index if by == "round-robin" else index // STICKY_RUN) % partitions).astype(np.int32)
+
+
+def _by_key(keys: pa.Array, partitions: int) -> np.ndarray:
+    filled = pc.fill_null(keys.cast(pa.large_binary()), b"")
+    if not len(filled):
+        return np.empty(0, np.int32)
+    _, offsets, data = filled.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[filled.offset : filled.offset + len(filled) + 1]
+    content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+    return _murmur2_partitions(content, bounds, partitions)
+
+
+@njit(cache=True)
+def _murmur2_partitions(content, bounds, partitions):  # type: ignore[no-untyped-def]
+    mask, factor = np.uint64(0xFFFFFFFF), np.uint64(0x5BD1E995)
+    shifts = np.uint64(24)
+    chosen = np.empty(len(bounds) - 1, np.int32)
+    for row in range(len(chosen)):
+        low, length = bounds[row], bounds[row + 1] - bounds[row]
+        value = (np.uint64(0x9747B28C) ^ np.uint64(length)) & mask
+        whole = length - length % 4
+        for at in range(low, low + whole, 4):
+            word = np.uint64(content[at]) | (np.uint64(content[at + 1]) << np.uint64(8))
+            word |= (np.uint64(content[at + 2]) << np.uint64(16)) | (
+                np.uint64(content[at + 3]) << np.uint64(24)
+            )
+            word = (word * factor) & mask
+            word = ((word ^ (word >> shifts)) * factor) & mask
+            value = ((value * factor) & mask) ^ word
+        rest = length - whole
+        if rest:
+            for place in range(rest):
+                value ^= np.uint64(content[low + whole + place]) << np.uint64(8 * place)
+            value = (value * factor) & mask
+        value = ((value ^ (value >> np.uint64(13))) * factor) & mask
+        value ^= value >> np.uint64(15)
+        chosen[row] = np.int32((value & np.uint64(0x7FFFFFFF)) % np.uint64(partitions))
+    return chosen

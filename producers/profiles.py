@@ -1,0 +1,265 @@
+"""Rate profiles: at which second after the start each tuple is due. Pure, seeded, vectorised.
+
+A profile maps tuple numbers to seconds; who sends and who waits is `producers.replay`. Where a rate curve
+is known, `due(t)` is its integral (tuples due by second t) and the send times are its inverse, so the number
+sent always follows the curve, with no error that adds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evenflow.errors import ConfigError
+from producers.options import WordOptions
+
+_CHUNK = 65_536
+_GRID = 1_024
+
+
+class Profile:
+    """When tuples are due."""
+
+    def send_times(self, first: int, event_times: np.ndarray, origin: int) -> np.ndarray | None:
+        """Seconds after the start (float64) for tuples first, first+1, ...; None: at once.
+
+        `event_times` are those tuples' event times (ms), `origin` is the event time of tuple 0.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class FullSpeed(Profile):
+    """As fast as possible."""
+
+    def send_times(self, first: int, event_times: np.ndarray, origin: int) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Recorded(Profile):
+    """`speed` times as fast as the events were recorded; a tuple that is out of order is due at once."""
+
+    speed: float
+
+    def send_times(self, first: int, event_times: np.ndarray, origin: int) -> np.ndarray:
+        return np.maximum((event_times - origin) / (1000.0 * self.speed), 0.0)
+
+
+class Curve(Profile):
+    """A profile with a known rate at each moment."""
+
+    def due(self, elapsed: np.ndarray) -> np.ndarray:
+        """Tuples due by these seconds (float64): the integral of the rate from 0."""
+        raise NotImplementedError
+
+    def inverse(self, tuples: np.ndarray) -> np.ndarray:
+        """Seconds by which that many tuples are due."""
+        raise NotImplementedError
+
+    def send_times(self, first: int, event_times: np.ndarray, origin: int) -> np.ndarray:
+        return self.inverse(np.arange(first, first + len(event_times), dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class FixedRate(Curve):
+    """`rate` tuples per second."""
+
+    rate: float
+
+    def due(self, elapsed: np.ndarray) -> np.ndarray:
+        return np.asarray(elapsed) * self.rate
+
+    def inverse(self, tuples: np.ndarray) -> np.ndarray:
+        return tuples / self.rate
+
+
+@dataclass(frozen=True)
+class Steps(Curve):
+    """Constant rates: `rates[i]` from second `starts[i]` on; the last one stays. starts[0] is 0."""
+
+    starts: tuple[float, ...]
+    rates: tuple[float, ...]
+
+    def due(self, elapsed: np.ndarray) -> np.ndarray:
+        elapsed = np.asarray(elapsed, np.float64)
+        starts, rates, sums = self._arrays()
+        step = np.searchsorted(starts, elapsed, side="right") - 1
+        return sums[step] + (elapsed - starts[step]) * rates[step]
+
+    def inverse(self, tuples: np.ndarray) -> np.ndarray:
+        starts, rates, sums = self._arrays()
+        step = np.searchsorted(sums, tuples, side="right") - 1
+        return starts[step] + (tuples - sums[step]) / rates[step]
+
+    def _arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        starts, rates = np.array(self.starts), np.array(self.rates)
+        return starts, rates, np.concatenate([[0.0], np.cumsum(np.diff(starts) * rates[:-1])])
+
+
+@dataclass(frozen=True)
+class Sine(Curve):
+    """rate(t) = base + amplitude * sin(2 pi t / period); the amplitude is at most the base."""
+
+    base: float
+    amplitude: float
+    period: float
+
+    def due(self, elapsed: np.ndarray) -> np.ndarray:
+        elapsed = np.asarray(elapsed, np.float64)
+        turn = 2 * np.pi / self.period
+        return self.base * elapsed + self.amplitude / turn * (1 - np.cos(turn * elapsed))
+
+    def inverse(self, tuples: np.ndarray) -> np.ndarray:
+        whole, rest = np.divmod(tuples, self.base * self.period)
+        grid = np.linspace(0, self.period, _GRID + 1)
+        cell = np.clip(np.searchsorted(self.due(grid), rest, side="right") - 1, 0, _GRID - 1)
+        low, high = grid[cell], grid[cell + 1]
+        # Bisection, not Newton: where the rate touches 0 the curve has no slope to follow.
+        for _ in range(32):
+            middle = (low + high) / 2
+            early = self.due(middle) <= rest
+            low, high = np.where(early, middle, low), np.where(early, high, middle)
+        return whole * self.period + low
+
+
+@dataclass(frozen=True)
+class Arrivals(Profile):
+    """Independent random gaps between tuples: the sum of the first i gaps is when tuple i is due.
+
+    Gaps come in chunks seeded by (seed, chunk), so a tuple's time depends on its number only.
+    """
+
+    gaps: Callable[[np.ndarray], np.ndarray]
+    """Gaps (s) from uniform draws in [0, 1)."""
+    seed: int
+    _sums: list[float] = field(default_factory=lambda: [0.0], compare=False, repr=False)
+
+    def send_times(self, first: int, event_times: np.ndarray, origin: int) -> np.ndarray:
+        stop = first + len(event_times)
+        chunks = range(first // _CHUNK, (stop - 1) // _CHUNK + 1)
+        parts = [self._chunk(number) for number in chunks]
+        if not parts:
+            return np.empty(0)
+        offset = chunks[0] * _CHUNK
+        return np.concatenate(parts)[first - offset : stop - offset]
+
+    def _chunk(self, number: int) -> np.ndarray:
+        while len(self._sums) <= number:
+            self._sums.append(self._sums[-1] + float(self._draw(len(self._sums) - 1).sum()))
+        times = self._sums[number] + np.cumsum(self._draw(number))
+        if len(self._sums) == number + 1:
+            self._sums.append(float(times[-1]))
+        return times
+
+    def _draw(self, number: int) -> np.ndarray:
+        return self.gaps(np.random.default_rng([self.seed, number]).random(_CHUNK))
+
+
+def poisson(rate: float, seed: int) -> Arrivals:
+    """A Poisson process of `rate` tuples per second: exponential gaps."""
+    return Arrivals(lambda draws: -np.log1p(-draws) / rate, seed)
+
+
+def pareto(alpha: float, xm: float, seed: int) -> Arrivals:
+    """Heavy-tailed gaps: P(gap > x) = (xm/x)^alpha for x >= xm seconds; their mean is infinite for alpha <= 1."""
+    return Arrivals(lambda draws: xm * (1 - draws) ** (-1 / alpha), seed)
+
+
+def spike(base: float, peak: float, at: float, lasting: float) -> Steps:
+    """`base` tuples per second, but `peak` from second `at` on for `lasting` seconds."""
+    if at == 0:
+        return Steps((0.0, lasting), (peak, base))
+    return Steps((0.0, at, at + lasting), (base, peak, base))
+
+
+def staircase(start: float, to: float, step: float, every: float) -> Steps:
+    """From `start` to `to` tuples per second, up or down by `step` each `every` seconds; then it stays."""
+    count = int(np.ceil(abs(to - start) / step - 1e-9))
+    rates = [start + np.sign(to - start) * step * number for number in range(count)] + [to]
+    return Steps(tuple(every * number for number in range(count + 1)), tuple(map(float, rates)))
+
+
+def _spike(words: WordOptions) -> Profile:
+    return spike(
+        words.number("base", None, above=0),
+        words.number("peak", None, above=0),
+        words.duration("at", None) / 1000,
+        words.duration("for", None, least=1) / 1000,
+    )
+
+
+def _staircase(words: WordOptions) -> Profile:
+    return staircase(
+        words.number("from", None, above=0),
+        words.number("to", None, above=0),
+        words.number("step", None, above=0),
+        words.duration("every", None, least=1) / 1000,
+    )
+
+
+def _sine(words: WordOptions) -> Profile:
+    base, amplitude = words.number("base", None, above=0), words.number("amplitude", None, above=0)
+    if amplitude > base:
+        raise ConfigError(
+            f"profile sine: amplitude={amplitude:g} exceeds base={base:g}", hint="a rate is never below 0"
+        )
+    return Sine(base, amplitude, words.duration("period", None, least=1) / 1000)
+
+
+def _poisson(words: WordOptions) -> Profile:
+    return poisson(words.number("rate", None, above=0), words.integer("seed", 1))
+
+
+def _pareto(words: WordOptions) -> Profile:
+    return pareto(
+        words.number("alpha", None, above=0), words.number("xm", None, above=0), words.integer("seed", 1)
+    )
+
+
+def _fixed(words: WordOptions) -> Profile:
+    return FixedRate(words.number("rate", None, above=0))
+
+
+def _speed(words: WordOptions) -> Profile:
+    return Recorded(words.number("factor", None, above=0))
+
+
+PROFILES: dict[str, tuple[str, Callable[[WordOptions], Profile]]] = {
+    "full": ("as fast as possible", lambda words: FullSpeed()),
+    "fixed": ("rate=5000", _fixed),
+    "recorded": ("factor=60", _speed),
+    "spike": ("base=1000,peak=5000,at=10s,for=5s", _spike),
+    "staircase": ("from=1000,to=5000,step=1000,every=10s", _staircase),
+    "sine": ("base=1000,amplitude=500,period=60s", _sine),
+    "poisson": ("rate=1000,seed=1", _poisson),
+    "pareto": ("alpha=1.5,xm=0.0002,seed=1 (xm in seconds)", _pareto),
+}
+
+
+def parse_profile(text: str) -> Profile:
+    """A profile from words such as "spike:base=1000,peak=5000,at=10s,for=5s"; ConfigError lists the known."""
+    name, _, rest = text.partition(":")
+    known = PROFILES.get(name)
+    if known is None:
+        forms = "; ".join(f"{word}:{example}" for word, (example, _) in PROFILES.items() if word != "full")
+        raise ConfigError(f"there is no profile {name!r}", hint=f"known: full; {forms}")
+    words = WordOptions(rest, of=f"profile {name}")
+    profile = known[1](words)
+    words.done()
+    return profile
+
+
+def choose_profile(
+    *, rate: float | None = None, speed: str | None = None, profile: str | None = None
+) -> Profile:
+    """The profile of at most one of: a fixed rate, a speed such as "60x", a profile text."""
+    if sum(choice is not None for choice in (rate, speed, profile)) > 1:
+        raise ConfigError("--rate, --speed and --profile exclude each other", hint="give one of them")
+    if rate is not None:
+        return parse_profile(f"fixed:rate={rate}")
+    if speed is not None:
+        return parse_profile(f"recorded:factor={speed.strip().removesuffix('x')}")
+    return FullSpeed() if profile is None else parse_profile(profile)

@@ -1,0 +1,149 @@
+"""Columns to record values in the input format, vectorised: whole columns become text, rows are joined.
+
+Numbers keep their exact value (integers stay integers, floats use the shortest text that reads back the
+same). Nulls and NaN are `null` in JSON and an empty field in CSV; infinities have no JSON and are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.errors import ConfigError
+from evenflow.settings import InputSettings
+from producers.source import Batch
+
+
+def values_of(batch: Batch, form: InputSettings) -> pa.Array:
+    """The record values of a batch (large binary), in the format of the input topic."""
+    if form.format == "json":
+        return batch.lines if batch.lines is not None else json_values(batch.columns)
+    if form.format == "csv":
+        return csv_values(batch.columns, form.columns, form.delimiter)
+    return text_values(batch.columns)
+
+
+def json_values(columns: pa.Table) -> pa.Array:
+    """One JSON object a row, fields in column order."""
+    pieces: list[pa.Array | pa.Scalar | str] = []
+    for place, name in enumerate(columns.column_names):
+        label = json.dumps(name, ensure_ascii=False)
+        pieces += [("{" if place == 0 else ",") + label + ":", _json_text(_flat(columns, name), name)]
+    return _join([*pieces, "}"], len(columns), null="null")
+
+
+def csv_values(columns: pa.Table, order: list[str], delimiter: str) -> pa.Array:
+    """One line a row (without line end), fields in the given order, quoted where they must be."""
+    missing = [name for name in order if name not in columns.column_names]
+    if missing:
+        raise ConfigError(
+            f"input.columns names {', '.join(missing)}, which the source does not send",
+            hint=f"it sends {', '.join(columns.column_names)}",
+        )
+    pieces: list[pa.Array | str] = []
+    for place, name in enumerate(order):
+        pieces += [delimiter] if place else []
+        pieces.append(_csv_text(_flat(columns, name), name, delimiter))
+    return _join(pieces, len(columns), null="")
+
+
+def text_values(columns: pa.Table) -> pa.Array:
+    """The one column there is, as it is; a null is an empty record."""
+    if columns.num_columns != 1:
+        raise ConfigError(
+            f"input.format = 'text' sends one column, but there are {', '.join(columns.column_names)}",
+            hint="choose it with --value",
+        )
+    column = _flat(columns, columns.column_names[0])
+    if pa.types.is_nested(column.type):
+        raise _nested(columns.column_names[0])
+    return pc.fill_null(column.cast(pa.large_string()), "").cast(pa.large_binary())
+
+
+def _join(pieces: list[pa.Array | str], rows: int, *, null: str) -> pa.Array:
+    if rows == 0:
+        return pa.array([], pa.large_binary())
+    scalars = [pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in pieces]
+    if not any(isinstance(piece, pa.Array) for piece in scalars):
+        return pa.array(["".join(piece.as_py() for piece in scalars)] * rows, pa.large_string()).cast(
+            pa.large_binary()
+        )
+    empty = pa.scalar("", pa.large_string())
+    joined = pc.binary_join_element_wise(*scalars, empty, null_handling="replace", null_replacement=null)
+    return joined.cast(pa.large_binary())
+
+
+def _flat(columns: pa.Table, name: str) -> pa.Array:
+    column = columns.column(name).combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    return column
+
+
+def _json_text(column: pa.Array, name: str) -> pa.Array:
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _quoted_json(column.cast(pa.large_string()))
+    if pa.types.is_temporal(kind):
+        return _quoted_json(column.cast(pa.large_string()))
+    return _plain_text(column, name)
+
+
+def _plain_text(column: pa.Array, name: str) -> pa.Array:
+    """Numbers, truth values and nulls as text."""
+    kind = column.type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        raise _nested(name)
+    if pa.types.is_floating(kind):
+        if pc.any(pc.is_inf(column)).as_py():
+            raise ConfigError(
+                f"column {name!r} holds an infinite number, which a record cannot carry",
+                hint="leave the column out with --columns, or correct the data",
+            )
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
+    return column.cast(pa.large_string())
+
+
+def _quoted_json(text: pa.Array) -> pa.Array:
+    if pc.any(pc.match_substring_regex(text, r'[\x00-\x1f"\\]')).as_py():
+        for raw, escaped in _ESCAPES:
+            text = pc.replace_substring(text, raw, escaped)
+    return _surrounded(text)
+
+
+def _csv_text(column: pa.Array, name: str, delimiter: str) -> pa.Array:
+    kind = column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_temporal(kind)):
+        return _plain_text(column, name)
+    text = column.cast(pa.large_string())
+    special = pc.or_(
+        pc.match_substring_regex(text, r'["\r\n]'),
+        pc.or_(pc.match_substring(text, delimiter), pc.equal(text, "")),
+    )
+    if not pc.any(special).as_py():
+        return text
+    return pc.if_else(special, _surrounded(pc.replace_substring(text, '"', '""')), text)
+
+
+def _surrounded(text: pa.Array) -> pa.Array:
+    quote = pa.scalar('"', pa.large_string())
+    return pc.binary_join_element_wise(quote, text, quote, pa.scalar("", pa.large_string()))
+
+
+def _nested(name: str) -> ConfigError:
+    return ConfigError(
+        f"column {name!r} holds objects, lists or bytes, which cannot be rendered",
+        hint="leave it out with --columns, or send JSON lines whole (input.format = 'json', no --columns)",
+    )
+
+
+def _escapes() -> list[tuple[str, str]]:
+    encode: Callable[[str], str] = json.dumps
+    first = [("\\", "\\\\"), ('"', '\\"')]
+    return first + [(chr(code), encode(chr(code))[1:-1]) for code in range(32)]
+
+
+_ESCAPES = _escapes()

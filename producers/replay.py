@@ -1,0 +1,335 @@
+"""Send a source to the input topic: each tuple when its profile says, then the end of the stream.
+
+Order that must hold: topic checked and not ended -> tuples -> flush without a failure -> one end-of-stream
+marker per partition with what was delivered to it -> flush. Any failed delivery ends the replay without
+markers: consumers then never take an incomplete stream for a complete one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenflow.errors import ConfigError, ServiceError
+from evenflow.markers import EndOfStream
+from evenflow.settings import Settings
+from producers.clock import Clock, SystemClock
+from producers.delivery import Delivery
+from producers.ended import refuse_ended
+from producers.partitioning import PartitionBy, partitions_of
+from producers.profiles import FullSpeed, Profile
+from producers.records import values_of
+from producers.source import Batch, Source
+from topics.admin import TopicState, describe, ensure_topics, pipeline_topics
+
+_MOST_AT_ONCE = 20_000
+_LONGEST_WAIT = 0.1
+_SHORTEST_WAIT = 0.001
+_LATEST = 253_402_300_799_999
+"""End of the year 9999."""
+
+Progress = Callable[[int, int | None], None]
+"""Called with tuples handed over so far and their total (None: endless)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplaySummary:
+    """What a replay did. `unsent` tuples were never handed over, `failed` ones were not delivered."""
+
+    tuples: int
+    """Delivered tuples."""
+    per_partition: tuple[int, ...]
+    """Delivered tuples by input partition."""
+    failed: int
+    unsent: int | None
+    """None: the source is endless."""
+    seconds: float
+    ended: bool
+    """Whether every partition got its end-of-stream marker."""
+    interrupted: bool
+
+    @property
+    def tuples_per_second(self) -> float:
+        """Delivered tuples per second, from the first to the last delivery report."""
+        return self.tuples / self.seconds if self.seconds > 0 else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `evenflow replay --json` prints."""
+        return {
+            "tuples": self.tuples,
+            "partitions": len(self.per_partition),
+            "seconds": round(self.seconds, 3),
+            "tuples_per_second": round(self.tuples_per_second, 1),
+            "failed": self.failed,
+            "unsent": self.unsent,
+            "per_partition": list(self.per_partition),
+            "ended": self.ended,
+            "interrupted": self.interrupted,
+        }
+
+
+class DeliveryError(ServiceError):
+    """Deliveries failed: the replay stopped there and wrote no end-of-stream marker."""
+
+    def __init__(self, topic: str, summary: ReplaySummary, reasons: list[str]) -> None:
+        unsent = "an endless rest" if summary.unsent is None else f"{summary.unsent:,}"
+        super().__init__(
+            f"replay into {topic} failed: {summary.tuples:,} tuples delivered, {summary.failed:,} failed, "
+            f"{unsent} not sent\n  " + "\n  ".join(reasons),
+            hint="no end of stream was written. Remove the cause, then replay the whole source into a new topic",
+        )
+        self.summary = summary
+
+
+def replay(
+    settings: Settings,
+    source: Source,
+    *,
+    profile: Profile | None = None,
+    producer_id: str = "replay",
+    partition_by: PartitionBy = "round-robin",
+    limit: int | None = None,
+    live: bool = False,
+    end: bool = True,
+    create_topic: bool = True,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] | None = None,
+    clock: Clock | None = None,
+) -> ReplaySummary:
+    """Write the source to the input topic; returns what was delivered.
+
+    `live` gives tuples the wall clock at sending as event time. `limit` takes the first tuples only. When
+    `stop()` turns true the replay stops, flushes and writes no marker. Raises DeliveryError if a delivery
+    failed, IncompatibleStateError if the topic has ended, ConfigError if the source does not fit the query,
+    ServiceError without a broker: each within about kafka.request_timeout.
+    """
+    return Replay(
+        settings,
+        source,
+        profile=profile or FullSpeed(),
+        producer_id=producer_id,
+        partition_by=partition_by,
+        limit=limit,
+        live=live,
+        progress=progress or (lambda sent, total: None),
+        stop=stop or (lambda: False),
+        clock=clock or SystemClock(),
+    ).run(end=end, create_topic=create_topic)
+
+
+class Replay:
+    """One replay; `run` once."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        source: Source,
+        *,
+        profile: Profile,
+        producer_id: str,
+        partition_by: PartitionBy,
+        limit: int | None,
+        live: bool,
+        progress: Progress,
+        stop: Callable[[], bool],
+        clock: Clock,
+    ) -> None:
+        check_source(settings, source)
+        if limit is not None and limit < 0:
+            raise ConfigError(f"a limit of {limit} tuples is negative")
+        try:
+            EndOfStream(producer=producer_id, tuples=0, producers=settings.input.producers)
+        except Exception as error:
+            raise ConfigError(str(error), hint="choose another --producer-id") from None
+        self._settings, self._source, self._profile = settings, source, profile
+        self._producer_id, self._by = producer_id, partition_by
+        self._live, self._progress, self._stop, self._clock = live, progress, stop, clock
+        self._total = min((n for n in (source.rows, limit) if n is not None), default=None)
+        self._sent = 0
+        self._largest_time = 0
+        self._due_so_far = 0.0
+
+    def run(self, *, end: bool, create_topic: bool) -> ReplaySummary:
+        """Check the topic, send, end."""
+        topic = self._topic(create_topic)
+        refuse_ended(
+            self._settings.kafka, topic, producer=self._producer_id, producers=self._settings.input.producers
+        )
+        delivery = Delivery(self._settings.kafka, topic.name, topic.partitions)
+        self._start = self._clock.monotonic()
+        for batch in self._limited():
+            self._send_batch(delivery, batch)
+            if delivery.stopped or self._stop():
+                break
+        delivery.flush()
+        interrupted = self._stop() and self._sent != self._total
+        summary = self._summary(delivery, ended=False, interrupted=interrupted)
+        if delivery.stopped:
+            raise DeliveryError(topic.name, summary, delivery.reasons)
+        if not end or interrupted:
+            return summary
+        self._end(delivery, summary)
+        return self._summary(delivery, ended=True, interrupted=False, markers=1)
+
+    def _topic(self, create: bool) -> TopicState:
+        kafka, spec = self._settings.kafka, pipeline_topics(self._settings)["input"]
+        found = ensure_topics(kafka, [spec]) if create else describe(kafka, [spec.name])
+        topic = found.get(spec.name)
+        if topic is None:
+            raise ServiceError(
+                f"topic {spec.name} does not exist", hint="leave --no-create-topic out to create it"
+            )
+        if topic.partitions != spec.partitions:
+            raise ConfigError(
+                f"topic {topic.name} has {topic.partitions} partitions, input.partitions is {spec.partitions}",
+                hint="set input.partitions to what the topic has",
+            )
+        written_over = topic.config.get("message.timestamp.type") == "LogAppendTime"
+        if written_over and self._settings.query.time == "@timestamp":
+            raise ConfigError(
+                f"topic {topic.name} replaces record timestamps (LogAppendTime), but query.time is '@timestamp'",
+                hint="set message.timestamp.type=CreateTime on the topic, or read the time from a column",
+            )
+        return topic
+
+    def _limited(self) -> Iterator[Batch]:
+        left = self._total
+        for batch in self._source.batches():
+            if left is not None:
+                if left <= 0:
+                    return
+                batch = batch.slice(0, min(left, len(batch)))
+                left -= len(batch)
+            yield batch
+
+    def _send_batch(self, delivery: Delivery, batch: Batch) -> None:
+        origin = self._origin(batch)
+        due = self._profile.send_times(self._sent, batch.times, origin)
+        ready = None if self._live else self._rendered(batch, self._sent, delivery)
+        if due is not None:
+            # Tuples leave in order: none before the one in front of it.
+            due = np.maximum(np.maximum.accumulate(due), self._due_so_far)
+            self._due_so_far = float(due[-1])
+        done = 0
+        while done < len(batch) and not self._stop():
+            stop = self._wait_until_due(delivery, due, done, len(batch))
+            if stop == done:
+                continue
+            chunk = (
+                ready[done:stop]
+                if ready is not None
+                else self._rendered_live(batch.slice(done, stop), delivery)
+            )
+            taken = delivery.send(chunk.values, chunk.keys, chunk.partitions, chunk.times)
+            done += taken
+            self._sent += taken
+            self._progress(self._sent, self._total)
+            if delivery.stopped:
+                return
+
+    def _origin(self, batch: Batch) -> int:
+        if self._sent == 0:
+            self._first_time = int(batch.times[0]) if len(batch) else 0
+        return self._first_time
+
+    def _wait_until_due(self, delivery: Delivery, due: np.ndarray | None, done: int, size: int) -> int:
+        """How far the batch is due by now; after a short wait it may still be `done`."""
+        most = min(done + _MOST_AT_ONCE, size)
+        if due is None:
+            return most
+        elapsed = self._clock.monotonic() - self._start
+        stop = int(np.searchsorted(due, elapsed, side="right"))
+        if stop > done:
+            return min(stop, most)
+        delivery.poll()
+        self._clock.sleep(min(max(float(due[done]) - elapsed, _SHORTEST_WAIT), _LONGEST_WAIT))
+        return size if delivery.stopped else done
+
+    def _rendered_live(self, batch: Batch, delivery: Delivery) -> _Records:
+        source = self._source
+        now = batch.at(self._clock.wall_ms(), column=source.time, unit=source.time_unit)
+        return self._rendered(now, self._sent, delivery)
+
+    def _rendered(self, batch: Batch, first: int, delivery: Delivery) -> _Records:
+        if len(batch):
+            self._largest_time = max(self._largest_time, int(batch.times.max()))
+        return _Records(
+            values=values_of(batch, self._settings.input).to_numpy(zero_copy_only=False).tolist(),
+            keys=batch.keys.to_numpy(zero_copy_only=False).tolist(),
+            partitions=partitions_of(batch.keys, first, len(delivery.sent), self._by),
+            times=self._timestamps(batch.times, first),
+        )
+
+    def _timestamps(self, times: np.ndarray, first: int) -> np.ndarray:
+        """Event times as record timestamps: not negative; 0 means 'now' to librdkafka, so it becomes 1."""
+        needs_zero = self._settings.query.time == "@timestamp"
+        wrong = (times < (1 if needs_zero else 0)) | (times > _LATEST)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ConfigError(
+                f"{self._source.name}: event time {int(times[row])} ms of tuple {first + row + 1} cannot be a Kafka "
+                f"record timestamp ({'1' if needs_zero else '0'} to {_LATEST} ms since 1970 UTC)",
+                hint="check --time-unit (s, ms, us, iso); events before 1970 are not supported",
+            )
+        return np.maximum(times, 1)
+
+    def _end(self, delivery: Delivery, tuples: ReplaySummary) -> None:
+        for partition, count in enumerate(tuples.per_partition):
+            marker = EndOfStream(
+                producer=self._producer_id, tuples=count, producers=self._settings.input.producers
+            )
+            delivery.send_marker(partition, marker.headers(), max(self._largest_time, 1))
+        delivery.flush()
+        if delivery.stopped:
+            raise DeliveryError(
+                delivery.topic, tuples, ["end-of-stream markers: " + ", ".join(delivery.reasons)]
+            )
+
+    def _summary(
+        self, delivery: Delivery, *, ended: bool, interrupted: bool, markers: int = 0
+    ) -> ReplaySummary:
+        delivered = tuple(int(count) - markers for count in delivery.delivered())
+        return ReplaySummary(
+            tuples=sum(delivered),
+            per_partition=delivered,
+            failed=delivery.failed,
+            unsent=None if self._total is None else self._total - self._sent,
+            seconds=self._clock.monotonic() - self._start,
+            ended=ended,
+            interrupted=interrupted,
+        )
+
+
+@dataclass(frozen=True)
+class _Records:
+    """Tuples as `Delivery.send` takes them."""
+
+    values: list[bytes]
+    keys: list[bytes | None]
+    partitions: np.ndarray
+    times: np.ndarray
+
+    def __getitem__(self, part: slice) -> _Records:
+        return _Records(self.values[part], self.keys[part], self.partitions[part], self.times[part])
+
+
+def check_source(settings: Settings, source: Source) -> None:
+    """Raise ConfigError if the records lack a column that the query reads, or the time unit differs."""
+    form, query = settings.input, settings.query
+    sends = source.column_names if form.format == "json" else form.columns
+    if form.format == "text":
+        return
+    missing = [name for name in settings.needed_columns if name not in sends]
+    if missing:
+        raise ConfigError(
+            f"the query reads {', '.join(map(repr, missing))}, which records of {source.name} do not carry",
+            hint=f"they carry {', '.join(sends)}: change query.key, query.time or the aggregates, or --columns",
+        )
+    if query.time == source.time and query.time_unit != source.time_unit:
+        raise ConfigError(
+            f"{source.time!r} of {source.name} is in {source.time_unit}, but query.time_unit is {query.time_unit}",
+            hint=f"set query.time_unit = '{source.time_unit}'",
+        )
