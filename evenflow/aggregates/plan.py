@@ -1,0 +1,165 @@
+"""The plan of a query: its aggregates' partial columns, computed together over Arrow tables.
+
+    rows --combine--> partials per (pane, key) --merge--> partials per key --finish--> results
+
+`merge` groups by the columns `pane` and `key`, or by `key` alone when the tables have no pane: so the
+same function merges workers within a pane, and panes within a window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.aggregates.aggregate import ARROW_TYPES, ROWS, ROWS_COLUMN, Aggregate, PartialColumn
+from evenflow.aggregates.grouping import group_rows
+from evenflow.aggregates.reductions import reduce_column
+from evenflow.aggregates.registry import aggregate
+from evenflow.keys import hash_keys
+from evenflow.settings.query import Query
+
+_PANE = pa.field("pane", pa.int64())
+_KEY = pa.field("key", pa.binary())
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregatePlan:
+    """How the aggregates of one query are computed in two steps. Make it with `AggregatePlan.of`."""
+
+    window: int
+    slide: int
+    emit_from: int | None
+    outputs: tuple[tuple[str, Aggregate, str, pa.DataType], ...]
+    """(result column, aggregate, its value column or "", type of that column)."""
+    values: tuple[tuple[str, pa.DataType], ...]
+    """The value columns of a frame, in order."""
+    partials: tuple[PartialColumn, ...]
+    """The partial columns, `rows` first, each once."""
+
+    @classmethod
+    def of(cls, query: Query) -> AggregatePlan:
+        """The plan of this query; ConfigError for an unknown function or a column it cannot take."""
+        outputs = []
+        partials = {ROWS: ROWS_COLUMN}
+        for label, spec in query.aggregates.items():
+            function = aggregate(spec.function)
+            declared = query.value_columns[spec.column] if spec.column is not None else "int64"
+            function.check(label, spec, declared)
+            type_ = ARROW_TYPES[declared]
+            outputs.append((label, function, spec.column or "", type_))
+            for partial in function.partials(spec.column or "", type_):
+                assert partials.setdefault(partial.name, partial) == partial, partial.name
+        return cls(
+            window=query.window,
+            slide=query.slide_ms,
+            emit_from=query.emit_from,
+            outputs=tuple(outputs),
+            values=tuple((name, ARROW_TYPES[type_]) for name, type_ in query.value_columns.items()),
+            partials=tuple(partials.values()),
+        )
+
+    @property
+    def panes_per_window(self) -> int:
+        """Number of panes in a window."""
+        return self.window // self.slide
+
+    @property
+    def invertible(self) -> bool:
+        """Whether every partial can be subtracted again exactly."""
+        return all(partial.invertible for partial in self.partials)
+
+    @property
+    def frame_schema(self) -> pa.Schema:
+        """Columns of a frame: pane, key, value columns."""
+        return pa.schema([_PANE, _KEY, *(pa.field(name, type_) for name, type_ in self.values)])
+
+    @property
+    def partial_schema(self) -> pa.Schema:
+        """Columns of a partial table: pane, key, partial columns."""
+        return pa.schema([_PANE, *self.key_schema])
+
+    @property
+    def key_schema(self) -> pa.Schema:
+        """Columns of a partial table of one pane, node or window: key, partial columns."""
+        return pa.schema([_KEY, *(pa.field(partial.name, partial.type) for partial in self.partials)])
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """Columns of a result table: window_start, window_end (ms), key, aggregates."""
+        bounds = [pa.field("window_start", pa.int64()), pa.field("window_end", pa.int64())]
+        return pa.schema([*bounds, _KEY, *self.output_schema])
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The aggregates' columns alone."""
+        return pa.schema(
+            [pa.field(label, function.result_type(type_)) for label, function, _, type_ in self.outputs]
+        )
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        """Partials per (pane, key) of these tuples (columns: frame_schema), in order of first appearance."""
+        return self._grouped(rows, self.partial_schema, lambda partial: (partial.combine, partial.source))
+
+    def merge(self, tables: Sequence[pa.Table]) -> pa.Table:
+        """One partial per (pane, key), or per key where the tables have no pane column.
+
+        Rows are merged in the order of the tables, so that order determines float sums.
+        """
+        with_pane = bool(tables) and "pane" in tables[0].schema.names
+        schema = self.partial_schema if with_pane or not tables else self.key_schema
+        if len(tables) == 1 and tables[0].num_rows <= 1:
+            return tables[0].select(schema.names)
+        joined = (
+            pa.concat_tables([table.select(schema.names) for table in tables])
+            if tables
+            else schema.empty_table()
+        )
+        return self._grouped(joined, schema, lambda partial: (partial.merge, partial.name))
+
+    def evict(self, totals: pa.Table, expired: Sequence[pa.Table], arrived: Sequence[pa.Table]) -> pa.Table:
+        """Totals per key less the expired panes plus the arrived ones; keys without tuples are dropped.
+
+        Only for an invertible plan, whose partials are all integer sums.
+        """
+        assert self.invertible
+        moved = self.merge([totals, *(self._negated(table) for table in expired), *arrived])
+        if not expired:
+            return moved
+        return moved.filter(pc.not_equal(moved[ROWS], 0))
+
+    def finish(self, table: pa.Table) -> pa.Table:
+        """The aggregates' values of each row of a partial table (columns: output_schema)."""
+        columns = [function.finish(table, column) for _, function, column, _ in self.outputs]
+        return pa.Table.from_arrays(columns, schema=self.output_schema)
+
+    def _negated(self, table: pa.Table) -> pa.Table:
+        columns = [table["key"], *(pc.negate(table[partial.name]) for partial in self.partials)]
+        return pa.Table.from_arrays(columns, schema=self.key_schema)
+
+    def _grouped(
+        self, rows: pa.Table, schema: pa.Schema, how: Callable[[PartialColumn], tuple[str, str | None]]
+    ) -> pa.Table:
+        if rows.num_rows == 0:
+            return schema.empty_table()
+        keys = _one(rows["key"])
+        panes = _int64s(_one(rows["pane"])) if "pane" in schema.names else None
+        groups = group_rows(keys, panes, hashes=hash_keys(keys))
+        columns = [] if panes is None else [pa.array(panes[groups.first])]
+        columns.append(keys.take(pa.array(groups.first)))
+        for partial in self.partials:
+            name, source = how(partial)
+            values = None if source is None else _one(rows[source])
+            columns.append(reduce_column(name, values, groups))
+        return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _int64s(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column)]

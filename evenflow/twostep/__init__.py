@@ -1,0 +1,11 @@
+"""Two-step aggregation: the pure cores of combiner and reducer, and the text of results.
+
+Admission rule: Arrow in, Arrow out. No Spark, no Kafka, no clock: the shells in `spark_consumers`
+read and write, these functions decide. They hold rules 3 and 10 of the pipeline's exactness.
+"""
+
+from evenflow.twostep.combiner import Blob, combine_frames
+from evenflow.twostep.reducer import BucketState, reduce, reduce_windows
+from evenflow.twostep.results import json_rows
+
+__all__ = ["Blob", "BucketState", "combine_frames", "json_rows", "reduce", "reduce_windows"]

@@ -1,0 +1,237 @@
+"""The reducer's core: blobs of one bucket -> results of the windows that they close.
+
+The whole input is collected and sorted (rows of a group arrive in no promised order), merged, and only
+then are panes closed. Repeated blobs change nothing; one that overlaps what was merged stops everything.
+A pane closes when the mark of every lane (input partition x routed partition) has passed its end, and
+a window is emitted, once, when its last pane closes. A pane that is closed cannot get tuples any more:
+a partial for it is a bug upstream and stops everything too.
+
+Sliding windows:
+
+* invertible plan: `totals` per key, plus the new pane, minus the expired one;
+* any other: a dyadic tree. Node (l, k) covers 2^l panes from k * 2^l; it is made of its two children when
+  its last pane closes. A window is O(log) nodes, always the same ones for the same window. The left child
+  goes when its parent is made (every later window that holds the child holds the parent), a node goes
+  when a window begins behind its start: what stays is at most twice the tuples' keys of one window.
+
+Stretches of event time without tuples are skipped in one step, however long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.errors import DataLossError, IncompatibleStateError, ProtocolError
+from evenflow.frames import BlobHeader, decode_blob
+from evenflow.twostep.state import Bucket, BucketState, PendingBlob
+from evenflow.windows import panes_closed_by, window_bounds
+
+__all__ = ["BucketState", "reduce", "reduce_windows"]
+
+
+def reduce(
+    plan: AggregatePlan, state: BucketState, blobs: Iterable[bytes | pa.Buffer], *, fingerprint: str
+) -> pa.Table:
+    """All results (plan.result_schema) of the windows that these blobs close, in window order."""
+    tables = list(reduce_windows(plan, state, blobs, fingerprint=fingerprint))
+    return pa.concat_tables(tables) if tables else plan.result_schema.empty_table()
+
+
+def reduce_windows(
+    plan: AggregatePlan, state: BucketState, blobs: Iterable[bytes | pa.Buffer], *, fingerprint: str
+) -> Iterator[pa.Table]:
+    """As `reduce`, one table per window; the state is saved when the iterator is exhausted.
+
+    Raises ProtocolError (overlap, missing part, late partial), IncompatibleStateError (other query, layout
+    or version) and DataLossError (other routed topic); the state is then as it was.
+    """
+    bucket = Bucket(plan, state, fingerprint)
+    decoded = sorted(
+        (decode_blob(data, fingerprint=fingerprint) for data in blobs), key=lambda item: item[0].order
+    )
+    _merge(plan, bucket, decoded)
+    if bucket.known:
+        yield from _close(plan, bucket)
+        bucket.save()
+
+
+def _merge(plan: AggregatePlan, bucket: Bucket, blobs: list[tuple[BlobHeader, pa.RecordBatch]]) -> None:
+    accepted = []
+    for header, batch in blobs:
+        if not bucket.known:
+            bucket.begin(header)
+        _check_origin(bucket, header)
+        if _accept(bucket, header):
+            accepted.append(_checked(plan, bucket, header, batch))
+    if not any(table.num_rows for table in accepted):
+        return
+    for pane, table in _by_pane(plan.merge(accepted)):
+        before = bucket.node((0, pane))
+        bucket.put_node((0, pane), table if before is None else plan.merge([before, table]))
+
+
+def _check_origin(bucket: Bucket, header: BlobHeader) -> None:
+    meta = bucket.meta
+    if header.topic_id != meta.topic_id:
+        raise DataLossError(
+            f"a blob is of routed topic {header.topic_id}, but what was merged before is of {meta.topic_id}: "
+            "the routed topic was deleted and made again",
+            hint="give the query a new name, or rebuild it (docs/operations.md)",
+        )
+    layout = (header.input_partitions, header.routed_partitions)
+    if (
+        layout != (meta.input_partitions, meta.routed_partitions)
+        or not 0 <= header.routed_partition < layout[1]
+    ):
+        raise IncompatibleStateError(
+            f"a blob is of routed partition {header.routed_partition} in a layout of {layout[0]} input and "
+            f"{layout[1]} routed ones, the state of {meta.input_partitions} and {meta.routed_partitions}",
+            hint="the number of partitions is fixed for the life of a query: give the query a new name",
+        )
+    if any(not 0 <= partition < layout[0] for partition in header.marks):
+        raise ProtocolError(f"a blob has marks of input partitions that do not exist: {sorted(header.marks)}")
+
+
+def _accept(bucket: Bucket, header: BlobHeader) -> bool:
+    """Whether this part is new; moves the merged offset and the lanes on with the last part of a blob."""
+    meta, number = bucket.meta, header.routed_partition
+    merged, pending = meta.merged[number], meta.pending.get(number)
+    if header.last <= merged:
+        return False
+    if not (header.first <= header.last and 0 <= header.part < header.parts):
+        raise ProtocolError(f"{_blob(header)} cannot be")
+    if pending is None:
+        if header.first <= merged:
+            raise ProtocolError(f"{_blob(header)} overlaps what was merged up to offset {merged}")
+        pending = meta.pending[number] = PendingBlob(header.first, header.last, header.parts, [])
+    elif (header.first, header.last, header.parts) != (pending.first, pending.last, pending.parts):
+        raise ProtocolError(
+            f"{_blob(header)} came while the blob of offsets {pending.first}..{pending.last} has only "
+            f"{len(pending.have)} of its {pending.parts} parts"
+        )
+    if header.part in pending.have:
+        return False
+    pending.have.append(header.part)
+    if len(pending.have) == pending.parts:
+        del meta.pending[number]
+        meta.merged[number] = header.last
+        lanes = bucket.lanes[number]
+        for partition, mark in header.marks.items():
+            lanes[partition] = max(lanes[partition], mark)
+    return True
+
+
+def _checked(plan: AggregatePlan, bucket: Bucket, header: BlobHeader, batch: pa.RecordBatch) -> pa.Table:
+    table = pa.Table.from_batches([batch.replace_schema_metadata(None)])
+    if table.schema != plan.partial_schema:
+        raise ProtocolError(f"{_blob(header)} has the columns {table.schema}, not {plan.partial_schema}")
+    if table.num_rows:
+        oldest = int(table["pane"].to_numpy().min())
+        if oldest < bucket.meta.closed:
+            raise ProtocolError(
+                f"{_blob(header)} has a partial for pane {oldest}, but every pane before "
+                f"{bucket.meta.closed} is closed and emitted: a bug upstream, or a foreign record"
+            )
+    return table
+
+
+def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    panes = table["pane"].to_numpy()
+    order = np.argsort(panes, kind="stable")
+    columns = table.drop_columns(["pane"])
+    numbers, starts = np.unique(panes[order], return_index=True)
+    for pane, start, stop in zip(numbers.tolist(), starts, [*starts[1:], len(order)], strict=True):
+        rows = order[start:stop]
+        whole = (
+            len(rows) == rows[-1] - rows[0] + 1
+        )  # consecutive already: the usual case when time is in order
+        yield pane, columns.slice(rows[0], len(rows)) if whole else columns.take(pa.array(rows))
+
+
+def _close(plan: AggregatePlan, bucket: Bucket) -> Iterator[pa.Table]:
+    meta, span = bucket.meta, plan.panes_per_window
+    target = int(panes_closed_by(bucket.lanes.min(), plan.slide))
+    step = _advance_totals if plan.invertible else _advance_tree
+    waiting = sorted(
+        (number for level, number in bucket.nodes if level == 0 and meta.closed <= number < target)
+    )
+    waiting.reverse()
+    while meta.closed < target:
+        pane = meta.closed
+        if meta.newest is None or meta.newest < pane - span:  # nothing left to emit or to evict
+            if not waiting:
+                meta.closed = target
+                return
+            pane = waiting[-1]
+        if waiting and waiting[-1] == pane:
+            meta.newest = waiting.pop()
+        table = step(plan, bucket, pane)
+        meta.closed = pane + 1
+        start, end = window_bounds(pane, window=plan.window, slide=plan.slide)
+        if table.num_rows and (plan.emit_from is None or start >= plan.emit_from):
+            yield _results(plan, table, start, end)
+
+
+def _advance_totals(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
+    """Totals of the window that ends with this pane."""
+    arrived = bucket.node((0, pane))
+    if plan.panes_per_window == 1:
+        bucket.drop_node((0, pane))
+        return arrived if arrived is not None else plan.key_schema.empty_table()
+    expired = bucket.node((0, pane - plan.panes_per_window))
+    totals = bucket.totals
+    if arrived is not None or expired is not None:
+        totals = bucket.totals = plan.evict(
+            totals, [] if expired is None else [expired], [] if arrived is None else [arrived]
+        )
+        bucket.drop_node((0, pane - plan.panes_per_window))
+    return totals
+
+
+def _advance_tree(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
+    """Merged nodes of the window that ends with this pane."""
+    first = pane - plan.panes_per_window + 1
+    top = plan.panes_per_window.bit_length() - 1
+    for level in range(1, top + 1):
+        if (pane + 1) % (1 << level):
+            break
+        number = pane >> level
+        left, right = (level - 1, 2 * number), (level - 1, 2 * number + 1)
+        children = [table for table in (bucket.node(left), bucket.node(right)) if table is not None]
+        if children:
+            bucket.put_node((level, number), children[0] if len(children) == 1 else plan.merge(children))
+        bucket.drop_node(left)
+    tables = [table for node in _cover(first, pane, top) if (table := bucket.node(node)) is not None]
+    for level in range(top + 1):
+        if first % (1 << level) == 0:
+            bucket.drop_node((level, first >> level))
+    if len(tables) == 1:
+        return tables[0]
+    return plan.merge(tables) if tables else plan.key_schema.empty_table()
+
+
+def _cover(first: int, last: int, top: int) -> Iterator[tuple[int, int]]:
+    """The fewest nodes of levels 0..top that cover panes first..last, from left to right."""
+    while first <= last:
+        aligned = top if first == 0 else (first & -first).bit_length() - 1
+        level = min(aligned, top, (last - first + 1).bit_length() - 1)
+        yield level, first >> level
+        first += 1 << level
+
+
+def _results(plan: AggregatePlan, table: pa.Table, start: int, end: int) -> pa.Table:
+    rows = table.num_rows
+    bounds = [pa.array(np.full(rows, bound, np.int64)) for bound in (start, end)]
+    columns = [*bounds, table["key"], *plan.finish(table).columns]
+    return pa.Table.from_arrays(columns, schema=plan.result_schema)
+
+
+def _blob(header: BlobHeader) -> str:
+    return (
+        f"the blob of routed partition {header.routed_partition}, offsets {header.first}..{header.last}, "
+        f"part {header.part} of {header.parts}"
+    )

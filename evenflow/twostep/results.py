@@ -1,0 +1,72 @@
+"""Result tables as JSON rows, built by Arrow a column at a time.
+
+    {"window_start":0,"window_end":60000,"key":"AA","flights":3,"delay":1.5}
+
+A key that is not UTF-8 is written as "key_base64". Numbers read back as exactly what they were; null is
+null. NaN and infinities, which JSON lacks, are the strings "NaN", "Infinity", "-Infinity".
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_CONTROL = r"[\x00-\x1f]"
+
+
+def json_rows(table: pa.Table) -> pa.Array:
+    """One JSON object (string) per row of a result table; rows in order."""
+    rows = table.num_rows
+    if rows == 0:
+        return pa.array([], pa.string())
+    pieces: list[pa.Array | pa.ChunkedArray | pa.Scalar] = []
+    opening = "{"
+    for name in ("window_start", "window_end"):
+        pieces += [_text(f'{opening}"{name}":'), table[name].cast(pa.string())]
+        opening = ","
+    pieces += [_text(","), _key_fields(_one(table["key"]))]
+    for name in table.schema.names[3:]:
+        pieces += [_text("," + json.dumps(name, ensure_ascii=False) + ":"), _numbers(table[name])]
+    pieces.append(_text("}"))
+    return _one(pc.binary_join_element_wise(*pieces, _text("")))
+
+
+def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    text = column.cast(pa.string())
+    if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column), min_count=0).as_py():
+        text = pc.if_else(pc.is_nan(column), '"NaN"', text)
+        infinite = pc.if_else(pc.greater(column, 0), '"Infinity"', '"-Infinity"')
+        text = pc.if_else(pc.is_inf(column), infinite, text)
+    return pc.fill_null(text, "null") if column.null_count else text
+
+
+def _key_fields(keys: pa.Array) -> pa.Array:
+    """`"key":"..."`, or `"key_base64":"..."` for each key that is not UTF-8."""
+    try:
+        texts = keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([_key_field(key) for key in keys.to_pylist()], pa.string())
+    if pc.any(pc.match_substring_regex(texts, _CONTROL)).as_py():
+        return pa.array([_key_field(key) for key in keys.to_pylist()], pa.string())
+    for plain, escaped in (("\\", "\\\\"), ('"', '\\"')):
+        if pc.any(pc.match_substring(texts, plain)).as_py():
+            texts = pc.replace_substring(texts, plain, escaped)
+    return pc.binary_join_element_wise(_text('"key":"'), texts, _text('"'), _text(""))
+
+
+def _key_field(key: bytes) -> str:
+    try:
+        return f'"key":{json.dumps(key.decode(), ensure_ascii=False)}'
+    except UnicodeDecodeError:
+        return f'"key_base64":"{base64.b64encode(key).decode()}"'
+
+
+def _text(value: str) -> pa.Scalar:
+    return pa.scalar(value, pa.string())
+
+
+def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,465 @@
+"""Two-step aggregation against a direct one in plain dicts: any routing, cut, repetition and order."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.errors import DataLossError, IncompatibleStateError, ProtocolError
+from evenflow.frames import FrameHeader, Progress, decode_blob, encode
+from evenflow.keys import bucket_of, hash_keys
+from evenflow.settings import Query
+from evenflow.twostep import combine_frames, json_rows, reduce
+from evenflow.twostep import combiner as combiner_module
+from evenflow.windows import END_MARK
+
+SLIDE = 10
+INPUTS, ROUTED = 2, 3
+LAYOUT: dict[str, Any] = {"fingerprint": "f", "input_partitions": INPUTS, "routed_partitions": ROUTED}
+INVERTIBLE = {"n": "count", "s": "sum(i)", "m": "mean(i)"}
+EVERYTHING = {"n": "count", "s": "sum(f)", "m": "mean(i)", "lo": "min(i)", "hi": "max(f)"}
+Row = tuple[int, bytes, int | None, float | None]
+
+
+class Dict(dict[str, bytes]):
+    """A BucketState that counts its writes."""
+
+    puts = 0
+
+    def put(self, name: str, value: bytes) -> None:
+        self.puts += 1
+        self[name] = bytes(value)
+
+    def delete(self, name: str) -> None:
+        del self[name]
+
+
+def plan_of(aggregates: dict[str, str], panes: int, **more: Any) -> AggregatePlan:
+    query = Query(window=panes * SLIDE, slide=SLIDE, aggregates=aggregates, types={"i": "int64"}, **more)
+    return AggregatePlan.of(query)
+
+
+@dataclass
+class Pipe:
+    """Frames in, results out, without a broker: one offset counter per routed partition."""
+
+    plan: AggregatePlan
+    buckets: int = 2
+    max_bytes: int = 1_000_000
+    offsets: list[int] = field(default_factory=lambda: [0] * ROUTED)
+    frames: list[list[tuple[int, bytes]]] = field(default_factory=lambda: [[] for _ in range(ROUTED)])
+    states: list[Dict] = field(default_factory=list)
+    history: list[list[bytes]] = field(default_factory=list)
+    found: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.states = [Dict() for _ in range(self.buckets)]
+        self.history = [[] for _ in range(self.buckets)]
+
+    def write(self, routed: int, rows: list[Row], marks: dict[int, int]) -> None:
+        columns = {"pane": [r[0] for r in rows], "key": [r[1] for r in rows], "i": [r[2] for r in rows]}
+        columns["f"] = [r[3] for r in rows]
+        schema = self.plan.frame_schema
+        batch = pa.record_batch([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
+        progress = {partition: Progress(first=0, last=0, mark=mark) for partition, mark in marks.items()}
+        header = FrameHeader(epoch=0, progress=progress, **LAYOUT)
+        self.frames[routed].append((self.offsets[routed], encode(batch, header)))
+        self.offsets[routed] += 2  # transaction markers leave gaps
+
+    def combine(self) -> list[list[bytes]]:
+        """Blobs per bucket of the frames written since."""
+        blobs: list[list[bytes]] = [[] for _ in range(self.buckets)]
+        for routed in range(ROUTED):
+            made = combine_frames(
+                self.plan,
+                self.frames[routed],
+                topic_id="t",
+                routed_partition=routed,
+                buckets=self.buckets,
+                max_bytes=self.max_bytes,
+                **LAYOUT,
+            )
+            self.frames[routed] = []
+            for blob in made:
+                blobs[blob.bucket].append(blob.data)
+        return blobs
+
+    def reduce(self, blobs: list[list[bytes]]) -> None:
+        for bucket, data in enumerate(blobs):
+            result = reduce(self.plan, self.states[bucket], data, fingerprint="f")
+            self.history[bucket] += data
+            of = bucket_of(hash_keys(result["key"]), self.buckets)
+            assert (of == bucket).all()
+            self.found += result.to_pylist()
+
+    def step(self) -> None:
+        self.reduce(self.combine())
+
+    def end(self) -> None:
+        for routed in range(ROUTED):
+            self.write(routed, [], dict.fromkeys(range(INPUTS), END_MARK))
+        self.step()
+
+    def results(self) -> dict[tuple[int, bytes], dict[str, Any]]:
+        """Every emitted row by (window start, key); emitted once each."""
+        rows = {}
+        for row in self.found:
+            at = (row["window_start"], row["key"])
+            assert at not in rows, f"{at} was emitted twice"
+            assert row["window_end"] - row["window_start"] == self.plan.window
+            rows[at] = {name: row[name] for name in self.plan.output_schema.names}
+        return rows
+
+
+def direct(plan: AggregatePlan, rows: list[Row]) -> dict[tuple[int, bytes], dict[str, Any]]:
+    """The same windows from plain dicts."""
+    windows: dict[tuple[int, bytes], list[Row]] = defaultdict(list)
+    for row in rows:
+        for last in range(row[0], row[0] + plan.panes_per_window):
+            start = (last + 1) * SLIDE - plan.window
+            if plan.emit_from is None or start >= plan.emit_from:
+                windows[start, row[1]].append(row)
+    how = {
+        "sum": sum,
+        "min": min,
+        "max": max,
+        "mean": lambda values: float(sum(values)) / len(values),
+    }
+    results: dict[tuple[int, bytes], dict[str, Any]] = {}
+    for at, members in windows.items():
+        results[at] = {}
+        for label, function, column, _ in plan.outputs:
+            values = [row[2] if column == "i" else row[3] for row in members]
+            present = [value for value in values if value is not None]
+            if function.name == "count":
+                results[at][label] = len(members)
+            else:
+                results[at][label] = how[function.name](present) if present else None
+    return results
+
+
+KEYS = st.sampled_from([b"", b"a", b"b", b"c", b"\xff\x00", b"k" * 70])
+VALUES = st.tuples(
+    st.one_of(st.none(), st.integers(-(2**40), 2**40)),
+    st.one_of(st.none(), st.integers(-(2**20), 2**20).map(lambda n: n / 8)),
+)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[list[tuple[int, list[Row], int]]]:
+    """Micro-batches of (routed partition, rows, mark of the frame): time moves on, no row is late."""
+    batches = []
+    mark = draw(st.sampled_from([-1000, 0]))
+    for _ in range(draw(st.integers(1, 6))):
+        batch = []
+        for _ in range(draw(st.integers(0, 4))):
+            ahead = draw(st.lists(st.tuples(st.integers(0, 4), KEYS, VALUES), max_size=6))
+            rows = [(mark // SLIDE + after, key, i, f) for after, key, (i, f) in ahead]
+            batch.append((draw(st.integers(0, ROUTED - 1)), rows, mark))
+            mark += draw(st.sampled_from([0, 1, SLIDE, 3 * SLIDE, 50 * SLIDE]))
+        batches.append(batch)
+    return batches
+
+
+def feed(pipe: Pipe, batch: list[tuple[int, list[Row], int]]) -> list[Row]:
+    """Write one micro-batch: every mark goes to every routed partition, as the partitioner does it."""
+    sent = []
+    for routed, rows, mark in batch:
+        for other in range(ROUTED):
+            pipe.write(other, rows if other == routed else [], dict.fromkeys(range(INPUTS), mark))
+        sent += rows
+    return sent
+
+
+@pytest.mark.parametrize("aggregates", [INVERTIBLE, EVERYTHING], ids=["invertible", "tree"])
+@settings(max_examples=120, deadline=None)
+@given(stream=streams(), panes=st.sampled_from([1, 2, 3, 5, 7, 8]), data=st.data())
+def test_results_are_those_of_a_direct_aggregation(
+    aggregates: dict[str, str], stream: list[Any], panes: int, data: st.DataObject
+) -> None:
+    pipe = Pipe(plan_of(aggregates, panes), buckets=data.draw(st.integers(1, 3)), max_bytes=60)
+    rows: list[Row] = []
+    for batch in stream:
+        rows += feed(pipe, batch)
+        blobs = pipe.combine()
+        for bucket, made in enumerate(blobs):
+            repeated = (
+                data.draw(st.lists(st.sampled_from(pipe.history[bucket] + made), max_size=4)) if made else []
+            )
+            blobs[bucket] = data.draw(st.permutations(made + repeated))
+        pipe.reduce(blobs)
+    pipe.end()
+    assert pipe.results() == direct(pipe.plan, rows)
+    for state in pipe.states:
+        assert not [name for name in state if name.startswith("node/")], (
+            "all windows are out, so no pane is left"
+        )
+
+
+@pytest.mark.parametrize("aggregates", [INVERTIBLE, EVERYTHING], ids=["invertible", "tree"])
+@settings(max_examples=40, deadline=None)
+@given(stream=streams(), data=st.data())
+def test_parts_of_a_blob_may_arrive_in_different_micro_batches_and_more_than_once(
+    aggregates: dict[str, str], stream: list[Any], data: st.DataObject
+) -> None:
+    pipe = Pipe(plan_of(aggregates, 3), buckets=1, max_bytes=1)
+    rows: list[Row] = []
+    for batch in stream:
+        rows += feed(pipe, batch)
+        made = pipe.combine()[0]
+        at = data.draw(st.integers(0, len(made)))
+        again = data.draw(st.integers(0, at))
+        pipe.reduce([made[:at]])
+        pipe.reduce([made[again:]])
+    pipe.end()
+    assert pipe.results() == direct(pipe.plan, rows)
+
+
+def test_replayed_blobs_change_nothing() -> None:
+    pipe = Pipe(plan_of(EVERYTHING, 3))
+    feed(pipe, [(0, [(0, b"a", 1, 1.0), (1, b"b", 2, None)], 0), (1, [(2, b"a", 3, 0.5)], 20)])
+    pipe.step()
+    before = [dict(state) for state in pipe.states]
+    pipe.reduce([list(blobs) for blobs in pipe.history])
+    assert [dict(state) for state in pipe.states] == before
+
+
+def test_a_blob_that_overlaps_what_was_merged_stops_everything() -> None:
+    pipe = Pipe(plan_of(INVERTIBLE, 1), buckets=1)
+    pipe.write(0, [(0, b"a", 1, 1.0)], {0: 0})
+    first = list(pipe.frames[0])
+    pipe.step()
+    pipe.write(0, [(0, b"a", 1, 1.0)], {0: 0})
+    pipe.frames[0] = first + pipe.frames[0]
+    with pytest.raises(
+        ProtocolError, match=r"offsets 0\.\.2, part 0 of 1 overlaps what was merged up to offset 0"
+    ):
+        pipe.step()
+
+
+def test_a_blob_that_comes_while_another_lacks_parts_stops_everything() -> None:
+    pipe = Pipe(plan_of(INVERTIBLE, 1), buckets=1, max_bytes=1)
+    pipe.write(0, [(0, b"a", 1, 1.0), (0, b"b", 1, 1.0)], {0: 0})
+    halves = pipe.combine()[0]
+    assert len(halves) == 2
+    pipe.reduce([halves[:1]])
+    pipe.write(0, [(0, b"a", 1, 1.0)], {0: 0})
+    with pytest.raises(ProtocolError, match="has only 1 of its 2 parts"):
+        pipe.step()
+
+
+def test_marks_of_a_blob_count_only_with_its_last_part() -> None:
+    pipe = Pipe(plan_of(INVERTIBLE, 1), buckets=1, max_bytes=1)
+    for routed in range(ROUTED):
+        pipe.write(routed, [(0, b"a", 1, 1.0), (0, b"b", 1, 1.0)], dict.fromkeys(range(INPUTS), SLIDE))
+    made = pipe.combine()[0]
+    pipe.reduce([made[:-1]])
+    assert pipe.found == []
+    pipe.reduce([made[-1:]])
+    assert len(pipe.found) == 2
+
+
+def test_a_partial_for_a_closed_pane_stops_everything_and_leaves_the_state_as_it_was() -> None:
+    pipe = Pipe(plan_of(INVERTIBLE, 1), buckets=1)
+    feed(pipe, [(0, [(0, b"a", 1, 1.0)], 30)])
+    pipe.step()
+    before = dict(pipe.states[0])
+    pipe.write(1, [(2, b"a", 1, 1.0)], {0: 30})
+    with pytest.raises(ProtocolError, match="a partial for pane 2, but every pane before 3 is closed"):
+        pipe.step()
+    assert dict(pipe.states[0]) == before
+
+
+def test_a_pane_waits_for_every_lane() -> None:
+    pipe = Pipe(plan_of(INVERTIBLE, 1), buckets=1)
+    for routed in range(ROUTED):
+        for partition in range(INPUTS):
+            assert pipe.found == []
+            pipe.write(routed, [(0, b"a", 1, 1.0)] if routed == partition == 0 else [], {partition: SLIDE})
+            pipe.step()
+    assert pipe.results() == {(0, b"a"): {"n": 1, "s": 1, "m": 1.0}}
+
+
+@pytest.mark.parametrize("aggregates", [INVERTIBLE, EVERYTHING], ids=["invertible", "tree"])
+def test_a_year_without_tuples_is_skipped_in_one_step(aggregates: dict[str, str]) -> None:
+    year = 365 * 86_400_000
+    pipe = Pipe(plan_of(aggregates, 6), buckets=1)
+    rows: list[Row] = [(0, b"a", 1, 1.0)]
+    feed(pipe, [(0, rows, 0)])
+    for n in range(1, 40):
+        rows += feed(pipe, [(n % ROUTED, [(n * year // SLIDE, b"a", n, 0.5)], n * year)])
+        pipe.step()
+    pipe.end()
+    assert pipe.results() == direct(pipe.plan, rows)
+
+
+@pytest.mark.parametrize("aggregates", [INVERTIBLE, EVERYTHING], ids=["invertible", "tree"])
+def test_state_stays_bounded_over_many_windows_and_is_written_rarely(aggregates: dict[str, str]) -> None:
+    pipe = Pipe(plan_of(aggregates, 60), buckets=1)
+    sizes, puts, rows = [], [], []
+    for pane in range(400):
+        made: list[Row] = [(pane, b"key%d" % (pane * 7 % 50 + n), pane, pane / 8) for n in range(5)]
+        rows += feed(pipe, [(pane % ROUTED, made, pane * SLIDE)])
+        before = pipe.states[0].puts
+        pipe.step()
+        puts.append(pipe.states[0].puts - before)
+        sizes.append((len(pipe.states[0]), sum(map(len, pipe.states[0].values()))))
+    pipe.end()
+    assert pipe.results() == direct(pipe.plan, rows)
+    assert max(count for count, _ in sizes[120:]) <= max(count for count, _ in sizes[60:120]) <= 60 + 5
+    assert max(size for _, size in sizes[240:]) <= 1.1 * max(size for _, size in sizes[60:240])
+    assert max(puts) <= 4 + 6
+
+
+def test_windows_before_emit_from_are_not_emitted() -> None:
+    pipe = Pipe(plan_of(INVERTIBLE, 3, emit_from=20))
+    rows = feed(pipe, [(0, [(n, b"a", n, None) for n in range(6)], 0)])
+    pipe.end()
+    assert pipe.results() == direct(pipe.plan, rows)
+    assert min(start for start, _ in pipe.results()) == 20
+
+
+def test_event_times_before_1970_work() -> None:
+    pipe = Pipe(plan_of(EVERYTHING, 4))
+    rows = feed(pipe, [(0, [(-9, b"a", 1, 1.0), (-5, b"a", 2, 2.0), (0, b"a", 3, 4.0)], -100)])
+    pipe.end()
+    assert pipe.results() == direct(pipe.plan, rows)
+
+
+def test_a_megabyte_key_travels_in_a_part_of_its_own() -> None:
+    pipe = Pipe(plan_of(EVERYTHING, 2), max_bytes=100_000)
+    rows = feed(pipe, [(0, [(0, b"x" * 1_000_000, 1, 1.0), (0, b"y", 1, 1.0)], 0)])
+    pipe.end()
+    assert pipe.results() == direct(pipe.plan, rows)
+
+
+def test_every_bucket_gets_a_blob_whenever_a_frame_was_read() -> None:
+    pipe = Pipe(plan_of(INVERTIBLE, 1), buckets=3)
+    pipe.write(1, [], {0: 5})
+    blobs = pipe.combine()
+    headers = [decode_blob(made[0], fingerprint="f")[0] for made in blobs]
+    assert [len(made) for made in blobs] == [1, 1, 1]
+    assert [(h.routed_partition, h.first, h.last, h.marks) for h in headers] == [(1, 0, 0, {0: 5})] * 3
+    assert pipe.combine() == [[], [], []]
+
+
+def test_a_blob_carries_the_largest_mark_of_its_frames() -> None:
+    pipe = Pipe(plan_of(INVERTIBLE, 1), buckets=1)
+    pipe.write(
+        0, [(5, b"a", 1, None)], {0: 7, 1: 9}
+    )  # the earlier part of a cut frame carries the mark before
+    pipe.write(0, [], {0: 20})
+    header, _ = decode_blob(pipe.combine()[0][0], fingerprint="f")
+    assert header.marks == {0: 20, 1: 9}
+
+
+def test_folding_early_gives_the_same_blobs_each_time_and_the_same_results(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run() -> tuple[list[list[bytes]], dict[Any, Any], list[Row]]:
+        pipe = Pipe(plan_of(EVERYTHING, 2))
+        rows = []
+        for n in range(10):
+            rows += feed(pipe, [(0, [(m % 3, b"k%d" % (m % 5), n * m, n / 8) for m in range(20)], 0)])
+        blobs = pipe.combine()
+        pipe.reduce(blobs)
+        pipe.end()
+        return blobs, pipe.results(), rows
+
+    _, expected, rows = run()
+    monkeypatch.setattr(combiner_module, "FOLD_ROWS", 45)
+    blobs, found, _ = run()
+    assert found == expected == direct(plan_of(EVERYTHING, 2), rows)
+    assert run()[0] == blobs
+
+
+def test_frames_out_of_order_of_another_query_or_of_other_columns_are_refused() -> None:
+    pipe = Pipe(plan_of(INVERTIBLE, 1))
+    pipe.write(0, [(0, b"a", 1, None)], {0: 0})
+    arguments: dict[str, Any] = {"topic_id": "t", "routed_partition": 0, "buckets": 1, "max_bytes": 100}
+    with pytest.raises(ProtocolError, match="offset 0 was read after 0"):
+        combine_frames(pipe.plan, pipe.frames[0] * 2, **arguments, **LAYOUT)
+    with pytest.raises(IncompatibleStateError, match="written for query f"):
+        combine_frames(pipe.plan, pipe.frames[0], **arguments, **{**LAYOUT, "fingerprint": "other"})
+    with pytest.raises(
+        IncompatibleStateError, match="2 input and 3 routed partitions, but this query has 2 and 4"
+    ):
+        combine_frames(pipe.plan, pipe.frames[0], **arguments, **{**LAYOUT, "routed_partitions": 4})
+    with pytest.raises(ProtocolError, match="columns"):
+        combine_frames(plan_of(EVERYTHING, 1), pipe.frames[0], **arguments, **LAYOUT)
+    with pytest.raises(ProtocolError, match="no evenflow frame"):
+        combine_frames(pipe.plan, [(0, b"nonsense")], **arguments, **LAYOUT)
+
+
+def test_state_of_another_query_topic_or_version_is_refused() -> None:
+    pipe = Pipe(plan_of(INVERTIBLE, 1), buckets=1)
+    feed(pipe, [(0, [(0, b"a", 1, None)], 0)])
+    blobs = pipe.combine()[0]
+    pipe.reduce([blobs])
+    with pytest.raises(IncompatibleStateError, match="is of query f, but this is g"):
+        reduce(pipe.plan, pipe.states[0], [], fingerprint="g")
+    recreated = combine_frames(
+        pipe.plan, [], topic_id="u", routed_partition=0, buckets=1, max_bytes=100, **LAYOUT
+    )
+    assert recreated == []
+    pipe.write(0, [], {0: 0})
+    other = combine_frames(
+        pipe.plan, pipe.frames[0], topic_id="u", routed_partition=0, buckets=1, max_bytes=100, **LAYOUT
+    )
+    with pytest.raises(DataLossError, match="deleted and made again"):
+        reduce(pipe.plan, pipe.states[0], [other[0].data], fingerprint="f")
+    meta = json.loads(pipe.states[0]["meta"])
+    pipe.states[0]["meta"] = json.dumps({**meta, "v": 99}).encode()
+    with pytest.raises(IncompatibleStateError, match="version 99"):
+        reduce(pipe.plan, pipe.states[0], [], fingerprint="f")
+
+
+AWKWARD = [b"", b"plain", 'quo"te\\'.encode(), b"line\nfeed\x00", "Zürich €".encode(), b"\xff\xfe", b"\x1f"]
+
+
+@pytest.mark.parametrize("keys", [AWKWARD, AWKWARD[:3], AWKWARD[:5], AWKWARD[1:2]])
+def test_json_rows_read_back_as_what_they_were(keys: list[bytes]) -> None:
+    plan = AggregatePlan.of(
+        Query(aggregates={"n": "count", 'odd "name"\n': "sum(i)", "f": "max(f)"}, types={"i": "int64"})
+    )
+    floats = [0.1, -0.0, 1e300, 5e-324, None, 1 / 3, 123456789012.5]
+    table = pa.table(
+        [
+            pa.array([-60_000] * len(keys)),
+            pa.array([0] * len(keys)),
+            pa.array(keys, pa.binary()),
+            pa.array([2**63 - 1] * len(keys)),
+            pa.array([None, *([-5] * (len(keys) - 1))], pa.int64()),
+            pa.array(floats[: len(keys)], pa.float64()),
+        ],
+        schema=plan.result_schema,
+    )
+    import base64
+
+    for row, text in zip(table.to_pylist(), json_rows(table).to_pylist(), strict=True):
+        read = json.loads(text)
+        key = read.pop("key").encode() if "key" in read else base64.b64decode(read.pop("key_base64"))
+        assert {**read, "key": key} == row
+    assert json_rows(table.slice(0, 0)).to_pylist() == []
+
+
+def test_numbers_that_json_lacks_are_strings() -> None:
+    plan = AggregatePlan.of(Query(aggregates={"f": "max(f)"}))
+    values = [float("nan"), float("inf"), float("-inf"), 1.5, None]
+    columns = [pa.array([0] * 5), pa.array([1] * 5), pa.array([b"k"] * 5), pa.array(values, pa.float64())]
+    table = pa.table(columns, schema=plan.result_schema)
+    assert [json.loads(text)["f"] for text in json_rows(table).to_pylist()] == [
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        1.5,
+        None,
+    ]
