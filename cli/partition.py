@@ -63,5 +63,7 @@ def partitioners() -> None:
     """List the registered partitioners with their options."""
     from evenflow.partitioners import describe
 
-    for name, text in describe().items():
-        typer.echo(f"{name:18} {text}")
+    for known in describe():
+        typer.echo(f"{known.name:12} {known.summary}")
+        for option, meaning in known.options.items():
+            typer.echo(f"{'':12}   {option}: {meaning}")

@@ -191,8 +191,8 @@ def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate]) -> None:
             return
     raise ServiceError(
         f"cannot resolve {', '.join(map(str, coordinates))}:\n  {_why(output)}",
-        hint="the first use needs a network that reaches a Maven repository (proxy: JAVA_TOOL_OPTIONS); or copy "
-        f"the folder {cache_dir() / 'jars'} from a machine that has it",
+        hint="the first use needs a network that reaches a Maven repository "
+        f"(proxy: JAVA_TOOL_OPTIONS); or copy the folder {cache_dir() / 'jars'} from a machine that has it",
     )
 
 

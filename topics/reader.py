@@ -127,5 +127,5 @@ def _stuck(topic: str, left: Mapping[int, int], reached: Mapping[int, int], pati
     )
     return ServiceError(
         f"reading {topic} makes no progress for {patience:g} s: {where}",
-        hint="is the broker up, and is a transaction left open? it ends after its writer's transaction timeout",
+        hint="is the broker up? a transaction left open ends after its writer's transaction timeout",
     )

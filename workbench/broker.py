@@ -380,6 +380,18 @@ def _is_alive(pid: str) -> bool:
     return state not in "ZX"
 
 
-def wait_for_termination() -> int:
-    """Block until SIGINT or SIGTERM and return its number (called from the main thread)."""
-    return signal.sigwait({signal.SIGINT, signal.SIGTERM})
+def run_until_stopped(broker: EmbeddedBroker, *, ready: Callable[[EmbeddedBroker], None]) -> None:
+    """Run a broker in the foreground until SIGINT or SIGTERM; ServiceError if it ends by itself.
+
+    Called from the main thread. The signals are blocked while it starts and stops, so neither is cut short.
+    """
+    ends = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    try:
+        with broker:
+            ready(broker)
+            while signal.sigtimedwait(ends, 0.5) is None:
+                if not broker.alive:
+                    raise ServiceError("the broker ended by itself", hint=f"see {broker.log}")
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
