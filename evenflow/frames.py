@@ -111,7 +111,9 @@ def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
     weight = np.zeros(rows, dtype=np.int64)
     for column in batch.columns:
         if pa.types.is_binary(column.type) or pa.types.is_string(column.type):
-            offsets = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset : column.offset + rows + 1]
+            offsets = np.frombuffer(column.buffers()[1], dtype=np.int32)[
+                column.offset : column.offset + rows + 1
+            ]
             weight += np.diff(offsets) + 4
         else:
             weight += 9

@@ -28,9 +28,13 @@ class EndOfStream:
 
     def __post_init__(self) -> None:
         if not _ID.match(self.producer):
-            raise ProtocolError(f"producer id {self.producer!r} must be 1-24 letters, digits, '.', '_' or '-'")
+            raise ProtocolError(
+                f"producer id {self.producer!r} must be 1-24 letters, digits, '.', '_' or '-'"
+            )
         if self.tuples < 0 or not 1 <= self.producers <= 16:
-            raise ProtocolError(f"an end-of-stream marker with {self.tuples} tuples and {self.producers} producers")
+            raise ProtocolError(
+                f"an end-of-stream marker with {self.tuples} tuples and {self.producers} producers"
+            )
 
     def headers(self) -> list[tuple[str, bytes]]:
         """Headers of the marker record; its key and value are null."""

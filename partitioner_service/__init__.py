@@ -1,1 +1,7 @@
+"""The partitioner service: a Faust app whose data plane routes tuples in a thread of its own.
 
+A block's way through the data plane, one file each: `source` (Kafka in, ownership and committed
+state) -> `parse` (records to columns) -> `route` (lateness, partitioner, frames) -> `sink` (Kafka out,
+transactions); `plane` is the loop that holds them together. `app` is the Faust side: lifecycle,
+plan agent, status page. May import `topics` and `evenflow` only.
+"""

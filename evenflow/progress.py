@@ -1,0 +1,209 @@
+"""Progress of one input partition: the lateness rule, end of stream, idleness, and its committed form.
+
+What is late depends only on the content of the input partition (pipeline rule 2 and 5), so this is a
+pure fold over its records in offset order. The state is small and of bounded size: it travels as the
+metadata string of the partition's committed offset, far below the broker's 4,096 bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from evenflow.errors import IncompatibleStateError
+from evenflow.kernels import kernel
+from evenflow.markers import EndOfStream
+from evenflow.settings.query import Query
+from evenflow.windows import END_MARK, NO_MARK, Int64s
+
+STATE_VERSION = 1
+_MAX, _IDLE, _RUN, _RUN_LOW, _RUN_HIGH = range(5)
+
+
+class Verdict(IntEnum):
+    """What the lateness rule says of a tuple."""
+
+    ACCEPTED = 0
+    LATE = 1
+    IDLE = 2
+    JUMP = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionState:
+    """Everything known of one input partition after the record before `offset`.
+
+    max_time: largest accepted event time (ms), None before the first. idle_mark: largest mark it was
+    given while idle, None if never. asleep: idle now. run: (count, low, high) of the consecutive
+    tuples too far ahead (rule 5). ended_producers: ids whose end marker was read; announced: how many
+    are to end (None before the first marker). read = routed + rejected, all cumulative.
+    """
+
+    fingerprint: str
+    topic_id: str
+    offset: int
+    max_time: int | None = None
+    idle_mark: int | None = None
+    asleep: bool = False
+    run: tuple[int, int, int] = (0, 0, 0)
+    ended_producers: tuple[str, ...] = ()
+    announced: int | None = None
+    read: int = 0
+    routed: int = 0
+    rejected: int = 0
+
+    @property
+    def ended(self) -> bool:
+        """Every announced producer has ended."""
+        return self.announced is not None and len(self.ended_producers) >= self.announced
+
+    def mark(self, query: Query) -> int:
+        """Event time (ms) at or before which every pane that ended is closed for this partition."""
+        if self.ended:
+            return END_MARK
+        own = NO_MARK if self.max_time is None else self.max_time - delay(query)
+        return own if self.idle_mark is None else max(own, self.idle_mark)
+
+    def with_marker(self, marker: EndOfStream) -> PartitionState:
+        """State after an end-of-stream marker; a repeated one changes nothing."""
+        if marker.producer in self.ended_producers:
+            return self
+        return replace(
+            self,
+            ended_producers=(*self.ended_producers, marker.producer),
+            announced=max(marker.producers, self.announced or 0),
+        )
+
+    def encode(self) -> str:
+        """Metadata string of the committed offset (ASCII JSON, at most about 900 bytes)."""
+        fields = {
+            "v": STATE_VERSION,
+            "q": self.fingerprint,
+            "t": self.topic_id,
+            "max": self.max_time,
+            "idle": self.idle_mark,
+            "asleep": self.asleep,
+            "run": list(self.run),
+            "eos": list(self.ended_producers),
+            "of": self.announced,
+            "read": self.read,
+            "routed": self.routed,
+            "rejected": self.rejected,
+        }
+        return json.dumps(fields, separators=(",", ":"))
+
+    @classmethod
+    def decode(cls, metadata: str | None, *, offset: int) -> PartitionState:
+        """The state committed with `offset`; raises IncompatibleStateError when there is none or it is damaged."""
+        try:
+            fields = json.loads(metadata or "")
+            if fields["v"] != STATE_VERSION:
+                raise IncompatibleStateError(
+                    f"committed state has version {fields['v']}, this is {STATE_VERSION}"
+                )
+            count, low, high = fields["run"]
+            return cls(
+                fingerprint=fields["q"],
+                topic_id=fields["t"],
+                offset=offset,
+                max_time=fields["max"],
+                idle_mark=fields["idle"],
+                asleep=fields["asleep"],
+                run=(count, low, high),
+                ended_producers=tuple(fields["eos"]),
+                announced=fields["of"],
+                read=fields["read"],
+                routed=fields["routed"],
+                rejected=fields["rejected"],
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise IncompatibleStateError(
+                f"the committed offset {offset} carries no evenflow state ({metadata!r}: {error!r})",
+                hint="another program committed to this consumer group: give the query a new name, "
+                "or delete the group and the query's topics to begin again",
+            ) from None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Verdicts on a block of tuples of one partition: both arrays have shape (n,).
+
+    marks: the mark (ms) that each tuple was held against.
+    """
+
+    state: PartitionState
+    verdicts: npt.NDArray[np.uint8]
+    marks: Int64s = field(repr=False)
+
+
+def delay(query: Query) -> int:
+    """How far (ms) the mark stays behind the largest event time."""
+    return query.out_of_orderness + query.allowed_lateness
+
+
+def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
+    """Apply the lateness rule to the next tuples of a partition, in offset order.
+
+    times: event times (ms), shape (n,). Advances progress only; the caller counts and sets the offset.
+    """
+    memory = np.array(
+        [
+            NO_MARK if state.max_time is None else state.max_time,
+            NO_MARK if state.idle_mark is None else state.idle_mark,
+            *state.run,
+        ],
+        dtype=np.int64,
+    )
+    verdicts, marks = _judge(
+        np.ascontiguousarray(times, dtype=np.int64),
+        memory,
+        query.slide_ms,
+        delay(query),
+        -1 if query.max_jump is None else query.max_jump,
+        query.jump_confirmations,
+    )
+    largest, _, count, low, high = (int(value) for value in memory)
+    after = replace(state, max_time=None if largest == NO_MARK else largest, run=(count, low, high))
+    return Judged(after, verdicts, marks)
+
+
+@kernel
+def _judge(
+    times: Int64s, memory: Int64s, slide: int, delay_ms: int, max_jump: int, confirmations: int
+) -> tuple[npt.NDArray[np.uint8], Int64s]:
+    verdicts = np.zeros(times.size, dtype=np.uint8)
+    marks = np.empty(times.size, dtype=np.int64)
+    for i in range(times.size):
+        time = times[i]
+        largest = memory[_MAX]
+        rule = NO_MARK if largest == NO_MARK else largest - delay_ms
+        idle = memory[_IDLE]
+        marks[i] = max(rule, idle)
+        if max_jump >= 0 and (largest == NO_MARK or time - largest > max_jump):
+            low = min(memory[_RUN_LOW], time)
+            high = max(memory[_RUN_HIGH], time)
+            if memory[_RUN] == 0 or high - low > max_jump:
+                memory[_RUN] = 0
+                low = time
+                high = time
+            memory[_RUN] += 1
+            memory[_RUN_LOW] = low
+            memory[_RUN_HIGH] = high
+            if memory[_RUN] < confirmations:
+                verdicts[i] = 3
+                continue
+        memory[_RUN] = 0
+        memory[_RUN_LOW] = 0
+        memory[_RUN_HIGH] = 0
+        end = (time // slide + 1) * slide
+        if end <= rule:
+            verdicts[i] = 1
+        elif end <= idle:
+            verdicts[i] = 2
+        elif time > largest:
+            memory[_MAX] = time
+    return verdicts, marks

@@ -1,0 +1,175 @@
+"""The Faust side of the service: lifecycle, the plan agent, the status page.
+
+The data plane is a service of the Faust app with a thread of its own. Either half dying ends the
+process (pipeline rule 12): a data plane without control, or control over nothing, helps nobody.
+Faust's consumer group is its own, one per instance, so that every instance sees every plan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import ssl
+import threading
+from typing import Any
+
+import faust
+from faust.web import Request, View, Web
+from mode import Service
+
+from evenflow.errors import ConfigError
+from evenflow.settings import KafkaSettings, Settings
+from evenflow.settings.kafka import aiokafka_config
+from partitioner_service.plane import DataPlane, Plan
+from partitioner_service.records import parse_plan
+
+log = logging.getLogger(__name__)
+
+
+def serve(settings: Settings, *, until_ended: bool = False) -> None:
+    """Run one partitioner instance until SIGTERM or SIGINT (or, `until_ended`, until its input has ended).
+
+    Raises whatever stopped the data plane or the control plane.
+    """
+    plane = DataPlane(settings, until_ended=until_ended)
+    asyncio.run(_serve(settings, plane))
+
+
+def build_app(settings: Settings, plane: DataPlane) -> faust.App:
+    """The Faust app of this instance, with the data plane as one of its services."""
+    options = settings.partitioner
+    app = faust.App(
+        f"{settings.query.name}.control.{options.instance}",
+        broker=[f"kafka://{server}" for server in settings.kafka.bootstrap_servers.split(",")],
+        broker_credentials=_credentials(settings.kafka),
+        store="memory://",
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        web_host=options.web_host,
+        web_bind=options.web_host,
+        web_port=options.web_port or _free_port(options.web_host),
+        consumer_auto_offset_reset="latest",
+        stream_wait_empty=False,
+    )
+    plans = app.topic(settings.topic("plan"), value_serializer="raw", key_serializer="raw", internal=False)
+
+    @app.agent(plans)
+    async def follow_plans(stream: Any) -> None:
+        async for value in stream:
+            try:
+                plane.offer(Plan(**parse_plan(value)))
+            except ValueError as error:
+                log.error("ignoring a record in %s: %s", settings.topic("plan"), error)
+
+    @app.page("/status/")
+    class Status(View):
+        """Assignment, watermarks, rates and loads of this instance as JSON."""
+
+        async def get(self, request: Request) -> Any:
+            return self.json(plane.status())
+
+    @app.page("/healthy/")
+    class Healthy(View):
+        """200 while the data plane makes progress, 503 when it has not for a minute."""
+
+        async def get(self, request: Request) -> Any:
+            status = plane.status()
+            fine = status["state"] != "stopped" and status["seconds_since_progress"] < 60
+            return self.json({"healthy": fine, "state": status["state"]}, status=200 if fine else 503)
+
+    return app
+
+
+class DataPlaneService(Service):
+    """Holds the data plane's thread; crashes with it."""
+
+    def __init__(self, plane: DataPlane, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.plane = plane
+        self.done = asyncio.Event()
+        self.error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+
+    async def on_start(self) -> None:
+        """Start the thread."""
+        loop = asyncio.get_running_loop()
+
+        def body() -> None:
+            try:
+                self.plane.run()
+            except BaseException as error:
+                self.error = error
+            finally:
+                loop.call_soon_threadsafe(self.done.set)
+
+        self._thread = threading.Thread(target=body, name="data-plane")
+        self._thread.start()
+
+    async def on_stop(self) -> None:
+        """Let the block in hand finish and commit."""
+        self.plane.stop()
+        await self.done.wait()
+        if self._thread is not None:
+            self._thread.join()
+
+
+async def _serve(settings: Settings, plane: DataPlane) -> None:
+    app = build_app(settings, plane)
+    app.finalize()
+    data = DataPlaneService(plane, loop=asyncio.get_running_loop())
+    await data.start()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        ended = [asyncio.ensure_future(event.wait()) for event in (stop, data.done)]
+        control = asyncio.ensure_future(_control(app))
+        await asyncio.wait([*ended, control], return_when=asyncio.FIRST_COMPLETED)
+        if control.done() and control.exception() is not None and data.error is None:
+            raise control.exception()  # type: ignore[misc]
+    finally:
+        await data.stop()
+        for task in (*ended, control):
+            task.cancel()
+        await asyncio.gather(*ended, control, return_exceptions=True)
+        await app.stop()
+    if data.error is not None:
+        raise data.error
+
+
+async def _control(app: faust.App) -> None:
+    async with app:
+        log.info("status page: http://%s:%s/status/", app.conf.web_host, app.conf.web_port)
+        while not app.should_stop:
+            if app.crashed:
+                raise app.crash_reason or RuntimeError("Faust's control plane crashed")
+            await asyncio.sleep(0.2)
+
+
+def _credentials(kafka: KafkaSettings) -> Any:
+    words = aiokafka_config(kafka)
+    context = None
+    if "SSL" in words["security_protocol"].split("_"):
+        context = ssl.create_default_context(cafile=words["ssl_cafile"])
+        if words["ssl_certfile"]:
+            context.load_cert_chain(words["ssl_certfile"], words["ssl_keyfile"], words["ssl_password"])
+    if words["security_protocol"].startswith("SASL_"):
+        return faust.SASLCredentials(
+            username=words["sasl_plain_username"],
+            password=words["sasl_plain_password"],
+            mechanism=words["sasl_mechanism"],
+            ssl_context=context,
+        )
+    return None if context is None else faust.SSLCredentials(context)
+
+
+def _free_port(host: str) -> int:
+    try:
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        raise ConfigError(f"partitioner.web_host {host!r} cannot be listened on: {error}") from None

@@ -1,0 +1,383 @@
+"""The data plane's loop: read a block, route it, write it, and commit every so often.
+
+Runs in one thread of the Faust app; everything in here is called from that thread, but for
+`stop`, `offer` and `status`.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from confluent_kafka import KafkaException
+
+from evenflow import partitioners
+from evenflow.errors import EvenflowError, IncompatibleStateError, ServiceError
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from evenflow.windows import END_MARK, NO_MARK
+from partitioner_service.claim import claim
+from partitioner_service.records import SideRecords
+from partitioner_service.route import Router
+from partitioner_service.sink import CommitAborted, Sink
+from partitioner_service.source import Source, Stopping, all_states
+from topics import admin as topic_admin
+from topics import clients
+
+log = logging.getLogger(__name__)
+
+_MOST_ABORTS = 5
+_PEER_REFRESH = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How many workers are in use from an event time (ms) on; epochs only grow."""
+
+    epoch: int
+    p: int
+    effective_from: int = NO_MARK
+
+
+class DataPlane:
+    """One partitioner instance. `until_ended`: return once every owned partition has ended."""
+
+    def __init__(
+        self, settings: Settings, *, until_ended: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._settings = settings
+        self._options = settings.partitioner
+        self._until_ended = until_ended
+        self._clock = clock
+        self._stop = threading.Event()
+        self._plans: queue.SimpleQueue[Plan] = queue.SimpleQueue()
+        self._pending: list[Plan] = []
+        self._aborts = 0
+        self._tuples = 0
+        self._rejected = 0
+        self._blocks = 0
+        self._commits = 0
+        self._busy = 0.0
+        self._peers: dict[int, PartitionState] = {}
+        self._peers_at = -_PEER_REFRESH
+        self._status: dict[str, Any] = {"state": "starting", "instance": self._options.instance}
+        self._progressed_at = clock()
+        self._snapshot_at = clock()
+
+    # ---- called from other threads
+
+    def stop(self) -> None:
+        """Finish the block in hand, commit, leave the group."""
+        self._stop.set()
+
+    def offer(self, plan: Plan) -> None:
+        """A plan to apply once its time has come."""
+        self._plans.put(plan)
+
+    def status(self) -> dict[str, Any]:
+        """What the status page shows; made anew at every commit."""
+        return {**self._status, "seconds_since_progress": round(self._clock() - self._progressed_at, 3)}
+
+    # ---- the thread
+
+    def run(self) -> None:
+        """Run until stopped (or ended); raises whatever makes going on wrong."""
+        try:
+            self._open()
+            while not self._stop.is_set():
+                self._step()
+                if self._until_ended and self._all_ended():
+                    break
+            self._finish()
+        except Stopping:
+            self._abandon()
+        except BaseException:
+            self._abandon()
+            raise
+        finally:
+            self._close()
+
+    def _open(self) -> None:
+        specs = topic_admin.pipeline_topics(self._settings)
+        topic_admin.ensure_topics(self._settings.kafka, list(specs.values()))
+        claim(self._settings)
+        names = [self._settings.topic(role) for role in ("input", "rejected")]
+        topics = topic_admin.describe(self._settings.kafka, names)
+        self._admin = clients.admin(self._settings.kafka)
+        self._side = SideRecords(self._settings)
+        self._router = Router(self._settings, self._restored_partitioner())
+        for fields in self._side.plans():
+            self.offer(Plan(**fields))
+        rejected_limit = int(topics[names[1]].config.get("max.message.bytes", 1_048_588))
+        self._sink = Sink(self._settings, rejected_limit=rejected_limit, clock=self._clock)
+        self._source = Source(
+            self._settings,
+            topic_id=topics[names[0]].topic_id,
+            needs_key=self._router.parser.needs_key,
+            needs_timestamp=self._router.parser.needs_timestamp,
+            settle=self._settle,
+            stopping=self._stop.is_set,
+            clock=self._clock,
+        )
+        self._source.subscribe()
+
+    def _step(self) -> None:
+        slices = self._source.read(self._options.block_tuples, self._options.linger / 1000)
+        self._progressed_at = self._clock()
+        try:
+            if slices:
+                began = self._clock()
+                self._apply_plans()
+                routed = self._router.route(slices, self._source.states)
+                self._sink.write_frames(routed.frames)
+                records = {piece.partition: piece.records for piece in slices}
+                for rejection in routed.rejections:
+                    self._sink.write_rejected(records[rejection.partition][rejection.position], rejection)
+                self._source.states.update(routed.states)
+                self._tuples += routed.tuples
+                self._rejected += len(routed.rejections)
+                self._blocks += 1
+                self._busy += self._clock() - began
+            self._wake_or_put_to_sleep()
+            self._hold_back_the_hasty()
+            open_for = self._sink.open_for
+            if open_for is not None and open_for >= self._options.commit_interval / 1000:
+                self._commit()
+        except CommitAborted as error:
+            self._after_abort(error)
+
+    def _commit(self) -> None:
+        states = self._source.states
+        changed = {p: s for p, s in states.items() if s != self._source.committed.get(p)}
+        self._sink.commit(changed, self._source.group_metadata)
+        self._source.committed.update(changed)
+        self._aborts = 0
+        self._commits += 1
+        self._publish()
+
+    def _after_abort(self, error: CommitAborted) -> None:
+        self._aborts += 1
+        if self._aborts >= _MOST_ABORTS:
+            raise ServiceError(
+                f"{self._aborts} transactions in a row were aborted, the last one because: {error}"
+            )
+        log.warning("transaction aborted, reading its blocks again: %s", error)
+        self._source.rewind(self._source.committed)
+
+    def _finish(self) -> None:
+        try:
+            if self._sink.open_for is not None:
+                self._commit()
+        except CommitAborted as error:
+            log.warning("the last transaction was aborted; the next run reads its blocks again: %s", error)
+
+    def _abandon(self) -> None:
+        """What an unfinished block wrote must never be committed with the offsets before it."""
+        sink = getattr(self, "_sink", None)
+        if sink is not None:
+            try:
+                sink.abort()
+            except KafkaException as error:
+                log.warning("could not abort; the broker does after the transaction timeout: %s", error)
+
+    def _settle(self, may_commit: bool) -> None:
+        """Before partitions are given up: a transaction never spans a rebalance (rule 1)."""
+        if self._sink.open_for is None:
+            return
+        if may_commit:
+            try:
+                self._commit()
+                return
+            except CommitAborted as error:
+                log.warning(
+                    "transaction aborted in a rebalance; the next owner reads its blocks again: %s", error
+                )
+        self._sink.abort()
+
+    def _all_ended(self) -> bool:
+        states = self._source.states
+        if not states or not all(state.ended for state in states.values()):
+            return False
+        if self._sink.open_for is not None:
+            try:
+                self._commit()
+            except CommitAborted as error:
+                self._after_abort(error)
+                return False
+        return True
+
+    # ---- idle and hasty partitions
+
+    def _wake_or_put_to_sleep(self) -> None:
+        timeout = self._options.idle_timeout
+        if timeout is None:
+            return
+        query, states = self._settings.query, self._source.states
+        sleepy = {
+            p for p, s in states.items() if not s.ended and self._source.at_end_for(p) >= timeout / 1000
+        }
+        if not sleepy:
+            return
+        everyone = self._everyone()
+        awake = [
+            s.mark(query) for p, s in everyone.items() if not s.ended and not s.asleep and p not in sleepy
+        ]
+        if not awake or (target := min(awake)) == NO_MARK:
+            return
+        before: dict[int, PartitionState] = {}
+        after: dict[int, PartitionState] = {}
+        for partition in sleepy:
+            state = states[partition]
+            if state.asleep and state.mark(query) >= target:
+                continue
+            before[partition] = state
+            after[partition] = replace(state, asleep=True, idle_mark=max(target, state.mark(query)))
+        if after:
+            self._sink.begin()
+            self._sink.write_frames(self._router.punctuate(before, after))
+            states.update(after)
+
+    def _hold_back_the_hasty(self) -> None:
+        states = self._source.states
+        if not states:
+            return
+        live = [
+            s for s in self._everyone().values() if not s.ended and not s.asleep and s.max_time is not None
+        ]
+        slowest = min((s.max_time for s in live if s.max_time is not None), default=None)
+        if slowest is None:
+            self._source.hold(())
+            return
+        limit = slowest + self._settings.max_skew
+        self._source.hold(p for p, s in states.items() if s.max_time is not None and s.max_time > limit)
+
+    def _everyone(self) -> dict[int, PartitionState]:
+        """States of all input partitions: ours as they are, the others' as last committed."""
+        own = self._source.states
+        if len(own) < self._settings.input.partitions and self._clock() - self._peers_at >= _PEER_REFRESH:
+            try:
+                self._peers = all_states(self._admin, self._settings)
+                self._peers_at = self._clock()
+            except Exception as error:
+                log.warning("could not read the other instances' progress: %s", error)
+        return {**self._peers, **own}
+
+    # ---- plans, snapshots, status
+
+    def _apply_plans(self) -> None:
+        while not self._plans.empty():
+            self._pending.append(self._plans.get())
+        reached = max(
+            (s.max_time for s in self._source.states.values() if s.max_time is not None), default=NO_MARK
+        )
+        due = [
+            plan
+            for plan in self._pending
+            if plan.effective_from <= reached and plan.epoch > self._router.epoch
+        ]
+        self._pending = [
+            plan for plan in self._pending if plan not in due and plan.epoch > self._router.epoch
+        ]
+        for plan in sorted(due, key=lambda plan: plan.epoch):
+            if not 1 <= plan.p <= self._settings.routed_partitions:
+                log.error(
+                    "plan %s is impossible: the routed topic has %d partitions",
+                    plan,
+                    self._settings.routed_partitions,
+                )
+                continue
+            self._router.partitioner.rescale(workers=plan.p)
+            self._router.epoch = plan.epoch
+            log.info("plan epoch %d: %d workers from event time %d", plan.epoch, plan.p, plan.effective_from)
+
+    def _restored_partitioner(self) -> partitioners.Partitioner:
+        options = self._options
+        fresh = partitioners.create(
+            options.name, workers=options.workers, seed=options.seed, **options.options
+        )
+        saved = self._side.snapshot(self._fit())
+        if saved is None:
+            return fresh
+        try:
+            restored = partitioners.restore(saved)
+        except IncompatibleStateError as error:
+            log.warning("learned state is not usable, starting without (quality only): %s", error)
+            return fresh
+        restored.rescale(workers=options.workers)
+        log.info("continuing with the learned state of an earlier run")
+        return restored
+
+    def _fit(self) -> str:
+        options = self._options
+        return f"{options.name} {options.seed} {sorted(options.options.items())}"
+
+    def _publish(self) -> None:
+        now = self._clock()
+        query, states = self._settings.query, self._source.states
+        observed = self._router.partitioner.observe()
+        self._status = {
+            "state": "running",
+            "instance": self._options.instance,
+            "query": query.name,
+            "partitioner": self._options.name,
+            "plan_epoch": self._router.epoch,
+            "assignment": {
+                str(p): {
+                    "offset": s.offset,
+                    "lag": self._source.lag(p),
+                    "max_time": s.max_time,
+                    "watermark": None if s.max_time is None else s.max_time - query.out_of_orderness,
+                    "mark": _shown(s.mark(query)),
+                    "ended": s.ended,
+                    "idle": s.asleep,
+                    "paused": p in self._source.paused,
+                    "read": s.read,
+                    "routed": s.routed,
+                    "rejected": s.rejected,
+                }
+                for p, s in sorted(states.items())
+            },
+            "tuples": self._tuples,
+            "rejected": self._rejected,
+            "blocks": self._blocks,
+            "commits": self._commits,
+            "busy_seconds": round(self._busy, 3),
+            "rebalances": self._source.rebalances,
+            "workers": observed.workers,
+            "loads": np.asarray(observed.loads).tolist(),
+        }
+        self._side.telemetry({"part": "partitioner", **self._status})
+        if now - self._snapshot_at >= self._options.snapshot_interval / 1000:
+            self._snapshot_at = now
+            self._side.save_snapshot(self._router.partitioner.snapshot(), self._fit())
+
+    def _close(self) -> None:
+        failed = None
+        for name in ("_source", "_side"):
+            part = getattr(self, name, None)
+            if part is None:
+                continue
+            try:
+                if name == "_side" and hasattr(self, "_router"):
+                    part.save_snapshot(self._router.partitioner.snapshot(), self._fit())
+                part.close()
+            except (EvenflowError, RuntimeError) as error:
+                failed = error
+        self._status = {**self._status, "state": "stopped"}
+        if failed is not None:
+            log.warning("while closing: %s", failed)
+
+
+def plan_record(plan: Plan, *, r: int) -> dict[str, int]:
+    """The plan as it stands in `<query>.plan`."""
+    return {**asdict(plan), "r": r}
+
+
+def _shown(mark: int) -> int | str | None:
+    return "ended" if mark >= END_MARK else None if mark == NO_MARK else mark

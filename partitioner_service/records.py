@@ -1,0 +1,88 @@
+"""Records beside the data plane: telemetry, snapshots of learned state, plans.
+
+All of them are matters of quality and of people, never of correctness: written without transactions,
+and a lost one costs nothing but itself.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from evenflow.settings import Settings
+from topics import clients, reader
+
+log = logging.getLogger(__name__)
+
+_FIT = "evenflow-fit"
+_LARGEST_SNAPSHOT = 30_000_000
+
+
+class SideRecords:
+    """Writes telemetry and snapshots of one instance; reads its last snapshot and the plans."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._identity = settings.partitioner.instance
+        self._producer = clients.producer(settings.kafka, **{"linger.ms": 50})
+
+    def telemetry(self, record: dict[str, Any]) -> None:
+        """One JSON record for people and controllers."""
+        self._produce("telemetry", key=self._identity, value=json.dumps(record).encode())
+
+    def save_snapshot(self, snapshot: bytes, fit: str) -> None:
+        """Learned state of this instance; `fit` says which partitioner and options it belongs to."""
+        if len(snapshot) > _LARGEST_SNAPSHOT:
+            log.warning(
+                "learned state of %d bytes is too large to save; a restart begins without", len(snapshot)
+            )
+            return
+        self._produce("snapshots", key=self._identity, value=snapshot, headers=[(_FIT, fit.encode())])
+
+    def snapshot(self, fit: str) -> bytes | None:
+        """The last snapshot of this instance, None when there is none or it belongs to other options."""
+        last = None
+        for message in self._records("snapshots"):
+            if message.key() == self._identity.encode():
+                last = message
+        if last is None:
+            return None
+        if dict(last.headers() or ()).get(_FIT) != fit.encode():
+            log.info("learned state of other options is left alone")
+            return None
+        return last.value()
+
+    def plans(self) -> list[dict[str, int]]:
+        """Every plan published so far, in order, as keyword arguments of Plan."""
+        return [parse_plan(message.value()) for message in self._records("plan")]
+
+    def close(self) -> None:
+        """Hand over what is still buffered, for a few seconds at most."""
+        self._producer.flush(5)
+
+    def _records(self, role: str) -> list[Any]:
+        blocks = reader.read_range(self._settings.kafka, self._settings.topic(role))
+        return [message for block in blocks for message in block]
+
+    def _produce(self, role: str, **record: Any) -> None:
+        try:
+            self._producer.produce(self._settings.topic(role), **record)
+            self._producer.poll(0)
+        except (BufferError, KafkaException) as error:
+            log.warning("a %s record was not written: %s", role, error)
+
+
+def parse_plan(value: bytes | None) -> dict[str, int]:
+    """`{epoch, p, r, effective_from}` as keyword arguments of Plan; raises ValueError when it is none."""
+    try:
+        fields = json.loads(value or b"")
+        return {
+            "epoch": int(fields["epoch"]),
+            "p": int(fields["p"]),
+            "effective_from": int(fields["effective_from"]),
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"no plan: {value!r} ({error!r})") from None

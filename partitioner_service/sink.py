@@ -1,0 +1,167 @@
+"""Kafka out: frames, rejected records and input offsets, in one transaction.
+
+Either a block's frames, its rejections and the offsets with their state are all visible, or none is.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from evenflow.errors import ServiceError
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from partitioner_service.route import Rejection
+from topics import clients
+
+log = logging.getLogger(__name__)
+
+REASON, DETAIL, SOURCE, MARK, OMITTED = (
+    f"evenflow-{name}" for name in ("reason", "detail", "source", "mark", "omitted-bytes")
+)
+_ENVELOPE = 2_048
+
+
+class CommitAborted(Exception):
+    """The transaction was aborted; nothing of it is visible. Its blocks are to be read again."""
+
+
+class Sink:
+    """The transactional producer of one partitioner identity."""
+
+    def __init__(
+        self, settings: Settings, *, rejected_limit: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        identity = settings.partitioner.instance
+        self._clock = clock
+        self._timeout = settings.kafka.request_timeout / 1000
+        self._input = settings.topic("input")
+        self._routed = settings.topic("routed")
+        self._rejected = settings.topic("rejected")
+        self._rejected_partitions = settings.input.partitions
+        self._rejected_limit = rejected_limit - _ENVELOPE
+        self._opened: float | None = None
+        self._producer: Producer = clients.producer(
+            settings.kafka,
+            **{
+                "transactional.id": f"{settings.query.name}.partitioner.{identity}",
+                "transaction.timeout.ms": settings.partitioner.transaction_timeout,
+                "client.id": f"evenflow-{settings.query.name}-{identity}",
+                "linger.ms": 5,
+                "batch.size": 4_000_000,
+                "queue.buffering.max.kbytes": 131_072,
+                "message.timeout.ms": settings.partitioner.transaction_timeout,
+            },
+        )
+        self._producer.init_transactions(self._timeout)
+
+    @property
+    def open_for(self) -> float | None:
+        """Seconds since the transaction was begun; None when none is open."""
+        return None if self._opened is None else self._clock() - self._opened
+
+    def begin(self) -> None:
+        """Begin a transaction unless one is open."""
+        if self._opened is None:
+            self._producer.begin_transaction()
+            self._opened = self._clock()
+
+    def write_frames(self, frames: Iterable[tuple[int, bytes]]) -> None:
+        """Each (worker, frame) to the routed partition of that worker."""
+        self.begin()
+        for worker, frame in frames:
+            self._produce(self._routed, value=frame, partition=worker)
+
+    def write_rejected(self, record: Message, rejection: Rejection) -> None:
+        """The record unchanged, with the reason and where it stood in headers; only those when it is too large."""
+        self.begin()
+        value, key = record.value(), record.key()
+        headers = list(record.headers() or ())
+        size = len(value or b"") + len(key or b"") + sum(len(n) + len(v or b"") for n, v in headers)
+        if size > self._rejected_limit:
+            headers, value, key = [(OMITTED, str(size).encode())], None, None
+        headers += [
+            (REASON, rejection.reason.encode()),
+            (DETAIL, rejection.detail.encode()[:1_000]),
+            (SOURCE, f"{record.topic()}:{record.partition()}:{record.offset()}".encode()),
+        ]
+        if rejection.mark is not None:
+            headers.append((MARK, str(rejection.mark).encode()))
+        kind, stamp = record.timestamp()
+        stamped = {} if kind == TIMESTAMP_NOT_AVAILABLE or stamp < 0 else {"timestamp": stamp}
+        self._produce(
+            self._rejected,
+            value=value,
+            key=key,
+            partition=rejection.partition % self._rejected_partitions,
+            headers=headers,
+            **stamped,
+        )
+
+    def commit(self, states: dict[int, PartitionState], group_metadata: object) -> None:
+        """Commit the open transaction together with these positions and their state.
+
+        Raises CommitAborted when it was aborted instead, ServiceError when this identity was fenced.
+        """
+        self.begin()
+        offsets = [TopicPartition(self._input, p, s.offset, s.encode()) for p, s in states.items()]
+        try:
+            if offsets:
+                self._retried(
+                    lambda: self._producer.send_offsets_to_transaction(offsets, group_metadata, self._timeout)
+                )
+            self._retried(lambda: self._producer.commit_transaction(self._timeout))
+        except KafkaException as error:
+            self._abort_after(error.args[0])
+        self._opened = None
+
+    def abort(self) -> None:
+        """Abort the open transaction, if any."""
+        if self._opened is not None:
+            self._opened = None
+            self._retried(lambda: self._producer.abort_transaction(self._timeout))
+
+    def _abort_after(self, error: KafkaError) -> None:
+        if error.fatal() or not error.txn_requires_abort():
+            self._opened = None
+            raise ServiceError(
+                f"the transaction failed for good: {error.str()}",
+                hint="another process with the same partitioner.instance took over, or rights on the topics are missing"
+                if error.code()
+                in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+                else None,
+            )
+        self.abort()
+        raise CommitAborted(error.str())
+
+    def _retried(self, action: Callable[[], None]) -> None:
+        deadline = self._clock() + self._timeout
+        while True:
+            try:
+                action()
+                return
+            except KafkaException as error:
+                if not error.args[0].retriable() or self._clock() > deadline:
+                    raise
+                log.info("trying again: %s", error.args[0].str())
+
+    def _produce(self, topic: str, **record: object) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, **record)
+                break
+            except BufferError:
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                self._abort_after(error.args[0])
+        self._producer.poll(0)

@@ -1,0 +1,343 @@
+"""Kafka in: which partitions are ours, where they stand, and blocks of their records.
+
+The committed offset's metadata is the partition's whole state (pipeline rule 4): it is read when a
+partition is assigned, and nothing else is believed. A rebalance can happen inside any read; a block
+that was read across one is thrown away and read again (rule 1).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from evenflow.errors import DataLossError, EvenflowError, IncompatibleStateError, ProtocolError, ServiceError
+from evenflow.markers import EndOfStream
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from partitioner_service.route import Slice
+from topics import clients
+
+log = logging.getLogger(__name__)
+
+_WAIT = {
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError._WAIT_COORD,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.REQUEST_TIMED_OUT,
+}
+"""Answers of `committed()` that mean "ask again", never "there is no state"."""
+
+
+class Stopping(EvenflowError):
+    """The service was told to stop while it waited for Kafka."""
+
+
+class Source:
+    """Reads the input topic as a member of the data plane's group.
+
+    states: working state of every owned partition; committed: as of the last commit. `settle` is
+    called before ownership is given up, with True when the open transaction may still be committed.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        topic_id: str,
+        needs_key: bool,
+        needs_timestamp: bool,
+        settle: Callable[[bool], None],
+        stopping: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.states: dict[int, PartitionState] = {}
+        self.committed: dict[int, PartitionState] = {}
+        self.paused: set[int] = set()
+        self.rebalances = 0
+        self._settings = settings
+        self._topic = settings.topic("input")
+        self._topic_id = topic_id
+        self._needs_key = needs_key
+        self._needs_timestamp = needs_timestamp
+        self._settle = settle
+        self._stopping = stopping
+        self._clock = clock
+        self._failure: BaseException | None = None
+        self._at_end_since: dict[int, float] = {}
+        self._consumer: Consumer = clients.consumer(
+            settings.kafka,
+            group=data_plane_group(settings),
+            **{
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                "partition.assignment.strategy": "range",
+                "session.timeout.ms": 10_000,
+                "heartbeat.interval.ms": 1_000,
+                "fetch.wait.max.ms": 50,
+                "queued.min.messages": 200_000,
+                "client.id": f"evenflow-{settings.query.name}-{settings.partitioner.instance}",
+            },
+        )
+
+    def subscribe(self) -> None:
+        """Join the group; partitions arrive in a later `read`."""
+        self._consumer.subscribe(
+            [self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    @property
+    def group_metadata(self) -> object:
+        """What a transaction needs to commit offsets for this member."""
+        return self._consumer.consumer_group_metadata()
+
+    def read(self, most: int, timeout: float) -> list[Slice]:
+        """The next records of owned partitions, a slice per partition; may be empty.
+
+        Raises what went wrong in a rebalance, DataLossError when offsets are gone, ServiceError for
+        errors that Kafka calls fatal.
+        """
+        before = self.rebalances
+        messages = self._consumer.consume(most, timeout)
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        if self.rebalances != before:
+            if messages and self.states:
+                self.rewind(self.states)
+            return []
+        return self._slices(messages)
+
+    def at_end_for(self, partition: int) -> float:
+        """Seconds that the position of this partition has been at the log's end; 0 when it is not."""
+        since = self._at_end_since.get(partition)
+        return 0.0 if since is None else self._clock() - since
+
+    def rewind(self, states: dict[int, PartitionState]) -> None:
+        """Continue from these states: position and working state go together (rule 2)."""
+        self.states = dict(states)
+        self._at_end_since.clear()
+        self.paused.clear()
+        self._consumer.assign([TopicPartition(self._topic, p, s.offset) for p, s in states.items()])
+
+    def hold(self, partitions: Iterable[int]) -> None:
+        """Pause exactly these owned partitions."""
+        wanted = set(partitions) & set(self.states)
+        pause, resume = wanted - self.paused, self.paused - wanted
+        if pause:
+            self._consumer.pause([TopicPartition(self._topic, p) for p in pause])
+        if resume:
+            self._consumer.resume([TopicPartition(self._topic, p) for p in resume])
+        self.paused = wanted
+
+    def lag(self, partition: int) -> int | None:
+        """Records between our position and the log's end; None when not known yet."""
+        _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
+        return None if high < 0 else max(0, high - self.states[partition].offset)
+
+    def close(self) -> None:
+        """Leave the group (the revoke callback settles an open transaction first)."""
+        self._consumer.close()
+
+    def _slices(self, messages: list[Message]) -> list[Slice]:
+        by_partition: dict[int, list[Message]] = {}
+        for message in messages:
+            if message.error() is not None:
+                self._note(message)
+                continue
+            by_partition.setdefault(message.partition(), []).append(message)
+        slices = []
+        for partition, records in sorted(by_partition.items()):
+            state = self.states.get(partition)
+            if state is None:
+                continue
+            self._at_end_since.pop(partition, None)
+            if records[0].offset() < state.offset:
+                records = [record for record in records if record.offset() >= state.offset]
+            if records:
+                slices.append(self._slice(partition, records))
+        return slices
+
+    def _slice(self, partition: int, records: list[Message]) -> Slice:
+        values = [record.value() for record in records]
+        markers: dict[int, EndOfStream] = {}
+        if None in values:
+            for position, value in enumerate(values):
+                if value is None and records[position].key() is None:
+                    marker = _marker(records[position])
+                    if marker is not None:
+                        markers[position] = marker
+        return Slice(
+            partition=partition,
+            first=records[0].offset(),
+            last=records[-1].offset(),
+            values=values,
+            keys=[record.key() for record in records] if self._needs_key else None,
+            timestamps=[_timestamp(record) for record in records] if self._needs_timestamp else None,
+            markers=markers,
+            records=records,
+        )
+
+    def _note(self, message: Message) -> None:
+        error = message.error()
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:
+            self._at_end_since.setdefault(message.partition(), self._clock())
+        elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            raise DataLossError(
+                f"the records of {self._topic}[{message.partition()}] that come next are gone ({error.str()})",
+                hint="retention deleted them before they were read; see 'Rebuild after data loss' in docs/operations.md",
+            )
+        elif error.fatal() or code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise ServiceError(f"reading {self._topic} failed: {error.str()}")
+        else:
+            log.warning("kafka says of %s: %s", self._topic, error.str())
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.rebalances += 1
+        try:
+            states = load_states(
+                consumer, self._settings, [p.partition for p in partitions], self._topic_id, self._stopping
+            )
+            self.committed = dict(states)
+            self.rewind(states)
+            log.info("assigned input partitions %s", sorted(states))
+        except BaseException as error:
+            self._failure = error
+            consumer.assign([])
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._give_up(consumer, may_commit=True)
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        log.warning("input partitions %s were lost, not revoked", sorted(p.partition for p in partitions))
+        self._give_up(consumer, may_commit=False)
+
+    def _give_up(self, consumer: Consumer, *, may_commit: bool) -> None:
+        self.rebalances += 1
+        try:
+            self._settle(may_commit)
+        except BaseException as error:
+            self._failure = error
+        self.states = {}
+        self.committed = {}
+        self.paused.clear()
+        self._at_end_since.clear()
+        consumer.unassign()
+
+
+def data_plane_group(settings: Settings) -> str:
+    """Consumer group of the data plane; its committed offsets carry the state of every input partition."""
+    return f"{settings.query.name}.partitioner"
+
+
+def load_states(
+    consumer: Consumer, settings: Settings, partitions: list[int], topic_id: str, stopping: Callable[[], bool]
+) -> dict[int, PartitionState]:
+    """Committed state of these partitions, waiting while a transaction of an earlier owner is pending.
+
+    Raises IncompatibleStateError or DataLossError when that state cannot be continued, Stopping when told to stop.
+    """
+    topic = settings.topic("input")
+    states = {}
+    for entry in _committed(consumer, [TopicPartition(topic, p) for p in partitions], stopping):
+        where = f"{topic}[{entry.partition}]"
+        if entry.offset < 0:
+            raise IncompatibleStateError(
+                f"{where} has no committed offset although the query has begun",
+                hint="the offsets of group "
+                f"{data_plane_group(settings)} expired or were deleted: see 'Rebuild after data loss' in docs/operations.md",
+            )
+        state = PartitionState.decode(entry.metadata, offset=entry.offset)
+        check_continues(settings, state, topic_id, where)
+        low, high = consumer.get_watermark_offsets(TopicPartition(topic, entry.partition), timeout=30)
+        if not low <= state.offset <= high:
+            raise DataLossError(
+                f"{where} holds offsets {low}..{high}, but the next to read is {state.offset}",
+                hint="the topic was trimmed or truncated: see 'Rebuild after data loss' in docs/operations.md",
+            )
+        states[entry.partition] = state
+    return states
+
+
+def check_continues(settings: Settings, state: PartitionState, topic_id: str, where: str) -> None:
+    """Raise unless this committed state belongs to this query and this very topic."""
+    if state.fingerprint != settings.fingerprint:
+        raise IncompatibleStateError(
+            f"{where} was read for query {state.fingerprint}, but the settings now describe query "
+            f"{settings.fingerprint}: key, time, windows, aggregates, lateness, input or the number of partitions "
+            "or buckets changed",
+            hint="give the changed query a new name; it then begins anew with topics of its own",
+        )
+    if state.topic_id != topic_id:
+        raise DataLossError(
+            f"{where} was deleted and created again (topic id {state.topic_id} is now {topic_id})",
+            hint="give the query a new name, or delete the group and the query's topics to begin anew",
+        )
+
+
+def _committed(
+    consumer: Consumer, partitions: list[TopicPartition], stopping: Callable[[], bool]
+) -> list[TopicPartition]:
+    while True:
+        try:
+            answer = consumer.committed(partitions, timeout=2.0)
+        except KafkaException as error:
+            if error.args[0].code() not in _WAIT:
+                raise
+            cause = error.args[0].str()
+        else:
+            failed = [entry.error for entry in answer if entry.error is not None]
+            if not failed:
+                return list(answer)
+            if any(error.code() not in _WAIT for error in failed):
+                raise KafkaException(failed[0])
+            cause = failed[0].str()
+        if stopping():
+            raise Stopping("told to stop while waiting for committed offsets")
+        log.info(
+            "waiting for the committed offsets (an earlier owner's transaction may be pending): %s", cause
+        )
+
+
+def all_states(admin: object, settings: Settings) -> dict[int, PartitionState]:
+    """Last committed state of every input partition of the group, whoever owns it; does not wait for transactions."""
+    group = data_plane_group(settings)
+    request = [ConsumerGroupTopicPartitions(group)]
+    future = admin.list_consumer_group_offsets(request, require_stable=False)[group]  # type: ignore[attr-defined]
+    answer = future.result(timeout=settings.kafka.request_timeout / 1000)
+    topic = settings.topic("input")
+    return {
+        entry.partition: PartitionState.decode(entry.metadata, offset=entry.offset)
+        for entry in answer.topic_partitions
+        if entry.topic == topic and entry.offset >= 0
+    }
+
+
+def _marker(record: Message) -> EndOfStream | None:
+    try:
+        return EndOfStream.from_headers(record.headers())
+    except ProtocolError as error:
+        log.warning("%s[%s]@%s: %s", record.topic(), record.partition(), record.offset(), error)
+        return None
+
+
+def _timestamp(record: Message) -> int:
+    kind, stamp = record.timestamp()
+    return -1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp

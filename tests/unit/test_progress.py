@@ -1,0 +1,120 @@
+"""The lateness rule as a fold over one input partition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.errors import IncompatibleStateError
+from evenflow.markers import EndOfStream
+from evenflow.progress import PartitionState, Verdict, judge
+from evenflow.settings import Query
+from evenflow.windows import END_MARK, NO_MARK
+
+FRESH = PartitionState(fingerprint="f" * 16, topic_id="t", offset=0)
+TIMES = st.lists(st.integers(-50, 400), max_size=60)
+
+
+def query(**fields: object) -> Query:
+    return Query(window=20, slide=10, **fields)  # type: ignore[arg-type]
+
+
+def by_hand(rule: Query, times: list[int]) -> list[int]:
+    largest: int | None = None
+    verdicts = []
+    for time in times:
+        mark = NO_MARK if largest is None else largest - rule.out_of_orderness - rule.allowed_lateness
+        if (time // 10 + 1) * 10 <= mark:
+            verdicts.append(int(Verdict.LATE))
+            continue
+        verdicts.append(0)
+        largest = time if largest is None else max(largest, time)
+    return verdicts
+
+
+@given(TIMES, st.integers(0, 60), st.integers(0, 60))
+def test_a_tuple_is_late_iff_its_pane_ended_at_or_before_the_mark_before_it(times, disorder, lateness):
+    rule = query(out_of_orderness=disorder, allowed_lateness=lateness)
+    assert judge(rule, FRESH, np.array(times, dtype=np.int64)).verdicts.tolist() == by_hand(rule, times)
+
+
+@given(TIMES, st.lists(st.integers(0, 60), max_size=5), st.one_of(st.none(), st.integers(0, 100)))
+def test_verdicts_do_not_depend_on_how_the_partition_is_cut_into_blocks(times, cuts, jump):
+    rule = query(out_of_orderness=15, max_jump=jump)
+    whole = judge(rule, FRESH, np.array(times, dtype=np.int64))
+    state, verdicts = FRESH, []
+    bounds = [0, *sorted(min(cut, len(times)) for cut in cuts), len(times)]
+    for start, stop in zip(bounds, bounds[1:], strict=False):
+        judged = judge(rule, state, np.array(times[start:stop], dtype=np.int64))
+        verdicts += judged.verdicts.tolist()
+        state = PartitionState.decode(judged.state.encode(), offset=0)
+    assert verdicts == whole.verdicts.tolist()
+    assert state == whole.state
+
+
+def verdicts_of(times: list[int], **fields: object) -> list[int]:
+    return judge(query(**fields), FRESH, np.array(times, dtype=np.int64)).verdicts.tolist()
+
+
+def test_a_single_tuple_from_the_far_future_does_not_close_the_windows_of_the_others():
+    verdicts = verdicts_of([0, 1, 2, 10**9, 3, 4], max_jump=100, jump_confirmations=2)
+    assert verdicts == [3, 0, 0, 3, 0, 0]
+
+
+def test_enough_consecutive_tuples_within_max_jump_of_each_other_move_progress():
+    verdicts = verdicts_of([0, 1, 2, 1000, 1050, 1020, 1030], max_jump=100, jump_confirmations=3)
+    assert verdicts == [3, 3, 0, 3, 3, 0, 0]
+
+
+def test_the_first_tuple_of_a_partition_needs_the_same_confirmation():
+    assert verdicts_of([10**12, 5, 6, 7], max_jump=100, jump_confirmations=3) == [3, 3, 3, 0]
+
+
+def test_tuples_far_from_each_other_confirm_nothing():
+    assert verdicts_of([0, 0, 1000, 5000, 9000], max_jump=100, jump_confirmations=2) == [3, 0, 3, 3, 3]
+
+
+def test_max_jump_is_off_by_default():
+    assert verdicts_of([0, 10**12]) == [0, 0]
+
+
+def test_a_partition_ends_when_every_announced_producer_has_ended():
+    once = FRESH.with_marker(EndOfStream(producer="a", tuples=1, producers=2))
+    assert not once.ended
+    assert not once.with_marker(EndOfStream(producer="a", tuples=1, producers=2)).ended
+    both = once.with_marker(EndOfStream(producer="b", tuples=1, producers=2))
+    assert both.ended
+    assert both.mark(query()) == END_MARK
+
+
+def test_a_tuple_behind_the_mark_given_while_idle_is_idle_unless_its_own_rule_says_late():
+    asleep = replace(FRESH, max_time=100, idle_mark=300)
+    verdicts = judge(query(), asleep, np.array([295, 250, 50, 305], dtype=np.int64)).verdicts.tolist()
+    assert verdicts == [Verdict.ACCEPTED if False else 2, 2, 1, 0]
+
+
+def test_committed_state_stays_well_below_the_brokers_limit():
+    state = replace(
+        FRESH,
+        offset=2**60,
+        max_time=-(2**60),
+        idle_mark=2**60,
+        run=(16, -(2**60), 2**60),
+        ended_producers=tuple(f"{i:024d}" for i in range(16)),
+        announced=16,
+        read=2**60,
+        routed=2**60,
+        rejected=2**60,
+    )
+    assert len(state.encode()) < 1_500
+    assert PartitionState.decode(state.encode(), offset=2**60) == state
+
+
+@pytest.mark.parametrize("metadata", ["", None, "x", "{}", '{"v":99}', '{"v":1}', "[]"])
+def test_metadata_that_is_no_state_is_refused_with_an_explanation(metadata):
+    with pytest.raises(IncompatibleStateError):
+        PartitionState.decode(metadata, offset=3)
