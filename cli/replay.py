@@ -24,8 +24,8 @@ def replay(
     source: Annotated[
         str,
         typer.Argument(
-            help="A file (.csv .tsv .jsonl .txt, also .gz .zip; .tar.gz or a folder of texts), 'flights', or a "
-            "generator such as zipf:z=1.4,keys=100000,tuples=1000000,rate=50000,seed=1 (also uniform, "
+            help="A file (.csv .tsv .jsonl .txt, also .gz .zip; .tar.gz or a folder of texts), 'flights', or "
+            "a generator such as zipf:z=1.4,keys=100000,tuples=1000000,rate=50000,seed=1 (also uniform, "
             "alternating, random-exponent, drift; options disorder=500ms, start=ISO, period=10s)."
         ),
     ],
@@ -71,7 +71,7 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="Print one summary object.")] = False,
 ) -> None:
     """Replay a data set or a generator into the input topic, then end the stream."""
-    from cli.common import settings_of
+    from cli.context import settings_of
     from evenflow.errors import ConfigError
     from producers.datasets import open_source
     from producers.profiles import choose_profile
@@ -120,8 +120,9 @@ def replay(
         typer.echo(json.dumps(summary.as_json()))
     state = "interrupted, not ended" if summary.interrupted else "ended" if summary.ended else "not ended"
     typer.echo(
-        f"{summary.tuples:,} tuples delivered to {settings.topic('input')} ({len(summary.per_partition)} partitions) "
-        f"in {summary.seconds:.1f} s: {summary.tuples_per_second:,.0f} tuples/s; {state}",
+        f"{summary.tuples:,} tuples delivered to {settings.topic('input')} "
+        f"({len(summary.per_partition)} partitions) in {summary.seconds:.1f} s: "
+        f"{summary.tuples_per_second:,.0f} tuples/s; {state}",
         err=True,
     )
     if summary.interrupted:

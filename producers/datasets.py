@@ -49,5 +49,6 @@ def _format_of(path: Path) -> SourceFormat:
     suffixes = sorted(suffix for item in FORMATS for suffix in item.suffixes)
     raise ConfigError(
         f"the format of {path} is not told by its name",
-        hint=f"known endings: {' '.join(suffixes)} (and .gz, .zip); or write csv:{path}, json:{path}, words:{path}",
+        hint=f"known endings: {' '.join(suffixes)} (and .gz, .zip); "
+        f"or write csv:{path}, json:{path}, words:{path}",
     )

@@ -15,12 +15,9 @@ def refuse_ended(kafka: KafkaSettings, topic: TopicState, *, producer: str, prod
     With one producer the last record of a partition tells. With several, a marker may lie anywhere before
     the others' tuples, so everything is read (bounded by the high watermarks as they are now).
     """
-    starts = {
-        partition: max(topic.begin[partition], topic.end[partition] - 1)
-        if producers == 1
-        else topic.begin[partition]
-        for partition in topic.end
-    }
+    starts = dict(topic.begin)
+    if producers == 1:
+        starts = {partition: max(starts[partition], end - 1) for partition, end in topic.end.items()}
     markers: dict[int, dict[str, EndOfStream]] = {}
     for batch in read_range(kafka, topic.name, begin=starts, end=dict(topic.end)):
         for message in batch:
@@ -40,6 +37,6 @@ def refuse_ended(kafka: KafkaSettings, topic: TopicState, *, producer: str, prod
 def _refused(topic: str, partition: int, why: str) -> IncompatibleStateError:
     return IncompatibleStateError(
         f"{topic}[{partition}] has ended: {why}; tuples after that would never be counted",
-        hint="replay under another query name (query.name) or input.topic, or delete the topic; for one more "
-        "producer of the same stream announce them all beforehand (input.producers) and give each --producer-id",
+        hint="replay under another query.name or input.topic, or delete the topic; if several producers make "
+        "one stream, announce them beforehand (input.producers) and give each a --producer-id",
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -164,10 +165,7 @@ class Generated:
         if periods[0] == periods[-1]:
             return self._law.ranks(draws, int(periods[0]))
         cuts = [0, *(np.flatnonzero(np.diff(periods)) + 1).tolist(), len(draws)]
-        parts = [
-            self._law.ranks(draws[low:high], int(periods[low]))
-            for low, high in zip(cuts, cuts[1:], strict=False)
-        ]
+        parts = [self._law.ranks(draws[low:high], int(periods[low])) for low, high in pairwise(cuts)]
         return np.concatenate(parts)
 
     def _batch(self, ranks: np.ndarray, times: np.ndarray, values: np.ndarray) -> Batch:

@@ -164,7 +164,7 @@ def poisson(rate: float, seed: int) -> Arrivals:
 
 
 def pareto(alpha: float, xm: float, seed: int) -> Arrivals:
-    """Heavy-tailed gaps: P(gap > x) = (xm/x)^alpha for x >= xm seconds; their mean is infinite for alpha <= 1."""
+    """Heavy-tailed gaps: P(gap > x) = (xm/x)^alpha for x >= xm seconds. Infinite mean for alpha <= 1."""
     return Arrivals(lambda draws: xm * (1 - draws) ** (-1 / alpha), seed)
 
 

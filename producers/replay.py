@@ -79,7 +79,8 @@ class DeliveryError(ServiceError):
         super().__init__(
             f"replay into {topic} failed: {summary.tuples:,} tuples delivered, {summary.failed:,} failed, "
             f"{unsent} not sent\n  " + "\n  ".join(reasons),
-            hint="no end of stream was written. Remove the cause, then replay the whole source into a new topic",
+            hint="no end of stream was written. Remove the cause, then replay the whole source into a new "
+            "topic: this one holds a part of it",
         )
         self.summary = summary
 
@@ -151,6 +152,8 @@ class Replay:
         self._sent = 0
         self._largest_time = 0
         self._due_so_far = 0.0
+        self._start = 0.0
+        self._first_time: int | None = None
 
     def run(self, *, end: bool, create_topic: bool) -> ReplaySummary:
         """Check the topic, send, end."""
@@ -160,11 +163,10 @@ class Replay:
         )
         delivery = Delivery(self._settings.kafka, topic.name, topic.partitions)
         self._start = self._clock.monotonic()
-        for batch in self._limited():
-            self._send_batch(delivery, batch)
-            if delivery.stopped or self._stop():
-                break
-        delivery.flush()
+        try:
+            self._send_all(delivery)
+        finally:
+            delivery.flush()
         interrupted = self._stop() and self._sent != self._total
         summary = self._summary(delivery, ended=False, interrupted=interrupted)
         if delivery.stopped:
@@ -173,6 +175,12 @@ class Replay:
             return summary
         self._end(delivery, summary)
         return self._summary(delivery, ended=True, interrupted=False, markers=1)
+
+    def _send_all(self, delivery: Delivery) -> None:
+        for batch in self._limited():
+            self._send_batch(delivery, batch)
+            if delivery.stopped or self._stop():
+                return
 
     def _topic(self, create: bool) -> TopicState:
         kafka, spec = self._settings.kafka, pipeline_topics(self._settings)["input"]
@@ -184,13 +192,15 @@ class Replay:
             )
         if topic.partitions != spec.partitions:
             raise ConfigError(
-                f"topic {topic.name} has {topic.partitions} partitions, input.partitions is {spec.partitions}",
+                f"topic {topic.name} has {topic.partitions} partitions, "
+                f"input.partitions is {spec.partitions}",
                 hint="set input.partitions to what the topic has",
             )
         written_over = topic.config.get("message.timestamp.type") == "LogAppendTime"
         if written_over and self._settings.query.time == "@timestamp":
             raise ConfigError(
-                f"topic {topic.name} replaces record timestamps (LogAppendTime), but query.time is '@timestamp'",
+                f"topic {topic.name} replaces record timestamps (LogAppendTime), "
+                "but query.time is '@timestamp'",
                 hint="set message.timestamp.type=CreateTime on the topic, or read the time from a column",
             )
         return topic
@@ -206,15 +216,16 @@ class Replay:
             yield batch
 
     def _send_batch(self, delivery: Delivery, batch: Batch) -> None:
-        origin = self._origin(batch)
-        due = self._profile.send_times(self._sent, batch.times, origin)
+        if self._first_time is None:
+            self._first_time = int(batch.times[0])
+        due = self._profile.send_times(self._sent, batch.times, self._first_time)
         ready = None if self._live else self._rendered(batch, self._sent, delivery)
         if due is not None:
             # Tuples leave in order: none before the one in front of it.
             due = np.maximum(np.maximum.accumulate(due), self._due_so_far)
             self._due_so_far = float(due[-1])
         done = 0
-        while done < len(batch) and not self._stop():
+        while done < len(batch) and not delivery.stopped and not self._stop():
             stop = self._wait_until_due(delivery, due, done, len(batch))
             if stop == done:
                 continue
@@ -227,13 +238,6 @@ class Replay:
             done += taken
             self._sent += taken
             self._progress(self._sent, self._total)
-            if delivery.stopped:
-                return
-
-    def _origin(self, batch: Batch) -> int:
-        if self._sent == 0:
-            self._first_time = int(batch.times[0]) if len(batch) else 0
-        return self._first_time
 
     def _wait_until_due(self, delivery: Delivery, due: np.ndarray | None, done: int, size: int) -> int:
         """How far the batch is due by now; after a short wait it may still be `done`."""
@@ -246,7 +250,7 @@ class Replay:
             return min(stop, most)
         delivery.poll()
         self._clock.sleep(min(max(float(due[done]) - elapsed, _SHORTEST_WAIT), _LONGEST_WAIT))
-        return size if delivery.stopped else done
+        return done
 
     def _rendered_live(self, batch: Batch, delivery: Delivery) -> _Records:
         source = self._source
@@ -254,8 +258,7 @@ class Replay:
         return self._rendered(now, self._sent, delivery)
 
     def _rendered(self, batch: Batch, first: int, delivery: Delivery) -> _Records:
-        if len(batch):
-            self._largest_time = max(self._largest_time, int(batch.times.max()))
+        self._largest_time = max(self._largest_time, int(batch.times.max()))
         return _Records(
             values=values_of(batch, self._settings.input).to_numpy(zero_copy_only=False).tolist(),
             keys=batch.keys.to_numpy(zero_copy_only=False).tolist(),
@@ -270,8 +273,8 @@ class Replay:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ConfigError(
-                f"{self._source.name}: event time {int(times[row])} ms of tuple {first + row + 1} cannot be a Kafka "
-                f"record timestamp ({'1' if needs_zero else '0'} to {_LATEST} ms since 1970 UTC)",
+                f"{self._source.name}: event time {int(times[row])} ms of tuple {first + row + 1} cannot be "
+                f"a Kafka record timestamp ({'1' if needs_zero else '0'} to {_LATEST} ms since 1970 UTC)",
                 hint="check --time-unit (s, ms, us, iso); events before 1970 are not supported",
             )
         return np.maximum(times, 1)
@@ -326,10 +329,11 @@ def check_source(settings: Settings, source: Source) -> None:
     if missing:
         raise ConfigError(
             f"the query reads {', '.join(map(repr, missing))}, which records of {source.name} do not carry",
-            hint=f"they carry {', '.join(sends)}: change query.key, query.time or the aggregates, or --columns",
+            hint=f"they carry {', '.join(sends)}: change query.key, query.time, the aggregates or --columns",
         )
     if query.time == source.time and query.time_unit != source.time_unit:
         raise ConfigError(
-            f"{source.time!r} of {source.name} is in {source.time_unit}, but query.time_unit is {query.time_unit}",
+            f"{source.time!r} of {source.name} is in {source.time_unit}, "
+            f"but query.time_unit is {query.time_unit}",
             hint=f"set query.time_unit = '{source.time_unit}'",
         )

@@ -227,7 +227,7 @@ def require_columns(name: str, present: list[str], wanted: tuple[str, ...]) -> N
     shown = ", ".join(repr(column) for column in present[:30]) + (", ..." if len(present) > 30 else "")
     hint = "choose with --key, --time, --columns (or the query's settings)"
     if len(present) == 1:
-        hint = "only one column: is the delimiter right? Give --delimiter (and --no-header if there are no names)"
+        hint = "only one column: is the delimiter right? Give --delimiter (and --no-header without names)"
     raise ConfigError(f"{name} has no column {', '.join(map(repr, missing))}; it has {shown}", hint=hint)
 
 

@@ -37,14 +37,13 @@ def open_json_lines(path: str, options: SourceOptions) -> TableSource:
 
 def _read(path: str, lines: list[bytes], types: dict[str, pa.DataType]) -> pa.Table:
     data = b"\n".join(lines)
+    schema = pa.schema(list(types.items())) if types else None
     try:
         table = pajson.read_json(
             pa.BufferReader(data),
             # One block: a row number in an error then counts from the start of the file.
             read_options=pajson.ReadOptions(use_threads=False, block_size=min(len(data) + 1, _LARGEST_BLOCK)),
-            parse_options=pajson.ParseOptions(
-                explicit_schema=pa.schema(list(types.items())) if types else None
-            ),
+            parse_options=pajson.ParseOptions(explicit_schema=schema),
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         found = re.search(r"in row (\d+)", str(error))
