@@ -158,9 +158,13 @@ def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
         ],
         dtype=np.int64,
     )
-    verdicts, marks = _judge(
+    verdicts = np.zeros(times.size, dtype=np.uint8)
+    marks = np.empty(times.size, dtype=np.int64)
+    _judge(
         np.ascontiguousarray(times, dtype=np.int64),
         memory,
+        verdicts,
+        marks,
         query.slide_ms,
         delay(query),
         -1 if query.max_jump is None else query.max_jump,
@@ -173,10 +177,15 @@ def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
 
 @kernel
 def _judge(
-    times: Int64s, memory: Int64s, slide: int, delay_ms: int, max_jump: int, confirmations: int
-) -> tuple[npt.NDArray[np.uint8], Int64s]:
-    verdicts = np.zeros(times.size, dtype=np.uint8)
-    marks = np.empty(times.size, dtype=np.int64)
+    times: Int64s,
+    memory: Int64s,
+    verdicts: npt.NDArray[np.uint8],
+    marks: Int64s,
+    slide: int,
+    delay_ms: int,
+    max_jump: int,
+    confirmations: int,
+) -> None:
     for i in range(times.size):
         time = times[i]
         largest = memory[_MAX]
@@ -206,4 +215,3 @@ def _judge(
             verdicts[i] = 2
         elif time > largest:
             memory[_MAX] = time
-    return verdicts, marks

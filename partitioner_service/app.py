@@ -16,7 +16,7 @@ import threading
 from typing import Any
 
 import faust
-from faust.web import Request, View, Web
+from faust.web import Request, View
 from mode import Service
 
 from evenflow.errors import ConfigError
@@ -24,6 +24,7 @@ from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.kafka import aiokafka_config
 from partitioner_service.plane import DataPlane, Plan
 from partitioner_service.records import parse_plan
+from topics import admin
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ def serve(settings: Settings, *, until_ended: bool = False) -> None:
 
     Raises whatever stopped the data plane or the control plane.
     """
+    admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
     plane = DataPlane(settings, until_ended=until_ended)
     asyncio.run(_serve(settings, plane))
 
