@@ -22,7 +22,6 @@ Paper: Nasir et al., "When Two Choices Are not Enough", ICDE 2016 (002), Algorit
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +33,7 @@ from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt6
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.partitioners.pkg import least_loaded
 from evenflow.sketches.least_loaded import raised, rebuild, tournament
-from evenflow.sketches.space_saving import SpaceSaving, Summary, count_of, offer
+from evenflow.sketches.space_saving import SIZE, TOTAL, SpaceSaving, Summary, count_of, entry_at, offer
 from evenflow.sketches.window_loads import WindowLoads, add, advance
 
 Float64s = npt.NDArray[np.float64]
@@ -42,11 +41,13 @@ _NEXT, _D, _MARK = 0, 1, 2
 
 
 @kernel
-def _optimal_choices(p: Float64s, n: int, eps: float) -> int:
-    heads = p.shape[0]
+def _optimal_choices(p: Float64s, heads: int, n: int, eps: float) -> int:
     if heads == 0:
         return min(2, n)
-    head_share = min(1.0, p.sum())
+    head_share = 0.0
+    for h in range(heads):
+        head_share += p[h]
+    head_share = min(1.0, head_share)
     tail_share = 1.0 - head_share
     d = max(2, math.ceil(p[0] * n))
     while d < n:
@@ -73,21 +74,20 @@ def find_optimal_choices(p_sorted: Float64s, n: int, eps: float = 1e-4) -> int:
     max(2, ceil(p1*n)); n stands for "any worker". With b_h = n - n((n-1)/n)^(h*d) and P_h the share of
     the h hottest: P_h + (b_h/n)^d (P_H - P_h) + (b_h/n)^2 (1 - P_H) <= b_h (1/n + eps).
     """
-    return int(_optimal_choices(np.ascontiguousarray(p_sorted, np.float64), n, eps))
+    p = np.ascontiguousarray(p_sorted, np.float64)
+    return int(_optimal_choices(p, len(p), n, eps))
 
 
 @kernel
-def head_shares(summary: Summary, total: Any, threshold: Any) -> Float64s:
-    """est/N of the keys whose estimate reaches the threshold, descending."""
-    capacity = summary.key.shape[0]
-    first = capacity - summary.meta[1]
+def _head_shares(count: Int64s, link: Int32s, meta: Int64s, threshold: float, shares: Float64s) -> int:
+    """Write est/N of the keys whose estimate reaches the threshold, descending; how many they are."""
+    top = shares.shape[0] - 1
     size = 0
-    while size < capacity - first and count_of(summary, summary.order[capacity - 1 - size]) >= threshold:
+    while size < meta[SIZE] and count_of(count, link, entry_at(link, top - size)) >= threshold:
         size += 1
-    shares = np.empty(size, np.float64)
     for at in range(size):
-        shares[at] = count_of(summary, summary.order[capacity - 1 - at]) / total
-    return shares
+        shares[at] = count_of(count, link, entry_at(link, top - at)) / meta[TOTAL]
+    return size
 
 
 @kernel
@@ -119,6 +119,7 @@ def _route(
     window: WindowLoads,
     tree: Int32s,
     seen: Int64s,
+    shares: Float64s,
     schedule: Int64s,
     family: UInt64s,
     windowed: bool,
@@ -128,7 +129,8 @@ def _route(
     growth: float,
     warm_up: int,
 ) -> None:
-    loads = window.loads
+    loads, ring, clock = window
+    key_of, count, link, table, meta = summary
     n = loads.shape[0]
     workers = np.uint64(n)
     one, two = family[0], family[1]
@@ -137,11 +139,11 @@ def _route(
         rebuild(tree, loads)
     for row in range(keys.shape[0]):
         key = keys[row]
-        if windowed and advance(window, times[row]) and d >= n:
+        if windowed and advance(loads, ring, clock, times[row]) and d >= n:
             rebuild(tree, loads)
-        entry = offer(summary, key)
-        total = summary.meta[0]
-        if total <= warm_up or count_of(summary, entry) < theta * total:
+        entry = offer(key_of, count, link, table, meta, key)
+        total = meta[TOTAL]
+        if total <= warm_up or count_of(count, link, entry) < theta * total:
             best = candidate_kernel(key, one, workers)
             other = candidate_kernel(key, two, workers)
             if loads[other] < loads[best]:
@@ -149,7 +151,8 @@ def _route(
         else:
             if total >= schedule[_NEXT]:
                 before = d
-                d = _optimal_choices(head_shares(summary, total, theta * total), n, eps)
+                heads = _head_shares(count, link, meta, theta * total, shares)
+                d = _optimal_choices(shares, heads, n, eps)
                 schedule[_D] = d
                 schedule[_NEXT] = max(total + 1, np.int64(math.ceil(total * (1.0 + growth))))
                 if d >= n and before < n:
@@ -161,7 +164,7 @@ def _route(
             else:
                 best = least_loaded(key, family, d, workers, loads)
         if windowed:
-            add(window, best)
+            add(loads, ring, clock, best)
         else:
             loads[best] += 1
         if d >= n:
@@ -209,6 +212,7 @@ class DChoices(Partitioner):
         self._loads = options.new_loads(n)
         self._tree = tournament(n)
         self._seen = np.zeros(n, np.int64)
+        self._shares = np.zeros(self._capacity)
         self._schedule = np.array([0, min(2, n), 0], np.int64)
         draws = 8 * n if options.distinct else n
         self._family = members(self.seed, max(2, draws))
@@ -223,6 +227,7 @@ class DChoices(Partitioner):
             self._loads,
             self._tree,
             self._seen,
+            self._shares,
             self._schedule,
             self._family,
             options.windowed,
@@ -259,8 +264,9 @@ class DChoices(Partitioner):
         total = self._heavy.total
         if total <= self.options.warm_up:
             return 0
-        return len(head_shares(self._heavy.summary, total, self._theta * total))
+        s = self._heavy.summary
+        return int(_head_shares(s.value, s.link, s.meta, self._theta * total, self._shares))
 
     def _state_bytes(self) -> int:
-        arrays = (*self._heavy.summary, *self._loads, self._tree, self._seen, self._family)
+        arrays = (*self._heavy.summary, *self._loads, self._tree, self._seen, self._shares, self._family)
         return sum(array.nbytes for array in arrays)

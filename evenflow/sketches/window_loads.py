@@ -20,41 +20,42 @@ _NEVER = -(2**63)
 
 
 class WindowLoads(NamedTuple):
-    """`loads[w]` is the load of worker w in the window; the rest is private to the kernels below."""
+    """`loads[w]` is the load of worker w in the window. A kernel unpacks this once, before its loop."""
 
     loads: Int64s
     ring: npt.NDArray[np.int64]
     clock: Int64s
-    """[current slide, slide length in ms, end of the current slide in ms]"""
+    """[current slide, slide length in ms, end of the current slide in ms, its row in `ring`]"""
 
 
 def window_loads(workers: int, *, window_ms: int, slide_ms: int) -> WindowLoads:
     """An empty window; `window_ms` is a multiple of `slide_ms`."""
     ring = np.zeros((window_ms // slide_ms, workers), np.int64)
-    return WindowLoads(np.zeros(workers, np.int64), ring, np.array([_NEVER, slide_ms, _NEVER], np.int64))
+    return WindowLoads(np.zeros(workers, np.int64), ring, np.array([_NEVER, slide_ms, _NEVER, 0], np.int64))
 
 
 @kernel
-def advance(window: WindowLoads, time: Any) -> bool:
-    """Move the window to `time`; True when loads may have changed."""
-    if time < window.clock[2]:
+def advance(loads: Int64s, ring: Int64s, clock: Int64s, time: Any) -> bool:
+    """Move the window to `time`; True when loads may have changed. `WindowLoads` comes first."""
+    if time < clock[2]:
         return False
-    now = time // window.clock[1]
-    current = window.clock[0]
-    slides, workers = window.ring.shape
+    now = time // clock[1]
+    current = clock[0]
+    slides, workers = ring.shape
     if current != _NEVER:
         for step in range(min(slides, now - current)):
             slot = (now - step) % slides
             for worker in range(workers):
-                window.loads[worker] -= window.ring[slot, worker]
-                window.ring[slot, worker] = 0
-    window.clock[0] = now
-    window.clock[2] = (now + 1) * window.clock[1]
+                loads[worker] -= ring[slot, worker]
+                ring[slot, worker] = 0
+    clock[0] = now
+    clock[2] = (now + 1) * clock[1]
+    clock[3] = now % slides
     return True
 
 
 @kernel
-def add(window: WindowLoads, worker: Any) -> None:
+def add(loads: Int64s, ring: Int64s, clock: Int64s, worker: Any) -> None:
     """One tuple for this worker, in the current slide."""
-    window.loads[worker] += 1
-    window.ring[window.clock[0] % window.ring.shape[0], worker] += 1
+    loads[worker] += 1
+    ring[clock[3], worker] += 1

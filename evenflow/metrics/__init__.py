@@ -1,0 +1,36 @@
+"""Exact figures of a routing decision, as the papers define them.
+
+Admission rule: pure, vectorised functions over arrays (worker, key hash and pane of each tuple).
+Tuple imbalance is in `loads`, what splitting costs in `splitting`, micro-batch figures in `blocks`.
+"""
+
+from evenflow.metrics.blocks import block_cardinality_imbalance, block_size_imbalance, micro_batch_index
+from evenflow.metrics.loads import absolute_imbalance, imbalance, window_imbalance, worker_loads
+from evenflow.metrics.splitting import (
+    aggregation_cost,
+    cardinality_imbalance,
+    distinct_keys,
+    fragmentation,
+    max_holders,
+    memory_against,
+    replication_factor,
+    worker_cardinalities,
+)
+
+__all__ = [
+    "absolute_imbalance",
+    "aggregation_cost",
+    "block_cardinality_imbalance",
+    "block_size_imbalance",
+    "cardinality_imbalance",
+    "distinct_keys",
+    "fragmentation",
+    "imbalance",
+    "max_holders",
+    "memory_against",
+    "micro_batch_index",
+    "replication_factor",
+    "window_imbalance",
+    "worker_cardinalities",
+    "worker_loads",
+]

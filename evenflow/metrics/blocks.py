@@ -1,0 +1,38 @@
+"""Figures of one micro-batch cut into blocks (001 eq. 2.2-2.5); a block is a worker, or a reduce bucket.
+
+    BSI = max|Block| - avg|Block|          BCI = the same with distinct keys
+    KSR = fragments / keys                 MPI = p1*BSI + p2*BCI + p3*KSR, each 1/3
+
+MPI adds tuples, keys and a ratio without scaling, so BSI dominates it: report the three separately too.
+"""
+
+from __future__ import annotations
+
+from evenflow.metrics.loads import Integers, absolute_imbalance, worker_loads
+from evenflow.metrics.splitting import cardinality_imbalance, replication_factor
+
+
+def block_size_imbalance(blocks: Integers, n: int) -> float:
+    """BSI, in tuples."""
+    return absolute_imbalance(worker_loads(blocks, n))
+
+
+def block_cardinality_imbalance(blocks: Integers, keys: Integers, n: int) -> float:
+    """BCI, in keys."""
+    return cardinality_imbalance(blocks, keys, n)
+
+
+def micro_batch_index(
+    blocks: Integers,
+    keys: Integers,
+    n: int,
+    *,
+    weights: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3),
+) -> float:
+    """MPI with the weights of BSI, BCI and KSR."""
+    size, cardinality, splitting = weights
+    return (
+        size * block_size_imbalance(blocks, n)
+        + cardinality * block_cardinality_imbalance(blocks, keys, n)
+        + splitting * replication_factor(blocks, keys)
+    )

@@ -1,0 +1,66 @@
+"""Tuple imbalance: how far the fullest worker is above the mean.
+
+With m tuples over n workers and L(w) tuples at worker w:
+
+    I(m) = max_w L(w)/m - 1/n          (002; of a stream so far)
+    max_w L(w) - mean L                (000 eq. 1, 004 eq. 1; of a window, absolute)
+
+The second divided by m is the first, and that share is what we report. It is 0 without tuples.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+Float64s = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.integer[Any]]
+
+
+def worker_loads(workers: Integers, n: int) -> Int64s:
+    """Tuples of each of n workers; ValueError when a worker is out of range."""
+    if len(workers) and not 0 <= int(workers.min()) <= int(workers.max()) < n:
+        raise ValueError(f"workers from {workers.min()} to {workers.max()} are not all in 0..{n - 1}")
+    return np.bincount(workers, minlength=n).astype(np.int64)
+
+
+def absolute_imbalance(loads: Integers) -> float:
+    """max - mean, in tuples."""
+    return float(loads.max() - loads.mean())
+
+
+def imbalance(loads: Integers) -> float:
+    """I(m): share of the fullest worker - 1/n."""
+    total = int(loads.sum())
+    return float(loads.max()) / total - 1 / len(loads) if total else 0.0
+
+
+def pane_loads(workers: Integers, panes: Int64s, n: int) -> tuple[Int64s, Int64s]:
+    """(panes that have tuples, ascending; loads of shape (panes, n))."""
+    present, index = np.unique(panes, return_inverse=True)
+    worker_loads(workers, n)
+    cells = np.bincount(index.astype(np.int64) * n + workers, minlength=len(present) * n)
+    return present, cells.reshape(len(present), n).astype(np.int64)
+
+
+def window_imbalance(
+    workers: Integers, panes: Int64s, n: int, *, panes_per_window: int = 1
+) -> tuple[Int64s, Float64s]:
+    """(last pane of each window, its imbalance), for every window that has a tuple.
+
+    A window is `panes_per_window` consecutive panes; with 1 it is a pane. Windows whose last pane lies
+    between the first pane with a tuple and the last one are given, so the first windows are still filling.
+    """
+    present, loads = pane_loads(workers, panes, n)
+    if not len(present):
+        return np.empty(0, np.int64), np.empty(0, np.float64)
+    running = np.vstack([np.zeros((1, n), np.int64), np.cumsum(loads, axis=0)])
+    ends = np.unique((present[:, None] + np.arange(panes_per_window)).ravel())
+    ends = ends[ends <= present[-1]]
+    until = np.searchsorted(present, ends, side="right")
+    since = np.searchsorted(present, ends - panes_per_window, side="right")
+    inside = running[until] - running[since]
+    return ends, inside.max(axis=1) / inside.sum(axis=1) - 1 / n
