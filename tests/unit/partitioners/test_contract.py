@@ -1,0 +1,269 @@
+"""The laws of every partitioner, applied to every name of the registry, plain and with other options."""
+
+import subprocess
+import sys
+import zlib
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.partitioners import Partitioner, create, describe, names, restore
+from tests.unit.partitioners.streams import STREAMS, Stream, all_distinct, zipf
+
+WINDOWED = {"load": "windowed", "window_ms": 1000, "slide_ms": 100}
+MORE = [
+    ("pkg", WINDOWED),
+    ("d-choices", WINDOWED),
+    ("d-choices", {"distinct": True}),
+    ("d-choices", {"theta": 0.001, "counters": 50, "growth": 0.0}),
+    ("d-choices", {"warm_up": 1000, "eps": 0.01}),
+]
+CASES = [(name, {}) for name in names()] + MORE
+each = pytest.mark.parametrize(
+    ("name", "options"), CASES, ids=[f"{n}-{'-'.join(map(str, o.values()))}" for n, o in CASES]
+)
+
+
+def run(p: Partitioner, stream: Stream, cuts: list[int] | None = None) -> np.ndarray:
+    """Assign the stream cut at these positions; a micro-batch algorithm gets blocks of 500 instead."""
+    keys, times = stream
+    if p.micro_batch:
+        cuts = list(range(500, len(keys), 500))
+    edges = [0, *sorted(cuts or []), len(keys)]
+    parts = [p.assign_batch(keys[a:b], times[a:b]) for a, b in pairwise(edges)]
+    return np.concatenate(parts)
+
+
+@each
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("workers", [1, 2, 7, 64])
+def test_every_tuple_gets_one_worker_in_range(name: str, options: dict, stream: str, workers: int) -> None:
+    p = create(name, workers=workers, **options)
+    out = run(p, STREAMS[stream])
+    assert out.dtype == np.int32
+    assert len(out) == len(STREAMS[stream][0])
+    assert not len(out) or (out.min() >= 0 and out.max() < workers)
+    seen = p.observe()
+    assert seen.tuples == len(out)
+    assert seen.loads.tolist() == np.bincount(out, minlength=workers).tolist()
+    assert 1 <= seen.choices <= workers
+    assert seen.state_bytes >= 0
+    assert -1e-12 <= seen.imbalance <= 1
+
+
+@each
+def test_a_million_distinct_keys_stay_in_range_and_in_bounded_state(name: str, options: dict) -> None:
+    p = create(name, workers=16, **options)
+    out = run(p, all_distinct(1_000_000))
+    assert out.min() == 0
+    assert out.max() == 15
+    assert p.observe().state_bytes < 1_000_000
+
+
+@each
+@given(cuts=st.lists(st.integers(0, 3000), max_size=12), seed=st.integers(0, 3))
+@settings(max_examples=15, deadline=None)
+def test_the_result_does_not_depend_on_block_cuts(
+    name: str, options: dict, cuts: list[int], seed: int
+) -> None:
+    stream = zipf(3000, seed=seed)
+    whole = run(create(name, workers=10, **options), stream)
+    assert run(create(name, workers=10, **options), stream, cuts).tolist() == whole.tolist()
+
+
+@each
+@pytest.mark.parametrize("stream", STREAMS)
+def test_one_tuple_at_a_time_equals_one_block(name: str, options: dict, stream: str) -> None:
+    keys, times = (column[:600] for column in STREAMS[stream])
+    p = create(name, workers=6, **options)
+    if p.micro_batch:
+        pytest.skip("its block is the batch")
+    whole = create(name, workers=6, **options).assign(keys, times)
+    single = [int(p.assign(keys[i : i + 1], times[i : i + 1])[0]) for i in range(len(keys))]
+    assert single == whole.tolist()
+
+
+@each
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_restored_snapshot_continues_identically(name: str, options: dict, stream: str) -> None:
+    keys, times = STREAMS[stream]
+    half = len(keys) // 2
+    p = create(name, workers=12, source=1, sources=3, **options)
+    run(p, (keys[:half], times[:half]))
+    blob = p.snapshot()
+    q = restore(blob)
+    assert q.snapshot() == blob
+    rest = keys[half:], times[half:]
+    assert run(q, rest).tolist() == run(p, rest).tolist()
+    a, b = p.observe(), q.observe()
+    assert (a.name, a.tuples, a.choices, a.head_keys) == (b.name, b.tuples, b.choices, b.head_keys)
+    assert a.loads.tolist() == b.loads.tolist()
+
+
+@each
+@pytest.mark.parametrize("path", [(4, 9), (9, 4), (3, 1), (1, 5), (8, 40, 5)])
+def test_rescaling_keeps_every_law(name: str, options: dict, path: tuple[int, ...]) -> None:
+    stream = zipf(2000)
+    p = create(name, workers=path[0], **options)
+    twin = create(name, workers=path[0], **options)
+    for workers in path:
+        p.rescale(workers)
+        twin.rescale(workers)
+        out = run(p, stream)
+        assert out.min() >= 0
+        assert out.max() < workers
+        assert p.observe().workers == workers
+        assert len(p.observe().loads) == workers
+        assert run(twin, stream, [700]).tolist() == out.tolist()
+        twin = restore(twin.snapshot())
+    assert p.observe().tuples == 2000 * len(path)
+
+
+@each
+def test_rescaling_to_the_same_number_changes_nothing(name: str, options: dict) -> None:
+    p = create(name, workers=5, **options)
+    run(p, zipf(1000))
+    before = p.snapshot()
+    p.rescale(5)
+    assert p.snapshot() == before
+
+
+SCRIPT = """
+import zlib
+from tests.unit.partitioners.test_contract import CASES, run
+from tests.unit.partitioners.streams import STREAMS
+from evenflow.partitioners import create
+for name, options in CASES:
+    for stream in STREAMS.values():
+        print(zlib.crc32(run(create(name, workers=11, seed=5, **options), stream).tobytes()))
+"""
+
+
+def test_other_processes_route_alike() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    here = [
+        zlib.crc32(run(create(name, workers=11, seed=5, **options), stream).tobytes())
+        for name, options in CASES
+        for stream in STREAMS.values()
+    ]
+    assert [int(line) for line in done.stdout.split()] == here
+
+
+@each
+def test_input_that_is_read_only_strided_or_a_view_routes_alike(name: str, options: dict) -> None:
+    keys, times = zipf(500)
+    expected = create(name, workers=4, **options).assign_batch(keys, times).tolist()
+    wide = np.repeat(keys, 2)[::2], np.repeat(times, 2)[::2]
+    assert create(name, workers=4, **options).assign_batch(*wide).tolist() == expected
+    for column in (frozen := (keys.copy(), times.copy())):
+        column.flags.writeable = False
+    assert create(name, workers=4, **options).assign_batch(*frozen).tolist() == expected
+    assert keys.flags.writeable
+
+
+@each
+def test_keys_and_times_of_the_wrong_kind_are_refused(name: str, options: dict) -> None:
+    p = create(name, workers=4, **options)
+    keys, times = zipf(10)
+    with pytest.raises(TypeError, match="keys must be a numpy array of uint64, not int64"):
+        p.assign_batch(keys.astype(np.int64), times)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="keys must be a numpy array of uint64, not list"):
+        p.assign_batch([1, 2], times)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="times must be a numpy array of int64, not float64"):
+        p.assign_batch(keys, times.astype(float))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="one dimension, not 2"):
+        p.assign_batch(keys.reshape(2, 5), times)
+    with pytest.raises(ValueError, match="10 keys but 9 times"):
+        p.assign_batch(keys, times[:9])
+    assert p.observe().tuples == 0
+
+
+@each
+@given(data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_a_snapshot_with_any_damaged_byte_is_refused(name: str, options: dict, data: st.DataObject) -> None:
+    p = create(name, workers=4, **options)
+    run(p, zipf(300))
+    blob = bytearray(p.snapshot())
+    blob[data.draw(st.integers(0, len(blob) - 1))] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(IncompatibleStateError, match="damaged"):
+        restore(bytes(blob))
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, -20])
+def test_a_truncated_or_empty_snapshot_is_refused(cut: int) -> None:
+    blob = create("pkg", workers=4).snapshot()
+    with pytest.raises(IncompatibleStateError, match="snapshot"):
+        restore(blob[:cut])
+
+
+def test_foreign_and_newer_snapshots_are_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    batch = pa.record_batch({"a": [1]})
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    with pytest.raises(IncompatibleStateError, match="no partitioner snapshot"):
+        restore(sink.getvalue().to_pybytes())
+    with pytest.raises(IncompatibleStateError, match="no partitioner snapshot"):
+        restore(b"something else entirely")
+    monkeypatch.setattr("evenflow.partitioners.base.SNAPSHOT_VERSION", 99)
+    newer = create("pkg", workers=4).snapshot()
+    monkeypatch.undo()
+    with pytest.raises(IncompatibleStateError, match="format 99; this evenflow reads format 1"):
+        restore(newer)
+
+
+def test_an_unknown_name_lists_the_known_and_suggests_the_nearest() -> None:
+    with pytest.raises(
+        ConfigError, match=r"unknown partitioner 'd_choice'; did you mean 'd-choices'"
+    ) as caught:
+        create("d_choice", workers=4)
+    for name in names():
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"thetta": 0.1}, "unknown option 'thetta' of d-choices; did you mean 'theta'"),
+        ({"theta": -1}, "option 'theta' of d-choices: .*greater than or equal to 0, not -1"),
+        ({"eps": float("nan")}, "option 'eps' of d-choices: .*finite"),
+        ({"counters": 1.5}, "option 'counters' of d-choices"),
+        ({"load": "weekly"}, "option 'load' of d-choices: .*'cumulative' or 'windowed'"),
+        ({"window_ms": 1500, "slide_ms": 1000}, "must be a multiple of slide_ms"),
+    ],
+)
+def test_bad_options_say_what_is_wrong(options: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        create("d-choices", workers=4, **options)
+
+
+def test_an_option_of_a_scheme_without_options_is_refused() -> None:
+    with pytest.raises(ConfigError, match="hashing has no options"):
+        create("hashing", workers=4, d=3)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 2.5, True, "4", 2**31])
+def test_an_impossible_number_of_workers_is_refused(workers: object) -> None:
+    with pytest.raises(ConfigError, match="workers must be"):
+        create("hashing", workers=workers)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="workers must be"):
+        create("hashing", workers=4).rescale(workers)  # type: ignore[arg-type]
+
+
+def test_a_source_outside_the_sources_is_refused() -> None:
+    with pytest.raises(ConfigError, match="source must be between 0 and 1, not 2"):
+        create("shuffle", workers=4, source=2, sources=2)
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_name_describes_itself_and_its_options(name: str) -> None:
+    shown = describe(name)
+    assert shown.summary.endswith(".")
+    assert all(len(text) > 20 for text in shown.options.values())

@@ -1,0 +1,115 @@
+"""SpaceSaving: its error bounds against exact counts, its order, merging and state."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenflow.sketches.space_saving import SpaceSaving
+from tests.unit.partitioners.streams import all_distinct, zipf
+
+words = st.lists(st.integers(0, 40), max_size=300)
+few = settings(max_examples=60, deadline=None)
+
+
+def offered(capacity: int, keys: list[int] | np.ndarray) -> SpaceSaving:
+    sketch = SpaceSaving(capacity)
+    sketch.offer(np.array(keys, np.uint64))
+    return sketch
+
+
+def check_bounds(sketch: SpaceSaving, exact: Counter[int]) -> None:
+    keys, counts, errors = sketch.counters()
+    assert len(set(keys.tolist())) == len(keys)
+    assert np.all(np.diff(counts) >= 0)
+    for key, count, error in zip(keys.tolist(), counts.tolist(), errors.tolist(), strict=True):
+        assert exact[key] <= count <= exact[key] + error
+        assert error <= count
+    for key, frequency in exact.items():
+        assert frequency <= sketch.estimate(key)
+        if key not in set(keys.tolist()):
+            assert frequency <= sketch.least
+
+
+@few
+@given(words, st.integers(1, 50))
+def test_every_estimate_is_within_its_bounds(keys: list[int], capacity: int) -> None:
+    sketch = offered(capacity, keys)
+    check_bounds(sketch, Counter(keys))
+    counts = sketch.counters()[1]
+    assert counts.sum() == sketch.total == len(keys)
+    assert sketch.least <= len(keys) / capacity
+    assert all(sketch.counters()[2] <= sketch.least)
+    monitored = set(sketch.counters()[0].tolist())
+    assert {key for key, f in Counter(keys).items() if f > len(keys) / capacity} <= monitored
+
+
+@pytest.mark.parametrize("capacity", [1, 7, 100, 1280])
+def test_bounds_hold_on_long_streams(capacity: int) -> None:
+    for keys, _ in (zipf(50_000, keys=5000, z=1.0), all_distinct(20_000)):
+        sketch = offered(capacity, keys)
+        check_bounds(sketch, Counter(keys.tolist()))
+        assert sketch.counters()[1].sum() == len(keys)
+
+
+@few
+@given(words)
+def test_counts_are_exact_while_there_are_counters_enough(keys: list[int]) -> None:
+    sketch = offered(64, keys)
+    found, counts, errors = sketch.counters()
+    assert dict(zip(found.tolist(), counts.tolist(), strict=True)) == Counter(keys)
+    assert not errors.any()
+
+
+@few
+@given(words, words, st.integers(1, 20))
+def test_a_summary_rebuilt_from_its_counters_continues_identically(
+    before: list[int], after: list[int], capacity: int
+) -> None:
+    sketch = offered(capacity, before)
+    twin = SpaceSaving.from_counters(capacity, *sketch.counters(), total=sketch.total, least=sketch.least)
+    for one in (sketch, twin):
+        one.offer(np.array(after, np.uint64))
+    for mine, theirs in zip(sketch.counters(), twin.counters(), strict=True):
+        assert mine.tolist() == theirs.tolist()
+    assert sketch.total == twin.total
+
+
+@few
+@given(words, words, words, st.integers(1, 50), st.integers(1, 50))
+def test_merging_keeps_the_bounds_and_goes_on(
+    left: list[int], right: list[int], more: list[int], a: int, b: int
+) -> None:
+    merged = offered(a, left).merge(offered(b, right))
+    assert merged.total == len(left) + len(right)
+    assert len(merged) <= a
+    check_bounds(merged, Counter(left) + Counter(right))
+    merged.offer(np.array(more, np.uint64))
+    check_bounds(merged, Counter(left) + Counter(right) + Counter(more))
+
+
+@few
+@given(words, words, st.integers(1, 30), st.integers(1, 60))
+def test_resizing_keeps_the_bounds_and_goes_on(before: list[int], after: list[int], a: int, b: int) -> None:
+    sketch = offered(a, before).resized(b)
+    check_bounds(sketch, Counter(before))
+    sketch.offer(np.array(after, np.uint64))
+    check_bounds(sketch, Counter(before) + Counter(after))
+
+
+def test_colliding_and_extreme_keys_are_told_apart() -> None:
+    keys = [0, 2**64 - 1, 2**32, 2**63] + [i << 48 for i in range(1, 60)]
+    sketch = offered(16, keys * 3)
+    check_bounds(sketch, Counter(keys * 3))
+
+
+def test_impossible_capacities_and_states_are_refused() -> None:
+    with pytest.raises(ValueError, match="counters, not 0"):
+        SpaceSaving(0)
+    one, two = np.array([1, 1], np.uint64), np.array([1, 2])
+    with pytest.raises(ValueError, match="two counters"):
+        SpaceSaving.from_counters(4, one, two, two, total=3)
+    with pytest.raises(ValueError, match="ascend"):
+        SpaceSaving.from_counters(4, np.array([1, 2], np.uint64), two[::-1], two, total=3)
