@@ -1,0 +1,57 @@
+# The front door. `make help` lists what there is.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.setup-done
+FLAGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-more lint format bench docs clean broker doctor
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## make .venv with the locked packages and fetch the jars (once; then offline)
+	@$(BIN)/python -m spark_consumers.jars
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+demo: setup ## the whole pipeline on this machine, compared with a direct aggregation (FLAGS=...)
+	$(BIN)/evenflow demo $(FLAGS)
+
+test: setup lint ## lint, types, layers, and the tests
+	$(BIN)/python -m pytest tests/unit tests/pipeline -m "not more" $(FLAGS)
+
+test-more: setup ## the longer suites (marked `more`) and a smoke run of every benchmark
+	$(BIN)/python -m pytest tests -m more $(FLAGS)
+	$(BIN)/python -m benchmarks --smoke
+
+lint: setup ## ruff, mypy, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: setup ## put the code into the one format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## the benchmarks (FLAGS="ID ..." for some)
+	$(BIN)/python -m benchmarks $(FLAGS)
+
+docs: setup ## regenerate the generated pages
+	$(BIN)/evenflow settings --markdown > docs/settings.md
+
+broker: setup ## an embedded broker on 127.0.0.1:9092 until Ctrl-C (FLAGS="--port 0")
+	$(BIN)/evenflow broker $(FLAGS)
+
+doctor: setup ## what is wrong on this machine, and what to do
+	$(BIN)/evenflow doctor $(FLAGS)
+
+clean: ## remove what tools and runs leave behind (not .venv, not the jars)
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .numba_cache .evenflow build dist
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

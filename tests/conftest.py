@@ -1,0 +1,32 @@
+"""What all suites share. A suite whose service is missing fails; it never skips."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from evenflow.settings import KafkaSettings
+from workbench.broker import EmbeddedBroker
+
+
+@pytest.fixture(scope="session")
+def kafka_broker() -> Iterator[EmbeddedBroker]:
+    """One broker for the whole run. Tests that stop or kill a broker start their own."""
+    with EmbeddedBroker() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def kafka_settings(kafka_broker: EmbeddedBroker) -> KafkaSettings:
+    """Settings that reach `kafka_broker`."""
+    return kafka_broker.settings()
+
+
+@pytest.fixture
+def query_name(request: pytest.FixtureRequest) -> str:
+    """A query name (topic prefix) that no other test has."""
+    readable = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
+    return f"{readable}-{uuid4().hex[:8]}"
