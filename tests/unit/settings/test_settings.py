@@ -1,0 +1,191 @@
+from pathlib import Path
+
+import pytest
+
+from evenflow.errors import ConfigError
+from evenflow.settings import KafkaSettings, load_settings
+from evenflow.settings.describe import describe_settings, settings_markdown
+from evenflow.settings.durations import format_duration, parse_duration
+from evenflow.settings.kafka import aiokafka_config, java_config, librdkafka_config, spark_options
+
+SASL = KafkaSettings(
+    bootstrap_servers="a:1,b:2",
+    security_protocol="SASL_SSL",
+    sasl_mechanism="SCRAM-SHA-512",
+    sasl_username="ann",
+    sasl_password='p"w\\d',
+    ssl_ca=Path("/ca.pem"),
+)
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "evenflow.toml"
+    file.write_text(text)
+    return file
+
+
+def test_the_file_wins_over_the_defaults(tmp_path: Path) -> None:
+    settings = load_settings(written(tmp_path, '[query]\nwindow = "10s"\n'))
+    assert settings.query.window == 10_000
+    assert settings.query.slide_ms == 10_000
+    assert settings.partitioner.workers == 8
+
+
+def test_variables_win_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENFLOW_QUERY__WINDOW", "20s")
+    settings = load_settings(written(tmp_path, '[query]\nname = "mine"\nwindow = "10s"\nslide = "5s"\n'))
+    assert (settings.query.name, settings.query.window, settings.query.slide_ms) == ("mine", 20_000, 5_000)
+
+
+def test_arguments_win_over_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENFLOW_PARTITIONER__WORKERS", "3")
+    monkeypatch.setenv("EVENFLOW_PARTITIONER__SEED", "9")
+    settings = load_settings(written(tmp_path, ""), partitioner={"workers": 5})
+    assert (settings.partitioner.workers, settings.partitioner.seed) == (5, 9)
+
+
+def test_the_bootstrap_servers_have_a_dotted_name_too(tmp_path: Path) -> None:
+    for text in ('[kafka]\nbootstrap.servers = "k:1"\n', '[kafka]\n"bootstrap.servers" = "k:1"\n'):
+        assert load_settings(written(tmp_path, text)).kafka.bootstrap_servers == "k:1"
+
+
+def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
+    text = '[query]\nwindow = "soon"\n[partitioner]\nseed = -1\ncolour = "red"\n[spark]\nwiring = "loose"\n'
+    with pytest.raises(ConfigError) as caught:
+        load_settings(written(tmp_path, text))
+    for name in ("query.window", "partitioner.seed", "partitioner.colour", "spark.wiring"):
+        assert name in caught.value.message
+
+
+def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no settings file"):
+        load_settings(tmp_path / "none.toml")
+
+
+def test_broken_toml_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"evenflow\.toml is not valid TOML"):
+        load_settings(written(tmp_path, "[query"))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[query]\nwindow = "10s"\nslide = "3s"', "multiple of the slide"),
+        ("[partitioner]\nworkers = 4\nrouted_partitions = 2", "exceeds"),
+        ('[input]\nformat = "csv"', "needs input.columns"),
+        ('[input]\nformat = "text"', "@timestamp"),
+        ('[results]\nsink = "parquet"', "needs results.path"),
+        ('[kafka]\nsecurity_protocol = "SASL_SSL"', "sasl_mechanism, sasl_username and sasl_password"),
+        ('[kafka]\nsasl_username = "ann"', "security_protocol is not SASL"),
+        ('[kafka]\nssl_key = "/k.pem"', "go together"),
+        ('[query.aggregates]\nkey = "count"', "cannot name an aggregate"),
+        ("[query.aggregates]\nn = 3", "aggregates"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        load_settings(written(tmp_path, text))
+
+
+def test_every_setting_has_a_description_and_says_what_none_means() -> None:
+    settings = describe_settings()
+    assert len(settings) > 50
+    for setting in settings:
+        assert len(setting.description) > 10, setting.name
+        if setting.default == "none":
+            assert "None:" in setting.description or "Needed with" in setting.description, setting.name
+
+
+def test_every_setting_is_read_from_its_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    checked = 0
+    for setting in describe_settings():
+        if setting.kind.startswith(("integer", "duration", "`")):
+            with monkeypatch.context() as patch, pytest.raises(ConfigError) as caught:
+                patch.setenv(setting.variable, "wrong")
+                load_settings(written(tmp_path, ""))
+            assert setting.name in caught.value.message
+            checked += 1
+    assert checked > 20
+
+
+def test_a_table_in_a_variable_is_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("EVENFLOW_KAFKA__EXTRAS__JAVA", '{"a.b": 1}')
+    assert load_settings(written(tmp_path, "")).kafka.extras.java == {"a.b": 1}
+
+
+def test_the_settings_page_is_current() -> None:
+    page = Path(__file__).parents[3] / "docs" / "settings.md"
+    assert page.read_text() == settings_markdown(), "run `make docs`"
+
+
+def test_the_fingerprint_changes_with_the_query_and_not_with_its_name_or_the_broker(tmp_path: Path) -> None:
+    one = load_settings(written(tmp_path, ""))
+    assert load_settings(written(tmp_path, "[query]\nwindow = 5000")).fingerprint != one.fingerprint
+    assert load_settings(written(tmp_path, '[query]\nname = "other"')).fingerprint == one.fingerprint
+    assert (
+        load_settings(written(tmp_path, '[kafka]\nbootstrap_servers = "k:1"')).fingerprint == one.fingerprint
+    )
+
+
+def test_durations_go_there_and_back() -> None:
+    for text, milliseconds in {
+        "500ms": 500,
+        "60s": 60_000,
+        "5m": 300_000,
+        "1.5s": 1500,
+        "1d": 86_400_000,
+    }.items():
+        assert parse_duration(text) == milliseconds
+        assert parse_duration(format_duration(milliseconds)) == milliseconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "-5s", "5 weeks", "0.5ms", True, -1, 1.5, None])
+def test_what_is_no_duration_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match=r"duration|whole number"):
+        parse_duration(text)
+
+
+def test_librdkafka_gets_its_own_names() -> None:
+    config = librdkafka_config(SASL, group_id="g", error_cb=print, log_level=0)
+    assert config["bootstrap.servers"] == "a:1,b:2"
+    assert config["security.protocol"] == "SASL_SSL"
+    assert (config["sasl.mechanism"], config["sasl.username"]) == ("SCRAM-SHA-512", "ann")
+    assert config["sasl.password"] == 'p"w\\d'
+    assert config["ssl.ca.location"] == "/ca.pem"
+    assert config["group.id"] == "g"
+    assert config["error_cb"] is print
+    assert config["log_level"] == 0
+
+
+def test_java_gets_its_own_names_and_quoted_credentials() -> None:
+    config = java_config(SASL)
+    assert config["sasl.jaas.config"] == (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="ann" password="p\\"w\\\\d";'
+    )
+    assert (config["ssl.truststore.type"], config["ssl.truststore.location"]) == ("PEM", "/ca.pem")
+
+
+def test_spark_options_are_the_java_names_with_a_prefix() -> None:
+    assert spark_options(SASL) == {f"kafka.{name}": value for name, value in java_config(SASL).items()}
+
+
+def test_aiokafka_gets_a_list_of_servers_and_plain_credentials() -> None:
+    config = aiokafka_config(SASL)
+    assert config["bootstrap_servers"] == ["a:1", "b:2"]
+    assert (config["sasl_plain_username"], config["sasl_plain_password"]) == ("ann", 'p"w\\d')
+
+
+def test_raw_extras_win_and_reach_only_their_client() -> None:
+    kafka = KafkaSettings.model_validate(
+        {"extras": {"librdkafka": {"group.id": "raw"}, "java": {"check.crcs": False}, "aiokafka": {"x": 1}}}
+    )
+    assert librdkafka_config(kafka, group_id="g")["group.id"] == "raw"
+    assert java_config(kafka)["check.crcs"] == "false"
+    assert aiokafka_config(kafka)["x"] == 1
+    assert "x" not in librdkafka_config(kafka)
+
+
+def test_a_password_is_never_printed() -> None:
+    assert 'p"w' not in repr(SASL)
+    assert 'p"w' not in SASL.model_dump_json()

@@ -1,0 +1,65 @@
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.settings import KafkaSettings, Settings, load_settings
+from topics.admin import TopicSpec, TopicState, check_topic, pipeline_topics
+from topics.clients import service_error
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    file = tmp_path / "evenflow.toml"
+    file.write_text(
+        '[query]\nname="q"\n[input]\ntopic="clicks"\npartitions=3\n[partitioner]\nworkers=5\n[spark]\nbuckets=7\n'
+    )
+    return load_settings(file)
+
+
+def test_every_role_has_a_topic_with_its_partitions(settings: Settings) -> None:
+    found = {role: (spec.name, spec.partitions) for role, spec in pipeline_topics(settings).items()}
+    assert found == {
+        "input": ("clicks", 3),
+        "rejected": ("q.rejected", 3),
+        "routed": ("q.routed", 5),
+        "partials": ("q.partials", 7),
+        "results": ("q.results", 7),
+        "telemetry": ("q.telemetry", 1),
+        "plan": ("q.plan", 1),
+        "snapshots": ("q.snapshots", 1),
+    }
+
+
+def test_topics_that_hold_event_time_in_the_timestamp_keep_records_for_ever(settings: Settings) -> None:
+    for role, spec in pipeline_topics(settings).items():
+        event_time = spec.config["message.timestamp.type"] == "CreateTime"
+        assert event_time == (role in ("input", "rejected"))
+        if event_time:
+            assert spec.config["retention.ms"] == "-1"
+
+
+def test_another_number_of_partitions_is_refused_and_says_what_to_do() -> None:
+    state = TopicState("t", "id", 2, {}, {}, {})
+    with pytest.raises(IncompatibleStateError, match="has 2 partitions, the settings need 3") as caught:
+        check_topic(TopicSpec("t", 3, {}), state)
+    assert "input.partitions" in str(caught.value)
+
+
+def test_a_record_limit_that_is_too_small_is_refused() -> None:
+    state = TopicState("t", "id", 1, {}, {}, {"max.message.bytes": "10"})
+    with pytest.raises(ConfigError, match="allows records of 10 bytes, evenflow writes up to 11"):
+        check_topic(TopicSpec("t", 1, {"max.message.bytes": "11"}), state)
+    check_topic(TopicSpec("t", 1, {"max.message.bytes": "10"}), state)
+
+
+def test_offsets_sum_to_records() -> None:
+    assert TopicState("t", "id", 2, {0: 5, 1: 0}, {0: 7, 1: 3}, {}).records == 5
+
+
+def test_a_kafka_error_names_the_broker_and_what_to_do() -> None:
+    kafka = KafkaSettings(bootstrap_servers="k:1")
+    error = service_error(KafkaException(KafkaError(KafkaError._AUTHENTICATION)), kafka, "logging in")
+    assert "logging in at k:1" in error.message
+    assert "sasl_password" in (error.hint or "")
