@@ -58,10 +58,12 @@ def _route_windowed(
 def least_loaded(key: np.uint64, family: UInt64s, d: int, workers: np.uint64, loads: Int64s) -> np.int64:
     """The least loaded of F_1(key)..F_d(key); the first of them on a tie."""
     best = candidate_kernel(key, family[0], workers)
+    least = loads[best]
     for i in range(1, d):
         other = candidate_kernel(key, family[i], workers)
-        if loads[other] < loads[best]:
-            best = other
+        load = loads[other]
+        best = other if load < least else best  # selects, not branches: the outcome cannot be predicted
+        least = min(least, load)
     return best
 
 

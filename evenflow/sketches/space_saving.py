@@ -6,11 +6,12 @@ with f > N/c is monitored. An unmonitored key has f <= the least count.
 
 Structure: the entries stand in one array in ascending order of count, equal counts form a *group*
 (first and last position). To increment an entry, swap it with the last of its group and move the group's
-border: O(1) in the worst case, and the most frequent keys can be read off the end in sorted order. An
-open-addressing table (linear probing, at most half full, deletion by shifting back) finds a key's
-entry. A new key takes over an entry of the least count. Which one depends on the order of arrival only.
+border: O(1) in the worst case, and the most frequent keys can be read off the end in sorted order. A
+chained hash table (4 to 8 slots per counter; measured a quarter faster than linear
+probing, whose deletion shifts) finds a key's entry. A new key takes over an entry of the least count;
+which one depends on the order of arrival only.
 
-State: about 65 bytes per counter.
+State: 75 to 95 bytes per counter.
 Paper: Metwally et al., ICDT 2005; merging as in Cafaro et al. / Agarwal et al. (mergeable summaries).
 """
 
@@ -30,7 +31,7 @@ Int32s = npt.NDArray[np.int32]
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 TOTAL, SIZE, _FREE_GROUPS, _FLOOR = 0, 1, 2, 3
-_GROUP, _POSITION, _ORDER, _FIRST, _LAST, _FREE = 0, 1, 2, 3, 4, 5
+_GROUP, _POSITION, _ORDER, _FIRST, _LAST, _FREE, _CHAIN = range(7)
 _COUNT, _ERROR = 0, 1
 MAX_CAPACITY = 1 << 26
 
@@ -47,10 +48,10 @@ class Summary(NamedTuple):
     value: npt.NDArray[np.int64]
     """(capacity+1, 2): count of a group, error of an entry."""
     link: npt.NDArray[np.int32]
-    """(capacity+1, 6): group and position of an entry, entry at a position, first and last position of a
-    group, stack of free groups. The used positions are the last `size` ones, ascending by count."""
+    """(capacity+1, 8; a power of two makes a row an aligned shift): group and position of an entry, entry at a position, first and last position of a
+    group, stack of free groups, next entry of a chain. The used positions are the last `size` ones, ascending by count."""
     table: Int32s
-    """Entry or -1, at a slot found by `_slot`."""
+    """First entry of each chain, or -1."""
     meta: Int64s
     """[keys offered, entries in use, free groups, bound of an unseen key's count while entries are free]"""
 
@@ -61,41 +62,49 @@ def _home(key: np.uint64, mask: Any) -> np.int64:
 
 
 @kernel
-def _slot(key: UInt64s, table: Int32s, wanted: np.uint64) -> np.int64:
-    """Slot of this key, or the empty slot where it would go."""
-    mask = np.int64(table.shape[0] - 1)
-    at = _home(wanted, mask)
-    while table[at] >= 0 and key[table[at]] != wanted:
-        at = (at + 1) & mask
-    return at
+def _find(key: UInt64s, link: Int32s, table: Int32s, wanted: np.uint64) -> np.int64:
+    """The key's entry, or -1."""
+    entry = np.int64(table[_home(wanted, np.int64(table.shape[0] - 1))])
+    while entry >= 0 and key[entry] != wanted:
+        entry = np.int64(link[entry, _CHAIN])
+    return entry
 
 
 @kernel
-def _remove(key: UInt64s, table: Int32s, gone: np.uint64) -> None:
-    mask = np.int64(table.shape[0] - 1)
-    hole = _slot(key, table, gone)
-    at = hole
-    while True:
-        at = (at + 1) & mask
-        entry = table[at]
-        if entry < 0:
-            break
-        home = _home(key[entry], mask)
-        if ((at - home) & mask) >= ((at - hole) & mask):
-            table[hole] = entry
-            hole = at
-    table[hole] = -1
+def _chain(key: UInt64s, link: Int32s, table: Int32s, entry: Any, fresh: np.uint64) -> None:
+    """The entry, in no chain so far, now belongs to the key `fresh`."""
+    home = _home(fresh, np.int64(table.shape[0] - 1))
+    key[entry] = fresh
+    link[entry, _CHAIN] = table[home]
+    table[home] = entry
+
+
+@kernel
+def _unchain(key: UInt64s, link: Int32s, table: Int32s, entry: Any) -> None:
+    home = _home(key[entry], np.int64(table.shape[0] - 1))
+    at = np.int64(table[home])
+    if at == entry:
+        table[home] = link[entry, _CHAIN]
+        return
+    while link[at, _CHAIN] != entry:
+        at = np.int64(link[at, _CHAIN])
+    link[at, _CHAIN] = link[entry, _CHAIN]
+
+
+@kernel
+def _meets(count: Int64s, link: Int32s, position: Any, value: Any) -> bool:
+    """Whether the group above this position has this count."""
+    if position + 2 >= link.shape[0]:
+        return False
+    return count[link[link[position + 1, _ORDER], _GROUP], _COUNT] == value
 
 
 @kernel
 def _join(count: Int64s, link: Int32s, meta: Int64s, entry: Any, position: Any, value: Any) -> None:
     """Put the entry at `position`, just below the entries of a higher or equal count."""
-    group = np.int64(-1)
-    if position + 2 < link.shape[0]:
-        above = np.int64(link[link[position + 1, _ORDER], _GROUP])
-        if count[above, _COUNT] == value:
-            group = above
-    if group < 0:
+    if _meets(count, link, position, value):
+        group = np.int64(link[link[position + 1, _ORDER], _GROUP])
+    else:
         meta[_FREE_GROUPS] -= 1
         group = np.int64(link[meta[_FREE_GROUPS], _FREE])
         count[group, _COUNT] = value
@@ -109,7 +118,11 @@ def _join(count: Int64s, link: Int32s, meta: Int64s, entry: Any, position: Any, 
 @kernel
 def _increment(count: Int64s, link: Int32s, meta: Int64s, entry: Any) -> None:
     group = np.int64(link[entry, _GROUP])
-    here, last = np.int64(link[entry, _POSITION]), np.int64(link[group, _LAST])
+    last = np.int64(link[group, _LAST])
+    if link[group, _FIRST] == last and not _meets(count, link, last, count[group, _COUNT] + 1):
+        count[group, _COUNT] += 1
+        return
+    here = np.int64(link[entry, _POSITION])
     other = np.int64(link[last, _ORDER])
     link[here, _ORDER] = other
     link[other, _POSITION] = here
@@ -128,8 +141,7 @@ def offer(
 ) -> np.int64:
     """Count one occurrence of the key `seen`; its entry. The first arguments are a `Summary`."""
     meta[TOTAL] += 1
-    slot = _slot(key, table, seen)
-    entry = np.int64(table[slot])
+    entry = _find(key, link, table, seen)
     if entry < 0:
         capacity = np.int64(key.shape[0])
         size = meta[SIZE]
@@ -138,15 +150,13 @@ def offer(
             meta[SIZE] = size + 1
             count[entry, _ERROR] = meta[_FLOOR]
             _join(count, link, meta, entry, capacity - size - 1, meta[_FLOOR])
-            table[slot] = entry
-            key[entry] = seen
+            _chain(key, link, table, entry, seen)
         else:
             least = np.int64(link[link[0, _ORDER], _GROUP])
             entry = np.int64(link[link[least, _LAST], _ORDER])
-            _remove(key, table, key[entry])
-            key[entry] = seen
+            _unchain(key, link, table, entry)
+            _chain(key, link, table, entry, seen)
             count[entry, _ERROR] = count[least, _COUNT]
-            table[_slot(key, table, seen)] = entry
     _increment(count, link, meta, entry)
     return entry
 
@@ -188,8 +198,7 @@ def _rebuild(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
     size, capacity = keys.shape[0], key.shape[0]
     for back in range(size):
         at = size - 1 - back
-        table[_slot(key, table, keys[at])] = at
-        key[at] = keys[at]
+        _chain(key, link, table, at, keys[at])
         count[at, _ERROR] = errors[at]
         _join(count, link, meta, at, capacity - 1 - back, counts[at])
     meta[SIZE] = size
@@ -197,13 +206,13 @@ def _rebuild(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
 
 def empty_summary(capacity: int) -> Summary:
     """Arrays of a summary that has seen nothing."""
-    link = np.zeros((capacity + 1, 6), np.int32)
+    link = np.zeros((capacity + 1, 8), np.int32)
     link[:, _FREE] = np.arange(capacity + 1)
     return Summary(
         key=np.zeros(capacity, np.uint64),
         value=np.zeros((capacity + 1, 2), np.int64),
         link=link,
-        table=np.full(1 << (2 * capacity - 1).bit_length(), -1, np.int32),
+        table=np.full(1 << (4 * capacity - 1).bit_length(), -1, np.int32),
         meta=np.array([0, 0, capacity + 1, 0], np.int64),
     )
 
@@ -243,7 +252,7 @@ class SpaceSaving:
     def estimate(self, key: int) -> int:
         """Upper bound of the key's frequency: its count, or `least` when it is not monitored."""
         s = self.summary
-        entry = int(s.table[_slot(s.key, s.table, np.uint64(key))])
+        entry = int(_find(s.key, s.link, s.table, np.uint64(key)))
         return self.least if entry < 0 else int(count_of(s.value, s.link, entry))
 
     def counters(self) -> tuple[UInt64s, Int64s, Int64s]:
