@@ -73,7 +73,8 @@ class Delivery:
             try:
                 for value, key, partition, time in rows:
                     try:
-                        produce(topic, value, key, partition, None, time)
+                        # callback and on_delivery are one argument under two names: both places must be filled.
+                        produce(topic, value, key, partition, None, None, time)
                     except BufferError:
                         self._produce_when_free(value, key, partition, time)
                     count += 1
@@ -128,7 +129,7 @@ class Delivery:
         while True:
             self._producer.poll(0.05)
             try:
-                self._producer.produce(self.topic, value, key, partition, None, time)
+                self._producer.produce(self.topic, value, key, partition, timestamp=time)
                 return
             except BufferError:
                 continue

@@ -148,14 +148,11 @@ class Arrivals(Profile):
 
     def _chunk(self, number: int) -> np.ndarray:
         while len(self._sums) <= number:
-            self._sums.append(self._sums[-1] + float(self._draw(len(self._sums) - 1).sum()))
-        times = self._sums[number] + np.cumsum(self._draw(number))
-        if len(self._sums) == number + 1:
-            self._sums.append(float(times[-1]))
-        return times
+            self._sums.append(self._sums[-1] + float(self._gap_sums(len(self._sums) - 1)[-1]))
+        return self._sums[number] + self._gap_sums(number)
 
-    def _draw(self, number: int) -> np.ndarray:
-        return self.gaps(np.random.default_rng([self.seed, number]).random(_CHUNK))
+    def _gap_sums(self, number: int) -> np.ndarray:
+        return np.cumsum(self.gaps(np.random.default_rng([self.seed, number]).random(_CHUNK)))
 
 
 def poisson(rate: float, seed: int) -> Arrivals:

@@ -17,13 +17,17 @@ from evenflow.settings import InputSettings
 from producers.source import Batch
 
 
-def values_of(batch: Batch, form: InputSettings) -> pa.Array:
-    """The record values of a batch (large binary), in the format of the input topic."""
+def values_of(batch: Batch, form: InputSettings, *, key: str) -> pa.Array:
+    """The record values of a batch (large binary), in the format of the input topic.
+
+    Text is the column `key` unless exactly one other was chosen.
+    """
     if form.format == "json":
         return batch.lines if batch.lines is not None else json_values(batch.columns)
     if form.format == "csv":
         return csv_values(batch.columns, form.columns, form.delimiter)
-    return text_values(batch.columns)
+    chosen = batch.columns
+    return text_values(chosen.select([key]) if key in chosen.column_names else chosen)
 
 
 def json_values(columns: pa.Table) -> pa.Array:

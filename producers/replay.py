@@ -260,7 +260,9 @@ class Replay:
     def _rendered(self, batch: Batch, first: int, delivery: Delivery) -> _Records:
         self._largest_time = max(self._largest_time, int(batch.times.max()))
         return _Records(
-            values=values_of(batch, self._settings.input).to_numpy(zero_copy_only=False).tolist(),
+            values=values_of(batch, self._settings.input, key=self._source.key)
+            .to_numpy(zero_copy_only=False)
+            .tolist(),
             keys=batch.keys.to_numpy(zero_copy_only=False).tolist(),
             partitions=partitions_of(batch.keys, first, len(delivery.sent), self._by),
             times=self._timestamps(batch.times, first),
