@@ -19,6 +19,7 @@ from evenflow.errors import EvenflowError
 COMMANDS = (
     "broker",
     "doctor",
+    "replay",
     "settings",
 )
 """Modules of `cli/`, in the order of `evenflow --help`."""
