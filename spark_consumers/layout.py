@@ -1,0 +1,45 @@
+"""What travels to the Python workers: everything the two cores need, as plain words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.settings import Query, Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Identity and shape of a running query. Small and pickled with every task."""
+
+    query: str
+    fingerprint: str
+    topic_id: str
+    input_partitions: int
+    routed_partitions: int
+    buckets: int
+    max_bytes: int
+
+    @classmethod
+    def of(cls, settings: Settings, topic_id: str) -> Layout:
+        """The layout of these settings over the routed topic of this id."""
+        return cls(
+            query=settings.query.model_dump_json(),
+            fingerprint=settings.fingerprint,
+            topic_id=topic_id,
+            input_partitions=settings.input.partitions,
+            routed_partitions=settings.routed_partitions,
+            buckets=settings.spark.buckets,
+            max_bytes=settings.partitioner.frame_bytes,
+        )
+
+    @property
+    def plan(self) -> AggregatePlan:
+        """The plan, made once per process and query."""
+        return _plan(self.query)
+
+
+@lru_cache(maxsize=16)
+def _plan(query: str) -> AggregatePlan:
+    return AggregatePlan.of(Query.model_validate_json(query))

@@ -1,0 +1,83 @@
+"""The Spark session: one place for every setting that exactness or speed depends on.
+
+Measured on two cores (docs/measurements.md): what a micro-batch costs apart from its rows.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from evenflow.errors import ConfigError
+from evenflow.settings import Settings
+from spark_consumers.jars import spark_kafka_jars
+
+REFUSED_CONF = {
+    "spark.sql.streaming.asyncProgressTrackingEnabled": "asynchronous progress tracking",
+    "asyncProgressTrackingEnabled": "asynchronous progress tracking",
+    "minPartitions": "minPartitions",
+    "maxRecordsPerPartition": "maxRecordsPerPartition",
+    "spark.sql.streaming.kafka.minPartitions": "minPartitions",
+}
+"""Each would cut a routed partition's offsets in another place when a micro-batch is repeated (rule 3)."""
+
+_FRAMES_PER_ARROW_BATCH = 32
+
+
+def session_conf(settings: Settings) -> dict[str, str]:
+    """Spark configuration of these settings; `[spark.conf]` wins. Raises ConfigError for what is refused."""
+    for name, what in REFUSED_CONF.items():
+        value = settings.spark.conf.get(name)
+        if value is not None and value.lower() != "false":
+            raise ConfigError(
+                f"spark.conf sets {name}: {what} is refused",
+                hint="a repeated micro-batch must hold exactly the same offset ranges; take it out",
+            )
+    buckets = str(settings.spark.buckets)
+    ours = {
+        "spark.master": settings.spark.master,
+        "spark.app.name": f"evenflow {settings.query.name}",
+        "spark.driver.memory": settings.spark.driver_memory,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.jars": ",".join(str(jar) for jar in spark_kafka_jars()),
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.python.worker.reuse": "true",
+        "spark.python.daemon.module": "spark_consumers.daemon",
+        "spark.locality.wait": "0s",
+        "spark.scheduler.mode": "FAIR",  # the two queries of one split application share the cores
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": buckets,
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.adaptive.streaming.stateless.enabled": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_FRAMES_PER_ARROW_BATCH),
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.streaming.numRecentProgressUpdates": "20",
+        "spark.sql.streaming.minBatchesToRetain": "20",
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+    }
+    return ours | dict(settings.spark.conf)
+
+
+def make_session(settings: Settings) -> SparkSession:
+    """A session for this query's streams; stop it with `.stop()`."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder: Any = SparkSession.builder
+    for name, value in session_conf(settings).items():
+        builder = builder.config(name, value)
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel(session_conf(settings)["spark.log.level"])
+    return session
