@@ -6,7 +6,7 @@ services call `create`, `restore`, `assign` and `observe` and know no algorithm 
 >>> import numpy as np
 >>> p = create("pkg", workers=4)
 >>> p.assign(np.zeros(6, np.uint64), np.zeros(6, np.int64)).tolist()
-[0, 2, 0, 2, 0, 2]
+[2, 0, 2, 0, 2, 0]
 """
 
 from evenflow.partitioners.base import Observation, Options, Partitioner

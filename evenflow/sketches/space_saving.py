@@ -48,8 +48,9 @@ class Summary(NamedTuple):
     value: npt.NDArray[np.int64]
     """(capacity+1, 2): count of a group, error of an entry."""
     link: npt.NDArray[np.int32]
-    """(capacity+1, 8; a power of two makes a row an aligned shift): group and position of an entry, entry at a position, first and last position of a
-    group, stack of free groups, next entry of a chain. The used positions are the last `size` ones, ascending by count."""
+    """(capacity+1, 8): group and position of an entry, entry at a position, first and last position of a
+    group, stack of free groups, next entry of a chain, nothing (eight make a row's address a shift). The
+    used positions are the last `size` ones, ascending by count."""
     table: Int32s
     """First entry of each chain, or -1."""
     meta: Int64s

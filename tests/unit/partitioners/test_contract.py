@@ -1,5 +1,6 @@
 """The laws of every partitioner, applied to every name of the registry, plain and with other options."""
 
+import doctest
 import subprocess
 import sys
 import zlib
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow import partitioners
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners import Partitioner, create, describe, names, restore
 from tests.unit.partitioners.streams import STREAMS, Stream, all_distinct, zipf
@@ -267,3 +269,7 @@ def test_every_name_describes_itself_and_its_options(name: str) -> None:
     shown = describe(name)
     assert shown.summary.endswith(".")
     assert all(len(text) > 20 for text in shown.options.values())
+
+
+def test_the_example_in_the_docstring_is_true() -> None:
+    assert doctest.testmod(partitioners).failed == 0

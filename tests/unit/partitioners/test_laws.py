@@ -216,7 +216,7 @@ def naive_d_choices(
         zipf, st.integers(1, 300), keys=st.integers(1, 60), z=st.floats(0, 2.5), seed=st.integers(0, 99)
     ),
     st.integers(1, 20),
-    st.sampled_from([0.0, 0.01, 0.05, 0.3]),
+    st.sampled_from([0.0, 0.01, 0.05, 0.25, 0.5]),
     st.sampled_from([0.0, 0.01, 0.5]),
     st.booleans(),
     st.booleans(),
