@@ -139,8 +139,8 @@ def _stop_on_signals() -> Iterator[Callable[[], bool]]:
         seen.append(number)
         signal.signal(number, before[number])
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, note)
+    for wanted in (signal.SIGINT, signal.SIGTERM):
+        before[wanted] = signal.signal(wanted, note)
     try:
         yield lambda: bool(seen)
     finally:

@@ -7,6 +7,7 @@ the queue, delivered = sent - failed. That keeps Python out of the way of every 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -90,11 +91,11 @@ class Delivery:
                 break
         return taken
 
-    def send_marker(self, partition: int, headers: list[tuple[str, bytes]], time: int) -> None:
+    def send_marker(self, partition: int, headers: Sequence[tuple[str, bytes]], time: int) -> None:
         """Hand over an end-of-stream marker; it is counted like a record."""
         self.sent[partition] += 1
         try:
-            self._producer.produce(self.topic, None, None, partition, timestamp=time, headers=headers)
+            self._producer.produce(self.topic, None, None, partition, timestamp=time, headers=list(headers))
         except KafkaException as error:
             self._refused(partition, error.args[0])
 
@@ -136,7 +137,7 @@ class Delivery:
 
     def _report(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self._refused(message.partition(), error)
+            self._refused(message.partition() or 0, error)
 
     def _refused(self, partition: int, error: Any) -> None:
         self._failed[partition] += 1

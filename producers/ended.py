@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from evenflow.errors import IncompatibleStateError
 from evenflow.markers import EndOfStream
 from evenflow.settings import KafkaSettings
@@ -21,10 +23,10 @@ def refuse_ended(kafka: KafkaSettings, topic: TopicState, *, producer: str, prod
     markers: dict[int, dict[str, EndOfStream]] = {}
     for batch in read_range(kafka, topic.name, begin=starts, end=dict(topic.end)):
         for message in batch:
-            headers = message.headers()
-            marker = EndOfStream.from_headers(headers) if headers else None
+            headers: Any = message.headers()
+            marker = EndOfStream.from_headers(headers)
             if marker is not None:
-                markers.setdefault(message.partition(), {})[marker.producer] = marker
+                markers.setdefault(message.partition() or 0, {})[marker.producer] = marker
     for partition, found in sorted(markers.items()):
         announced = max(marker.producers for marker in found.values())
         names = ", ".join(sorted(found))

@@ -10,9 +10,9 @@ from typing import Literal, get_args
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
 from evenflow.errors import ConfigError
+from evenflow.kernels import kernel
 
 PartitionBy = Literal["round-robin", "key", "sticky"]
 STICKY_RUN = 1_000
@@ -36,14 +36,15 @@ def _by_key(keys: pa.Array, partitions: int) -> np.ndarray:
     _, offsets, data = filled.buffers()
     bounds = np.frombuffer(offsets, np.int64)[filled.offset : filled.offset + len(filled) + 1]
     content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
-    return _murmur2_partitions(content, bounds, partitions)
+    chosen = np.empty(len(filled), np.int32)
+    _murmur2_partitions(content, bounds, partitions, chosen)
+    return chosen
 
 
-@njit(cache=True)
-def _murmur2_partitions(content, bounds, partitions):  # type: ignore[no-untyped-def]
+@kernel
+def _murmur2_partitions(content: np.ndarray, bounds: np.ndarray, partitions: int, chosen: np.ndarray) -> None:
     mask, factor = np.uint64(0xFFFFFFFF), np.uint64(0x5BD1E995)
     shifts = np.uint64(24)
-    chosen = np.empty(len(bounds) - 1, np.int32)
     for row in range(len(chosen)):
         low, length = bounds[row], bounds[row + 1] - bounds[row]
         value = (np.uint64(0x9747B28C) ^ np.uint64(length)) & mask
@@ -64,4 +65,3 @@ def _murmur2_partitions(content, bounds, partitions):  # type: ignore[no-untyped
         value = ((value ^ (value >> np.uint64(13))) * factor) & mask
         value ^= value >> np.uint64(15)
         chosen[row] = np.int32((value & np.uint64(0x7FFFFFFF)) % np.uint64(partitions))
-    return chosen
