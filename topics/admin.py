@@ -36,9 +36,11 @@ _NOT_YET = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.REPLICA_NOT_AVAILABLE,
         KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
     }
 )
-"""A broker that has not yet heard of its new leadership says so for a moment; asking again heals it."""
+"""A broker that has just started or got a topic may not know its leadership yet; asking again heals it."""
 _T = TypeVar("_T")
 
 

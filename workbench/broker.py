@@ -41,8 +41,9 @@ class EmbeddedBroker:
     """A broker as a context manager; `start()` and `stop()` do the same by hand.
 
     Without `data_dir` it lives in a temporary folder that goes with it; with one, its topics stay. `port=0`
-    takes a free one (kept over `restart()`). `sasl` maps users to passwords: clients must then log in
-    (SASL_PLAINTEXT, PLAIN) and only `super_user` may do anything without an ACL. `properties` win over ours.
+    takes a free one (kept over `restart()` unless another process took it). `sasl` maps users to passwords:
+    clients must then log in (SASL_PLAINTEXT, PLAIN) and only `super_user` may do anything without an ACL.
+    `properties` win over ours.
     """
 
     def __init__(
@@ -114,6 +115,8 @@ class EmbeddedBroker:
             self.data_dir = Path(tempfile.mkdtemp(prefix="evenflow-broker-"))
         try:
             self._acquire()
+            if not self._any_port and not _is_free(self.port):
+                raise self._port_taken()
             self._format(java, jars)
             self._launch(java, jars)
         except BaseException:
@@ -221,9 +224,12 @@ class EmbeddedBroker:
                 return
             if self._any_port:
                 self.port = 0
-        raise ServiceError(
-            f"the broker finds its port taken: {self._child.tail(3) if self._child else ''}",
-            hint="choose another port, or 0 for a free one",
+        raise self._port_taken()
+
+    def _port_taken(self) -> ServiceError:
+        return ServiceError(
+            f"another process has port {self.port or 'after port'} on {HOST}",
+            hint="stop it, or choose another port (0: a free one)",
         )
 
     def _becomes_ready(self, child: ChildProcess) -> bool:
@@ -369,6 +375,16 @@ def _free_ports(count: int) -> list[int]:
     finally:
         for one in sockets:
             one.close()
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind((HOST, port))
+        except OSError:
+            return False
+    return True
 
 
 def _is_alive(pid: str) -> bool:

@@ -100,9 +100,11 @@ def test_every_setting_is_read_from_its_variable(monkeypatch: pytest.MonkeyPatch
     checked = 0
     for setting in describe_settings():
         if setting.kind.startswith(("integer", "duration", "`")):
-            with monkeypatch.context() as patch, pytest.raises(ConfigError) as caught:
-                patch.setenv(setting.variable, "wrong")
-                load_settings(written(tmp_path, ""))
+            file = written(tmp_path, "")
+            monkeypatch.setenv(setting.variable, "wrong")
+            with pytest.raises(ConfigError) as caught:
+                load_settings(file)
+            monkeypatch.delenv(setting.variable)
             assert setting.name in caught.value.message
             checked += 1
     assert checked > 20
