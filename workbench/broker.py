@@ -34,6 +34,8 @@ HOST = "127.0.0.1"
 MESSAGE_BYTES = 33_554_432
 _PORT_ATTEMPTS = 5
 _NEVER = 2**63 - 1
+_TEMPORARY = "evenflow-broker-"
+_SWEEP_AFTER_SECONDS = 60
 _PORT_TAKEN = ("Address already in use", "Address in use", "BindException")
 
 
@@ -112,7 +114,8 @@ class EmbeddedBroker:
             return self
         java, jars = java_command(), kafka_broker_jars()
         if not self._keep and self._lock is None:
-            self.data_dir = Path(tempfile.mkdtemp(prefix="evenflow-broker-"))
+            _sweep_temporary_folders()
+            self.data_dir = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
         try:
             self._acquire()
             if not self._any_port and not _is_free(self.port):
@@ -375,6 +378,18 @@ def _free_ports(count: int) -> list[int]:
     finally:
         for one in sockets:
             one.close()
+
+
+def _sweep_temporary_folders() -> None:
+    """Remove temporary folders of runs that were killed: nobody holds their lock, and they are not just being made."""
+    for lock in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*/broker.lock"):
+        try:
+            with lock.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if time.time() - os.fstat(file.fileno()).st_mtime > _SWEEP_AFTER_SECONDS:
+                    shutil.rmtree(lock.parent, ignore_errors=True)
+        except OSError:
+            continue
 
 
 def _is_free(port: int) -> bool:

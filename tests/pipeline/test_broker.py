@@ -110,6 +110,23 @@ def test_a_broken_earlier_run_is_cleaned_up(tmp_path: Path) -> None:
         assert read(broker, "works") == [b"x"]
 
 
+def test_temporary_folders_of_killed_runs_are_swept_and_live_ones_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    dead = tmp_path / "evenflow-broker-dead"
+    dead.mkdir()
+    (dead / "broker.lock").write_text("999999999\n")
+    os.utime(dead / "broker.lock", (0, 0))
+    with EmbeddedBroker() as live:
+        os.utime(live.data_dir / "broker.lock", (0, 0))
+        with EmbeddedBroker() as other:
+            assert live.data_dir.is_dir()
+            assert other.data_dir.is_dir()
+        assert not dead.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_run_that_broke_while_formatting_is_formatted_again(tmp_path: Path) -> None:
     (tmp_path / "kafka.formatting").mkdir()
     (tmp_path / "kafka.formatting" / "meta.properties").write_text("version=1\n")
