@@ -21,6 +21,7 @@ COMMANDS = (
     "doctor",
     "replay",
     "settings",
+    "spark",
 )
 """Modules of `cli/`, in the order of `evenflow --help`."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pandas as pd
 import pyarrow as pa
-import pyspark.sql.streaming.proto.StateMessage_pb2  # noqa: F401
-import pyspark.sql.streaming.stateful_processor_util  # noqa: F401
-import pyspark.testing.utils  # noqa: F401  (imported by every state call of pyspark 4.0)
+import pyspark.sql.streaming.proto.StateMessage_pb2
+import pyspark.sql.streaming.stateful_processor_util
+import pyspark.testing.utils
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
@@ -28,7 +28,10 @@ def warm() -> None:
     }
     plan = AggregatePlan.of(Query(aggregates=aggregates, types={"i": "int64"}))
     rows = pa.table(
-        [pa.array([value], field.type) for field, value in zip(plan.frame_schema, (0, b"", 1.0, 1), strict=True)],
+        [
+            pa.array([value], field.type)
+            for field, value in zip(plan.frame_schema, (0, b"", 1.0, 1), strict=True)
+        ],
         schema=plan.frame_schema,
     )
     partials = plan.combine(rows)

@@ -15,13 +15,7 @@ from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from spark_consumers.jars import spark_kafka_jars
 
-REFUSED_CONF = {
-    "spark.sql.streaming.asyncProgressTrackingEnabled": "asynchronous progress tracking",
-    "asyncProgressTrackingEnabled": "asynchronous progress tracking",
-    "minPartitions": "minPartitions",
-    "maxRecordsPerPartition": "maxRecordsPerPartition",
-    "spark.sql.streaming.kafka.minPartitions": "minPartitions",
-}
+REFUSED = ("minPartitions", "maxRecordsPerPartition", "asyncProgressTracking")
 """Each would cut a routed partition's offsets in another place when a micro-batch is repeated (rule 3)."""
 
 _FRAMES_PER_ARROW_BATCH = 32
@@ -29,13 +23,20 @@ _FRAMES_PER_ARROW_BATCH = 32
 
 def session_conf(settings: Settings) -> dict[str, str]:
     """Spark configuration of these settings; `[spark.conf]` wins. Raises ConfigError for what is refused."""
-    for name, what in REFUSED_CONF.items():
-        value = settings.spark.conf.get(name)
-        if value is not None and value.lower() != "false":
+    for name, value in settings.spark.conf.items():
+        refused = [word for word in REFUSED if word.lower() in name.lower()]
+        if refused and value.lower() != "false":
             raise ConfigError(
-                f"spark.conf sets {name}: {what} is refused",
+                f"spark.conf sets {name}: {refused[0]} is refused",
                 hint="a repeated micro-batch must hold exactly the same offset ranges; take it out",
             )
+    partitions = settings.spark.conf.get("spark.sql.shuffle.partitions", str(settings.spark.buckets))
+    if partitions != str(settings.spark.buckets):
+        raise ConfigError(
+            f"spark.conf sets spark.sql.shuffle.partitions to {partitions}, but there are {settings.spark.buckets} "
+            "reduce buckets",
+            hint="set spark.buckets instead (fixed for the life of a query)",
+        )
     buckets = str(settings.spark.buckets)
     ours = {
         "spark.master": settings.spark.master,

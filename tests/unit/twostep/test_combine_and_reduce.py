@@ -422,7 +422,7 @@ def test_state_of_another_query_topic_or_version_is_refused() -> None:
         reduce(pipe.plan, pipe.states[0], [], fingerprint="f")
 
 
-AWKWARD = [b"", b"plain", 'quo"te\\'.encode(), b"line\nfeed\x00", "Zürich €".encode(), b"\xff\xfe", b"\x1f"]
+AWKWARD = [b"", b"plain", b'quo"te\\', b"line\nfeed\x00", "Zürich €".encode(), b"\xff\xfe", b"\x1f"]
 
 
 @pytest.mark.parametrize("keys", [AWKWARD, AWKWARD[:3], AWKWARD[:5], AWKWARD[1:2]])

@@ -1,0 +1,45 @@
+"""`evenflow aggregate`, `evenflow combine`, `evenflow reduce`: the Spark stages."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+_UNTIL_ENDED = Annotated[
+    bool, typer.Option("--until-ended", help="Stop once every input partition has ended and all is emitted.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of the Spark stages."""
+    app.command()(aggregate)
+    app.command()(combine)
+    app.command()(reduce)
+
+
+def aggregate(context: typer.Context, until_ended: _UNTIL_ENDED = False) -> None:
+    """Run both Spark stages in one application, wired as spark.wiring says, until SIGTERM."""
+    _run(context, ("combine", "reduce"), until_ended)
+
+
+def combine(context: typer.Context, until_ended: _UNTIL_ENDED = False) -> None:
+    """Run the combiner alone (spark.wiring = 'split'): routed topic to partials topic, until SIGTERM."""
+    _run(context, ("combine",), until_ended)
+
+
+def reduce(context: typer.Context, until_ended: _UNTIL_ENDED = False) -> None:
+    """Run the reducer alone (spark.wiring = 'split'): partials topic to results, until SIGTERM."""
+    _run(context, ("reduce",), until_ended)
+
+
+def _run(context: typer.Context, stages: tuple[str, ...], until_ended: bool) -> None:
+    from cli.context import settings_of
+    from spark_consumers.application import run
+
+    run(
+        settings_of(context),
+        stages,
+        until_ended=until_ended,
+        ready=lambda spark: typer.echo(f"running: {', '.join(stages)}", err=True),
+    )

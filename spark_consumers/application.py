@@ -1,0 +1,284 @@
+"""The Spark application: checks, starts the streaming queries of its stages, waits, stops between batches."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
+from pyspark.sql.streaming import StreamingQuery
+
+import evenflow.errors
+from evenflow.aggregates import AggregatePlan
+from evenflow.errors import ConfigError, EvenflowError, ServiceError
+from evenflow.settings import Settings
+from evenflow.settings.kafka import spark_options
+from spark_consumers import combiner, reducer, sinks
+from spark_consumers.checkpoints import Checkpoint, Stage, refuse_other_wiring, resume_offsets
+from spark_consumers.ending import EndOfTopic
+from spark_consumers.labels import bucket_labels
+from spark_consumers.layout import Layout
+from spark_consumers.listener import Telemetry
+from spark_consumers.session import make_session, session_conf
+from spark_consumers.sources import records
+from topics.admin import TopicState, ensure_topics, may_write, pipeline_topics
+from topics.clients import MAX_RECORD_BYTES
+
+_LOG = logging.getLogger("evenflow.spark")
+_LOOK_SECONDS = 0.25
+_PRODUCER = {
+    "kafka.max.request.size": str(MAX_RECORD_BYTES),
+    "kafka.buffer.memory": str(2 * MAX_RECORD_BYTES),
+    "kafka.compression.type": "lz4",
+    "kafka.batch.size": "262144",
+    "kafka.linger.ms": "5",
+}
+
+
+def run(
+    settings: Settings,
+    stages: Sequence[str] = ("combine", "reduce"),
+    *,
+    stop_event: threading.Event | None = None,
+    until_ended: bool = False,
+    ready: Callable[[SparkSession], None] | None = None,
+) -> None:
+    """Run these stages until `stop_event`, SIGTERM or SIGINT, or (`until_ended`) until all windows are emitted.
+
+    A stop waits for the micro-batch that runs. Raises an EvenflowError when a query fails or is refused.
+    `ready` is called once the queries run.
+    """
+    chosen = _stages(settings, stages)
+    AggregatePlan.of(settings.query)
+    session_conf(settings)
+    topics = _topics(settings, chosen)
+    stop = stop_event or threading.Event()
+    with _session(settings) as spark, _signals(stop), _telemetry(spark, settings):
+        refuse_other_wiring(spark, settings, chosen)
+        running = [_Stage(spark, settings, stage, topics) for stage in chosen]
+        try:
+            if ready is not None:
+                ready(spark)
+            _wait(running, stop, until_ended)
+        finally:
+            for stage in running:
+                stage.finish()
+        for stage in running:
+            stage.raise_failure()
+
+
+class _Stage:
+    """One streaming query with its checkpoint."""
+
+    def __init__(
+        self, spark: SparkSession, settings: Settings, name: Stage, topics: Mapping[str, TopicState]
+    ) -> None:
+        self._spark = spark
+        self.name = name
+        self._role = "partials" if name == "reduce" else "routed"
+        self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name)
+        lost = name == "combine" and not self._checkpoint.exists and topics["partials"].records > 0
+        starting = _resume(settings, topics) if lost else "earliest"
+        self._checkpoint.admit({self._role: topics[self._role]}, resumed=lost)
+        self._end = EndOfTopic(settings, self._role)
+        frame = _frame(spark, settings, name, topics["routed"].topic_id, starting)
+        writer = (
+            frame.writeStream.queryName(f"{settings.query.name} {name}")
+            .outputMode("append")
+            .option("checkpointLocation", self._checkpoint.location)
+            .trigger(processingTime=f"{settings.spark.batch_interval} milliseconds")
+        )
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
+        self.query: StreamingQuery = _sink(writer, settings, name).start()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the query stopped by itself."""
+        return not self.query.isActive
+
+    def over(self) -> bool:
+        """Whether all of the input was read, up to the end of every lane."""
+        return self._end.reached_by(self._checkpoint.committed())
+
+    def finish(self) -> None:
+        """Let the running micro-batch end, then the query."""
+        if self.query.isActive:
+            _end_after_this_batch(self._spark, self.query)
+
+    def raise_failure(self) -> None:
+        """Raise what stopped the query, if anything did."""
+        error = self.query.exception()
+        if error is not None:
+            raise translated(self.name, str(error)) from None
+
+
+def _stages(settings: Settings, stages: Sequence[str]) -> tuple[Stage, ...]:
+    wanted = set(stages)
+    if not wanted or not wanted <= {"combine", "reduce"}:
+        raise ConfigError(f"stages are combine and reduce, not {', '.join(stages) or 'none'}")
+    if settings.spark.wiring == "fused":
+        if len(wanted) == 1:
+            raise ConfigError(
+                f"spark.wiring is 'fused': there is no {stages[0]} stage of its own",
+                hint="run `evenflow aggregate`, or set spark.wiring = 'split' (under a new query name)",
+            )
+        return ("fused",)
+    ordered: tuple[Stage, ...] = ("combine", "reduce")
+    return tuple(stage for stage in ordered if stage in wanted)
+
+
+def _resume(settings: Settings, topics: Mapping[str, TopicState]) -> str:
+    """Spark's `startingOffsets` for a combiner that has lost its checkpoint."""
+    resume = resume_offsets(settings, topics["routed"], topics["partials"])
+    _LOG.warning("the combiner has no checkpoint, but there are partials: it goes on at offsets %s", resume)
+    return json.dumps({topics["routed"].name: {str(number): offset for number, offset in resume.items()}})
+
+
+def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicState]:
+    """Create or check the topics of these stages, and that we may write what we write."""
+    specs = pipeline_topics(settings)
+    written = ["telemetry"]
+    if stages != ("fused",):
+        written += ["partials"] if "combine" in stages else []
+    if stages != ("combine",) and settings.results.sink == "kafka":
+        written.append("results")
+    roles = ["routed", *written, *([] if stages == ("fused",) or "partials" in written else ["partials"])]
+    states = ensure_topics(settings.kafka, [specs[role] for role in roles])
+    for role in written:
+        if not may_write(settings.kafka, specs[role].name):
+            raise ServiceError(
+                f"user {settings.kafka.sasl_username or '(anonymous)'} has no right to write topic {specs[role].name}",
+                hint=f"the broker must grant the ACL WRITE on topic {specs[role].name} ({role})",
+            )
+    return {role: states[specs[role].name] for role in roles}
+
+
+def _frame(spark: SparkSession, settings: Settings, stage: Stage, topic_id: str, starting: str) -> DataFrame:
+    """The rows that the stage's sink is to write."""
+    layout = Layout.of(settings, topic_id)
+    if stage == "reduce":
+        labels = ", ".join(str(label) for label in bucket_labels(settings.spark.buckets))
+        source = records(spark, settings, settings.topic("partials"), starting=starting)
+        blobs = source.selectExpr(f"array({labels})[partition] AS label", "value AS blob")
+        return _reduced(blobs, settings, layout)
+    source = records(spark, settings, settings.topic("routed"), starting=starting)
+    blobs = combiner.combined(source, layout, tasks=spark.sparkContext.defaultParallelism)
+    if stage == "combine":
+        return blobs.select(
+            col("bucket").alias("partition"), col("identity").alias("key"), col("blob").alias("value")
+        )
+    return _reduced(blobs.select("label", "blob"), settings, layout)
+
+
+def _reduced(blobs: DataFrame, settings: Settings, layout: Layout) -> DataFrame:
+    if settings.results.sink == "parquet":
+        schema, shape = sinks.parquet_schema(layout.plan), sinks.parquet_shape
+    else:
+        schema, shape = sinks.JSON_ROWS, sinks.json_shape
+    return reducer.reduced(blobs, layout, schema=schema, shape=shape)
+
+
+def _sink(writer: Any, settings: Settings, stage: Stage) -> Any:
+    if stage != "combine" and settings.results.sink == "parquet":
+        return writer.format("parquet").option("path", settings.results.path)
+    topic = settings.topic("partials" if stage == "combine" else "results")
+    return (
+        writer.format("kafka")
+        .option("topic", topic)
+        .options(**_PRODUCER)
+        .options(**spark_options(settings.kafka))
+    )
+
+
+def _wait(running: list[_Stage], stop: threading.Event, until_ended: bool) -> None:
+    """Until told to stop, until a query stops by itself, or until everything is over."""
+    left = list(running)
+    while not stop.wait(_LOOK_SECONDS):
+        if any(stage.failed for stage in running):
+            return
+        while until_ended and left and left[0].over():
+            left.pop(0)  # in order of the stages: the reducer is over only once the combiner is
+        if not left:
+            return
+
+
+def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:
+    """End the query's loop without the interrupt that `query.stop()` sends into a running micro-batch.
+
+    Spark's loop asks its state before every micro-batch; setting it is all that stop() does besides
+    interrupting. A later Spark without that field gets the ordinary stop, which exactness survives.
+    """
+    try:
+        terminated = getattr(
+            getattr(spark._jvm.org.apache.spark.sql.execution.streaming, "TERMINATED$"), "MODULE$"
+        )
+        query._jsq.streamingQuery().state().set(terminated)
+        query.awaitTermination()
+    except PySparkException:
+        return  # the query failed meanwhile: raise_failure reports it
+    except Exception as error:
+        _LOG.warning("stopping within a micro-batch, which will be repeated: %s", error)
+        query.stop()
+
+
+def translated(stage: str, text: str) -> EvenflowError:
+    """The error that a Python worker raised, out of Spark's report of it; the report itself otherwise."""
+    found = re.findall(r"evenflow\.[\w.]+\.(\w+): ((?:.|\n)*?)(?=\n\s*(?:at |\n|$))", text)
+    for name, message in found:
+        kind = getattr(evenflow.errors, name, EvenflowError)
+        if isinstance(kind, type) and issubclass(kind, EvenflowError):
+            body, _, hint = message.partition("\n  -> ")
+            return kind(f"{stage} stopped: {body.strip()}", hint=hint.strip() or None)
+    lost = re.search(r"(KAFKA_DATA_LOSS[^\n]*|Some data may have been lost[^\n]*)", text)
+    if lost:
+        return evenflow.errors.DataLossError(
+            f"{stage} stopped: {lost[1]}", hint="rebuild the query (docs/operations.md)"
+        )
+    return ServiceError(f"{stage} stopped: {text.strip()[:2000]}")
+
+
+@contextmanager
+def _session(settings: Settings) -> Iterator[SparkSession]:
+    spark = make_session(settings)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def _telemetry(spark: SparkSession, settings: Settings) -> Iterator[None]:
+    listener = Telemetry(settings)
+    spark.streams.addListener(listener)
+    try:
+        yield
+    finally:
+        spark.streams.removeListener(listener)
+        listener.close()
+
+
+@contextmanager
+def _signals(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT ask for a stop. Set after pyspark's own handler, which would cancel running jobs.
+
+    Only the main thread can catch signals; elsewhere the caller has `stop_event`.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,245 @@
+"""The note beside each Spark checkpoint: which query and which topics it belongs to.
+
+`<spark.checkpoint>/<query>/<stage>/` holds Spark's own files and `evenflow.json`. Spark would happily go on with
+another query's offsets and state, or with a topic that was made anew under its name; this refuses to,
+and says what changed. Read and written through Hadoop's file systems, so a URI works like a folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pyspark.sql import SparkSession
+
+from evenflow.errors import DataLossError, IncompatibleStateError
+from evenflow.frames import BlobHeader, decode_blob
+from evenflow.settings import Settings
+from topics.admin import TopicState
+from topics.reader import read_range
+
+Stage = Literal["fused", "combine", "reduce"]
+NOTE_VERSION = 1
+_NOTE = "evenflow.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """The checkpoint folder of one stage."""
+
+    spark: SparkSession
+    settings: Settings
+    stage: Stage
+
+    @property
+    def location(self) -> str:
+        """Folder or URI that Spark is given."""
+        return f"{self.settings.spark.checkpoint.rstrip('/')}/{self.settings.query.name}/{self.stage}"
+
+    @property
+    def exists(self) -> bool:
+        """Whether Spark has begun a micro-batch here."""
+        return bool(self._batches("offsets"))
+
+    def admit(self, topics: Mapping[str, TopicState], *, resumed: bool = False) -> None:
+        """Check the note against the settings and the topics that are read (role -> state), or write it.
+
+        `resumed`: reading begins at offsets that were checked already, not at the topic's beginning.
+
+        Raises IncompatibleStateError for a changed query, DataLossError for a recreated or trimmed topic.
+        """
+        note = self._read(_NOTE)
+        if note is None:
+            if self.exists:
+                raise IncompatibleStateError(
+                    f"the checkpoint {self.location} was not made by evenflow (it has no {_NOTE})",
+                    hint="set spark.checkpoint to another folder",
+                )
+            if not resumed:
+                self._refuse_trimmed(topics, {})
+            self._write(
+                _NOTE,
+                {
+                    "v": NOTE_VERSION,
+                    "identity": self.settings.identity(),
+                    "fingerprint": self.settings.fingerprint,
+                    "topics": {role: state.topic_id for role, state in topics.items()},
+                },
+            )
+            return
+        self._compare(note, topics)
+        if not resumed:
+            self._refuse_trimmed(topics, self.committed())
+
+    def committed(self) -> dict[int, int]:
+        """Offsets (partition -> next to read) that the last committed micro-batch ended at; {} before the first."""
+        batches = self._batches("commits")
+        if not batches:
+            return {}
+        lines = self._text(f"offsets/{max(batches)}")
+        if lines is None:
+            return {}
+        topics = json.loads(lines.splitlines()[2])
+        (offsets,) = topics.values()
+        return {int(partition): offset for partition, offset in offsets.items()}
+
+    def _compare(self, note: dict[str, Any], topics: Mapping[str, TopicState]) -> None:
+        if note.get("v") != NOTE_VERSION:
+            raise IncompatibleStateError(
+                f"the checkpoint {self.location} has version {note.get('v')}, this evenflow reads {NOTE_VERSION}",
+                hint="finish the query with the evenflow that began it, or give it a new name",
+            )
+        if note["fingerprint"] != self.settings.fingerprint:
+            changed = changes(note["identity"], self.settings.identity())
+            raise IncompatibleStateError(
+                f"the checkpoint {self.location} is of another query; changed since then:\n  "
+                + "\n  ".join(changed),
+                hint="set it back, or give the query a new name (new topics and checkpoint)",
+            )
+        for role, state in topics.items():
+            if note["topics"].get(role, state.topic_id) != state.topic_id:
+                raise DataLossError(
+                    f"topic {state.name} was deleted and made again since the checkpoint {self.location} was written",
+                    hint="what was in it is lost: give the query a new name, or rebuild it (docs/operations.md)",
+                )
+
+    def _refuse_trimmed(self, topics: Mapping[str, TopicState], committed: Mapping[int, int]) -> None:
+        if not committed and self.settings.query.emit_from is not None:
+            return  # the documented rebuild: windows that may lack tuples are not emitted
+        for state in topics.values():
+            for partition, begin in state.begin.items():
+                needed = committed.get(partition, 0)
+                if begin > needed:
+                    raise DataLossError(
+                        f"{state.name}[{partition}] begins at offset {begin}, but offsets from {needed} are needed",
+                        hint="the broker deleted them (retention): rebuild the query with query.emit_from "
+                        "(docs/operations.md), and give the topic a longer retention.ms",
+                    )
+
+    def _batches(self, folder: str) -> list[int]:
+        path, files = self._path(folder)
+        if not files.exists(path):
+            return []
+        names = [status.getPath().getName() for status in files.listStatus(path)]
+        return [int(name) for name in names if name.isdigit()]
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        text = self._text(name)
+        return None if text is None else json.loads(text)
+
+    def _text(self, name: str) -> str | None:
+        path, files = self._path(name)
+        if not files.exists(path):
+            return None
+        stream = files.open(path)
+        try:
+            return str(self.spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def _write(self, name: str, content: dict[str, Any]) -> None:
+        path, files = self._path(name)
+        draft, _ = self._path(f".{name}.tmp")
+        stream = files.create(draft, True)
+        try:
+            stream.write(json.dumps(content, indent=1, sort_keys=True).encode())
+        finally:
+            stream.close()
+        files.rename(draft, path)
+
+    def _path(self, name: str) -> tuple[Any, Any]:
+        path = self.spark._jvm.org.apache.hadoop.fs.Path(f"{self.location}/{name}")
+        return path, path.getFileSystem(self.spark._jsc.hadoopConfiguration())
+
+
+def changes(before: Any, now: Any, name: str = "") -> list[str]:
+    """Which fields differ between two nested dicts: `query.window: '1m' -> '30s'`."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        keys = sorted({*before, *now})
+        return [
+            line
+            for key in keys
+            for line in changes(before.get(key), now.get(key), f"{name}.{key}" if name else str(key))
+        ]
+    return [] if before == now else [f"{name}: {before!r} -> {now!r}"]
+
+
+def refuse_other_wiring(spark: SparkSession, settings: Settings, stages: tuple[Stage, ...]) -> None:
+    """A query keeps the wiring that it began with: the other one's checkpoint holds its windows."""
+    others: tuple[Stage, ...] = ("combine", "reduce") if stages == ("fused",) else ("fused",)
+    for stage in others:
+        if Checkpoint(spark=spark, settings=settings, stage=stage).exists:
+            began = "fused" if stage == "fused" else "split"
+            raise IncompatibleStateError(
+                f"query {settings.query.name} was begun with spark.wiring = '{began}'",
+                hint=f"go on with wiring = '{began}', or give the query a new name",
+            )
+
+
+def resume_offsets(settings: Settings, routed: TopicState, partials: TopicState) -> dict[int, int]:
+    """Where a combiner without checkpoint goes on: behind what every bucket already has.
+
+    Raises IncompatibleStateError when the buckets do not agree (a micro-batch was cut off half-way, and the
+    same offsets cut in another way would overlap), DataLossError when the offsets needed are gone.
+    """
+    reached = _reached(settings, routed, partials)
+    torn = sorted(
+        number
+        for number, buckets in reached.items()
+        if any(lane.unfinished for lane in buckets.values())
+        or len(buckets) < settings.spark.buckets
+        or len({lane.last for lane in buckets.values()}) > 1
+    )
+    if torn:
+        raise IncompatibleStateError(
+            f"the combiner has lost its checkpoint, and {partials.name} ends with blobs of routed partitions "
+            f"{torn} that not every bucket got: where to go on is ambiguous",
+            hint="restore the combiner's checkpoint, or rebuild the query under a new name (docs/operations.md)",
+        )
+    resume = {
+        number: reached[number][0].last + 1 if number in reached else 0
+        for number in range(settings.routed_partitions)
+    }
+    for number, offset in resume.items():
+        if routed.begin.get(number, 0) > offset:
+            raise DataLossError(
+                f"{routed.name}[{number}] begins at offset {routed.begin[number]}, but the combiner must go "
+                f"on at {offset}",
+                hint="rebuild the query under a new name (docs/operations.md)",
+            )
+    return resume
+
+
+@dataclass
+class _Lane:
+    """What one bucket got of one routed partition: last offset of its newest whole blob, parts of newer ones."""
+
+    last: int = -1
+    unfinished: dict[int, set[int]] = field(default_factory=dict)
+
+    def add(self, header: BlobHeader) -> None:
+        if header.last <= self.last:
+            return
+        have = self.unfinished.setdefault(header.last, set())
+        have.add(header.part)
+        if len(have) == header.parts:
+            self.last = header.last
+            self.unfinished = {last: have for last, have in self.unfinished.items() if last > self.last}
+
+
+def _reached(settings: Settings, routed: TopicState, partials: TopicState) -> dict[int, dict[int, _Lane]]:
+    """By routed partition and bucket, from all blobs in the topic."""
+    reached: dict[int, dict[int, _Lane]] = {}
+    for messages in read_range(settings.kafka, partials.name):
+        for message in messages:
+            header, _ = decode_blob(message.value(), fingerprint=settings.fingerprint)
+            if header.topic_id != routed.topic_id:
+                raise DataLossError(
+                    f"{partials.name} holds blobs of an earlier topic {routed.name}, which was deleted since",
+                    hint="give the query a new name, or rebuild it (docs/operations.md)",
+                )
+            buckets = reached.setdefault(header.routed_partition, {})
+            buckets.setdefault(message.partition(), _Lane()).add(header)
+    return reached

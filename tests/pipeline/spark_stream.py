@@ -1,0 +1,185 @@
+"""A small stream for the Spark tests: frames written as the partitioner writes them, and what must come out.
+
+Values are dyadic, so that sums are equal in every order and equality can be demanded to the last bit.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import random
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import pyarrow as pa
+
+from evenflow import frames
+from evenflow.aggregates import AggregatePlan
+from evenflow.settings import KafkaSettings, Settings, load_settings
+from evenflow.windows import END_MARK
+from spark_consumers.application import run
+from topics import admin, clients, reader
+
+Row = tuple[int, bytes, int | None, float | None]
+Result = dict[tuple[int, bytes], dict[str, Any]]
+KEYS = [b"", b"a", b"b", "Zürich".encode(), b'q"uo\\te', b"\xff\x00\x01", b"line\nfeed", b"d", b"e"]
+ALL = {"n": "count", "total": "sum(f)", "avg": "mean(i)", "lo": "min(i)", "hi": "max(f)"}
+INTEGERS = {"n": "count", "total": "sum(i)", "avg": "mean(i)"}
+
+
+def make_settings(kafka: KafkaSettings, name: str, folder: Path, **parts: Any) -> Settings:
+    """A query of 4 s windows sliding by 1 s over 2 input and 3 routed partitions."""
+    query = {"name": name, "window": "4s", "slide": "1s", "types": {"i": "int64"}, "aggregates": ALL}
+    spark = {"checkpoint": str(folder / "checkpoint"), "batch_interval": 100, "max_frames_per_batch": 30}
+    settings = load_settings(
+        query=query | parts.pop("query", {}),
+        input={"partitions": 2} | parts.pop("input", {}),
+        kafka=kafka.model_dump(exclude_unset=True),
+        partitioner={"workers": 3} | parts.pop("partitioner", {}),
+        spark=spark | parts.pop("spark", {}),
+        **parts,
+    )
+    admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
+    return settings
+
+
+class Stream:
+    """Writes frames, one transaction per block, and remembers every row."""
+
+    def __init__(self, settings: Settings, *, seed: int = 1) -> None:
+        self.settings = settings
+        self.plan = AggregatePlan.of(settings.query)
+        self.rows: list[Row] = []
+        self._random = random.Random(seed)
+        self._pane = 1_000_000
+        self._producer = clients.producer(settings.kafka, transactional_id=f"{settings.query.name}-{seed}")
+        self._producer.init_transactions()
+
+    def write(self, blocks: int, *, rows: int = 40, gap: int = 0) -> None:
+        """Blocks of rows a little out of order, each in a transaction of its own; event time moves on a pane each."""
+        for _ in range(blocks):
+            draw = self._random
+            block = [
+                (self._pane + draw.randint(0, 2), draw.choice(KEYS), draw.choice([None, draw.randint(-99, 99)]),
+                 draw.choice([None, draw.randint(-999, 999) / 8]))
+                for _ in range(rows)
+            ]  # fmt: skip
+            self._send(block, self._pane * self.settings.query.slide_ms)
+            self._pane += 1
+        self._pane += gap
+
+    def write_rows(self, rows: list[Row]) -> None:
+        """These rows, relative to the present pane."""
+        moved = [(self._pane + pane, key, i, f) for pane, key, i, f in rows]
+        self._send(moved, self._pane * self.settings.query.slide_ms)
+
+    def end(self) -> None:
+        """The end of every input partition, to every routed partition."""
+        self._send([], END_MARK)
+
+    def _send(self, rows: list[Row], mark: int) -> None:
+        inputs, routed = self.settings.input.partitions, self.settings.routed_partitions
+        self._producer.begin_transaction()
+        for number in range(routed):
+            mine = [row for at, row in enumerate(rows) if (at + len(row[1])) % routed == number]
+            columns = {"pane": [r[0] for r in mine], "key": [r[1] for r in mine]}
+            columns |= {"i": [r[2] for r in mine], "f": [r[3] for r in mine]}
+            schema = self.plan.frame_schema
+            batch = pa.record_batch([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
+            header = frames.FrameHeader(
+                fingerprint=self.settings.fingerprint,
+                epoch=0,
+                input_partitions=inputs,
+                routed_partitions=routed,
+                progress={n: frames.Progress(first=0, last=0, mark=mark) for n in range(inputs)},
+            )
+            self._producer.produce(
+                self.settings.topic("routed"), frames.encode(batch, header), partition=number
+            )
+        self._producer.commit_transaction()
+        self.rows += rows
+
+    def expected(self) -> Result:
+        """Every window from plain dicts."""
+        slide, window = self.settings.query.slide_ms, self.settings.query.window
+        members: dict[tuple[int, bytes], list[Row]] = defaultdict(list)
+        for row in self.rows:
+            for last in range(row[0], row[0] + window // slide):
+                members[(last + 1) * slide - window, row[1]].append(row)
+        results: Result = {}
+        for at, rows in members.items():
+            results[at] = {}
+            for label, function, column, _ in self.plan.outputs:
+                values = [row[2] if column == "i" else row[3] for row in rows]
+                present = [value for value in values if value is not None]
+                how: dict[str, Callable[[Any], Any]] = {
+                    "sum": sum, "min": min, "max": max, "mean": lambda v: float(sum(v)) / len(v)
+                }  # fmt: skip
+                value = how[function.name](present) if function.name != "count" and present else None
+                results[at][label] = len(rows) if function.name == "count" else value
+        return results
+
+
+def results(settings: Settings) -> tuple[Result, int]:
+    """Rows of the results topic by (window start, key), and how many records hold them; repeated ones are equal."""
+    found: Result = {}
+    records = 0
+    for batch in reader.read_range(settings.kafka, settings.topic("results")):
+        for message in batch:
+            records += 1
+            row = json.loads(message.value())
+            key = row.pop("key").encode() if "key" in row else base64.b64decode(row.pop("key_base64"))
+            assert (message.key() or b"") == key
+            at = (row.pop("window_start"), key)
+            assert row.pop("window_end") - at[0] == settings.query.window
+            assert found.setdefault(at, row) == row, "a repeated row differs"
+    return found, records
+
+
+def run_until(
+    settings: Settings, done: Callable[[], bool], stages: tuple[str, ...] = ("combine", "reduce")
+) -> None:
+    """Run in this process until `done` says so, then stop gracefully."""
+    stop = threading.Event()
+    failed: list[BaseException] = []
+
+    def watch() -> None:
+        try:
+            while not stop.wait(0.2):
+                if done():
+                    stop.set()
+        except BaseException as error:
+            failed.append(error)
+            stop.set()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        run(settings, stages, stop_event=stop)
+    finally:
+        stop.set()
+        watcher.join()
+    if failed:
+        raise failed[0]
+
+
+def start(settings: Settings, log: Path, *words: str) -> Popen[bytes]:
+    """The command line in a process group of its own, with these settings in its environment."""
+    environment = dict(os.environ)
+    for section in ("query", "input", "kafka", "partitioner", "spark", "results"):
+        fields = getattr(settings, section).model_dump(mode="json", exclude_unset=True)
+        if section == "query":
+            fields["aggregates"] = {name: str(spec) for name, spec in settings.query.aggregates.items()}
+        environment[f"EVENFLOW_{section.upper()}"] = json.dumps(fields)
+    code = "import sys; from cli.main import run; sys.argv[0] = 'evenflow'; run()"
+    with log.open("ab") as out:
+        return Popen(
+            [sys.executable, "-c", code, *words],
+            env=environment, stdout=out, stderr=out, start_new_session=True, cwd=log.parent,
+        )  # fmt: skip
