@@ -1,0 +1,188 @@
+"""A pipeline in a few lines of plain Python: what every topic would hold for these input records."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from evenflow.settings import Settings
+from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, Report, check
+
+END, NOTHING = 2**62, -(2**62)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One input record; `tuple` is what a correct parser makes of it (key, time, values), None if unreadable."""
+
+    value: bytes | None
+    tuple: tuple[bytes, int, dict[str, Any]] | None
+    key: bytes | None = None
+    timestamp: int = 0
+    marker: dict[str, Any] | None = None
+
+
+def record(key: str, time: int, **values: Any) -> Record:
+    """A JSON record of a readable tuple."""
+    body = {"key": key, "time": time, **values}
+    return Record(json.dumps(body).encode(), (key.encode(), time, values))
+
+
+def end(tuples: int, producer: str = "p0", producers: int = 1) -> Record:
+    """An end-of-stream marker."""
+    return Record(None, None, marker={"producer": producer, "tuples": tuples, "producers": producers})
+
+
+@dataclass
+class Topics:
+    """What verify reads; tests change it to make differences."""
+
+    settings: Settings
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    rejected: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    committed: list[Committed] = field(default_factory=list)
+
+    def check(self, **options: Any) -> Report:
+        """What verify says of it."""
+        values = [
+            row if isinstance(row, bytes) else json.dumps(row, ensure_ascii=False).encode()
+            for row in self.rows
+        ]
+        results = [{"partition": 0, "offset": i, "value": value} for i, value in enumerate(values)]
+        return check(
+            self.settings,
+            pa.Table.from_pylist(self.inputs, schema=INPUT_SCHEMA),
+            pa.Table.from_pylist(self.rejected, schema=REJECTED_SCHEMA),
+            pa.Table.from_pylist(results, schema=RESULTS_SCHEMA),
+            self.committed,
+            **options,
+        )
+
+    def recommit(self, partition: int, **changes: Any) -> None:
+        """Change the committed state of a partition."""
+        self.committed[partition] = replace(self.committed[partition], **changes)
+
+
+def run(settings: Settings, partitions: Sequence[Sequence[Record]], idle_mark: int | None = None) -> Topics:
+    """The topics after a correct pipeline has read all of it. `idle_mark` holds for partition 0 from its start."""
+    topics = Topics(settings)
+    accepted: list[tuple[bytes, int, dict[str, Any]]] = []
+    for partition, records in enumerate(partitions):
+        accepted += _partition(topics, partition, records, idle_mark if partition == 0 else None)
+    topics.rows = _windows(settings, accepted, min(state.mark for state in topics.committed))
+    return topics
+
+
+def _partition(
+    topics: Topics, partition: int, records: Sequence[Record], idle: int | None
+) -> list[tuple[bytes, int, dict[str, Any]]]:
+    query = topics.settings.query
+    delay, slide = query.out_of_orderness + query.allowed_lateness, query.slide_ms
+    largest: int | None = None
+    run_: list[int] = []
+    ended_by: set[str] = set()
+    ended = False
+    read = 0
+    accepted = []
+    for offset, one in enumerate(records):
+        place = {"partition": partition, "offset": offset}
+        topics.inputs.append(
+            {**place, "timestamp": one.timestamp, "key": one.key, "value": one.value, "marker": one.marker}
+        )
+        if one.marker is not None:
+            ended_by.add(one.marker["producer"])
+            ended = ended or len(ended_by) >= one.marker["producers"]
+            continue
+        read += 1
+        mark = NOTHING if largest is None else largest - delay
+        reason = None
+        if ended:
+            reason = "after-end"
+        elif one.tuple is None:
+            reason = "unreadable"
+        else:
+            time = one.tuple[1]
+            if query.max_jump is not None and (largest is None or time - largest > query.max_jump):
+                run_ = [*run_, time]
+                if max(run_) - min(run_) > query.max_jump:
+                    run_ = [time]
+                if len(run_) < query.jump_confirmations:
+                    reason = "jump"
+            if reason is None:
+                run_ = []
+                pane_end = (math.floor(time / slide) + 1) * slide
+                if pane_end <= mark:
+                    reason = "late"
+                elif idle is not None and pane_end <= idle:
+                    reason = "idle"
+                else:
+                    largest = time if largest is None else max(largest, time)
+                    accepted.append(one.tuple)
+        if reason is not None:
+            held = max(mark, NOTHING if idle is None else idle) if reason in ("late", "idle") else None
+            topics.rejected.append(
+                {
+                    **place,
+                    "reason": reason,
+                    "mark": held,
+                    "key": one.key,
+                    "value": one.value,
+                    "omitted": False,
+                }
+            )
+    own = NOTHING if largest is None else largest - delay
+    topics.committed.append(
+        Committed(
+            partition=partition,
+            offset=len(records),
+            max_time=largest,
+            mark=END if ended else max(own, NOTHING if idle is None else idle),
+            idle_mark=idle,
+            ended=ended,
+            read=read,
+            routed=len(accepted),
+            rejected=read - len(accepted),
+        )
+    )
+    return accepted
+
+
+def _windows(
+    settings: Settings, tuples: list[tuple[bytes, int, dict[str, Any]]], mark: int
+) -> list[dict[str, Any]]:
+    query = settings.query
+    members: dict[tuple[int, bytes], list[dict[str, Any]]] = defaultdict(list)
+    for key, time, values in tuples:
+        first = (math.floor(time / query.slide_ms) + 1) * query.slide_ms
+        for window_end in range(first, first + query.window, query.slide_ms):
+            start = window_end - query.window
+            if window_end <= mark and (query.emit_from is None or start >= query.emit_from):
+                members[window_end, key].append(values)
+    rows = []
+    for (window_end, key), inside in members.items():
+        row: dict[str, Any] = {"window_start": window_end - query.window, "window_end": window_end}
+        try:
+            row["key"] = key.decode()
+        except UnicodeDecodeError:
+            row["key_base64"] = base64.b64encode(key).decode()
+        for name, spec in query.aggregates.items():
+            row[name] = _aggregate(spec.function, [v.get(spec.column or "") for v in inside])
+        rows.append(row)
+    return rows
+
+
+def _aggregate(function: str, column: list[Any]) -> Any:
+    if function == "count":
+        return len(column)
+    values = [value for value in column if value is not None]
+    if not values:
+        return None
+    return {"sum": sum, "min": min, "max": max, "mean": lambda v: sum(v) / len(v)}[function](values)

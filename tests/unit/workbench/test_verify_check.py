@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from evenflow.settings import Settings
+from tests.unit.workbench.pipeline_model import Record, Topics, end, record, run
+
+_AGGREGATES = {
+    "count": "count",
+    "total": "sum(v)",
+    "mean": "mean(v)",
+    "low": "min(v)",
+    "high": "max(n)",
+    "n": "sum(n)",
+}
+
+
+def _settings(**query: Any) -> Settings:
+    base = {"window": 40, "slide": 10, "aggregates": _AGGREGATES, "types": {"n": "int64"}}
+    return Settings(query={**base, **query}, input={"partitions": 2})
+
+
+@pytest.fixture
+def topics() -> Topics:
+    first = [record("a", 5, v=1.5, n=1), record("b", 17, v=None, n=2), record("a", 58, v=-0.25, n=-3)]
+    first += [record("a", 3, v=1.0, n=1), Record(b"{nonsense", None), record("a", 61, n=4), end(6)]
+    second = [record("b", 12, v=2.0, n=7), record("c", 90, v=0.1, n=0), end(2)]
+    return run(_settings(), [first, second])
+
+
+def _kinds(topics: Topics) -> dict[str, int]:
+    return topics.check().kinds
+
+
+def test_a_correct_pipeline_has_no_difference(topics: Topics) -> None:
+    report = topics.check()
+    assert report.first == ()
+    assert report.exact
+    assert report.ended
+    assert report.rows == len(topics.rows)
+    assert (report.read, report.routed, report.rejected) == (8, 6, 2)
+    assert report.text().splitlines()[-1] == "0 differences"
+    assert json.loads(report.json())["differences"] == 0
+
+
+def test_a_missing_row_is_found(topics: Topics) -> None:
+    gone = topics.rows.pop(3)
+    report = topics.check()
+    assert report.kinds == {"missing": 1}
+    assert report.first[0].window_end == gone["window_end"]
+    assert report.text().splitlines()[-1] == "1 difference"
+
+
+def test_a_row_for_a_window_that_holds_no_tuple_is_found(topics: Topics) -> None:
+    topics.rows.append({**topics.rows[0], "window_start": 1000, "window_end": 1040})
+    assert _kinds(topics) == {"unexpected": 1}
+
+
+def test_a_row_for_a_key_that_nobody_sent_is_found(topics: Topics) -> None:
+    topics.rows.append({**topics.rows[0], "key": "nobody"})
+    assert _kinds(topics) == {"unexpected": 1}
+
+
+def test_a_row_whose_window_has_another_length_is_found(topics: Topics) -> None:
+    topics.rows[0] = {**topics.rows[0], "window_start": topics.rows[0]["window_start"] - 10}
+    assert _kinds(topics) == {"missing": 1, "unexpected": 1}
+
+
+@pytest.mark.parametrize(
+    ("column", "wrong"), [("count", 9), ("total", 1.500001), ("mean", None), ("low", 1.4999999999), ("n", 0)]
+)
+def test_a_wrong_value_is_found(topics: Topics, column: str, wrong: Any) -> None:
+    topics.rows[0] = {**topics.rows[0], column: wrong}
+    report = topics.check()
+    assert report.kinds == {"value": 1}
+    assert report.first[0].column == column
+
+
+def test_a_float_sum_may_be_off_by_its_rounding_only(topics: Topics) -> None:
+    topics.rows[0] = {**topics.rows[0], "total": 1.5 * (1 + 9e-10)}
+    assert topics.check().exact
+    topics.rows[0] = {**topics.rows[0], "total": 1.5 * (1 + 2e-9)}
+    assert _kinds(topics) == {"value": 1}
+
+
+def test_a_row_written_twice_alike_is_no_difference(topics: Topics) -> None:
+    topics.rows.append(topics.rows[2])
+    assert topics.check().exact
+
+
+def test_a_row_written_twice_with_another_value_is_found(topics: Topics) -> None:
+    topics.rows.append({**topics.rows[0], "count": 77})
+    assert _kinds(topics)["duplicate"] == 1
+
+
+@pytest.mark.parametrize(
+    "row", [b"", b"\xff", b"{}", b"[1]", b'{"window_start":0,"window_end":40,"key":"a","count":"1"}']
+)
+def test_a_record_that_is_no_result_row_is_found(topics: Topics, row: bytes) -> None:
+    topics.rows.append(row)  # type: ignore[arg-type]
+    assert _kinds(topics) == {"malformed": 1}
+
+
+def test_a_tuple_rejected_as_late_that_is_not_late_is_found(topics: Topics) -> None:
+    topics.rejected.append({"partition": 0, "offset": 2, "reason": "late", "mark": None, "omitted": True})
+    report = topics.check()
+    assert report.kinds["rejected"] >= 1
+    assert any(d.kind == "rejected" and d.offset == 2 for d in report.first)
+
+
+def test_a_readable_record_rejected_as_unreadable_is_found(topics: Topics) -> None:
+    topics.rejected.append({"partition": 1, "offset": 0, "reason": "unreadable", "omitted": True})
+    assert any(d.kind == "rejected" and (d.partition, d.offset) == (1, 0) for d in topics.check().first)
+
+
+def test_a_late_tuple_that_was_not_rejected_is_found(topics: Topics) -> None:
+    topics.rejected = [r for r in topics.rejected if r["reason"] != "late"]
+    report = topics.check()
+    assert any(d.kind == "not-rejected" and (d.partition, d.offset) == (0, 3) for d in report.first)
+
+
+def test_an_unreadable_record_that_was_not_rejected_is_found(topics: Topics) -> None:
+    topics.rejected = [r for r in topics.rejected if r["reason"] != "unreadable"]
+    topics.recommit(0, rejected=1, routed=5)
+    assert _kinds(topics) == {"unreadable": 1}
+
+
+def test_a_record_after_the_end_that_was_not_rejected_is_found(topics: Topics) -> None:
+    topics.inputs.append({"partition": 1, "offset": 3, "timestamp": 0, "value": record("c", 91).value})
+    topics.recommit(1, offset=4, read=3, routed=3, max_time=91)
+    assert _kinds(topics)["not-rejected"] == 1
+
+
+def test_a_record_before_the_end_rejected_as_after_it_is_found(topics: Topics) -> None:
+    topics.rejected[0]["reason"] = "after-end"
+    assert _kinds(topics)["rejected"] == 1
+
+
+@pytest.mark.parametrize("reason", ["idle", "jump", "tired"])
+def test_a_rejection_that_nothing_justifies_is_found(topics: Topics, reason: str) -> None:
+    topics.rejected[0]["reason"] = reason
+    assert _kinds(topics)["rejected"] >= 1
+
+
+def test_a_late_rejection_by_another_mark_is_found(topics: Topics) -> None:
+    topics.rejected[0]["mark"] += 1
+    assert _kinds(topics) == {"rejected": 1}
+
+
+def test_a_rejected_record_that_was_changed_is_found(topics: Topics) -> None:
+    topics.rejected[1]["value"] = b"{nonsens"
+    assert _kinds(topics) == {"rejected": 1}
+
+
+def test_a_record_rejected_twice_is_found(topics: Topics) -> None:
+    topics.rejected.append(topics.rejected[0])
+    assert _kinds(topics) == {"rejected": 1}
+
+
+def test_a_rejection_of_a_marker_is_found(topics: Topics) -> None:
+    topics.rejected.append({"partition": 1, "offset": 2, "reason": "unreadable", "omitted": True})
+    assert _kinds(topics) == {"rejected": 1}
+
+
+@pytest.mark.parametrize("counter", ["read", "routed", "rejected"])
+def test_a_counter_that_is_off_is_found(topics: Topics, counter: str) -> None:
+    topics.recommit(0, **{counter: 3})
+    assert set(_kinds(topics)) == {"counters"}
+
+
+def test_a_marker_that_announces_another_number_of_tuples_is_found(topics: Topics) -> None:
+    topics.inputs[-1]["marker"] = {"producer": "p0", "tuples": 3, "producers": 1}
+    assert _kinds(topics) == {"counters": 1}
+
+
+@pytest.mark.parametrize("change", [{"max_time": 62}, {"ended": False}, {"idle_mark": 7, "mark": 7}])
+def test_committed_progress_that_does_not_follow_from_the_records_is_found(
+    topics: Topics, change: dict[str, Any]
+) -> None:
+    topics.recommit(0, **change)
+    assert "state" in _kinds(topics)
+
+
+def test_windows_that_are_still_open_are_counted_and_not_compared() -> None:
+    topics = run(_settings(), [[record("a", 5), record("a", 47)], [record("a", 31), record("b", 33)]])
+    report = topics.check()
+    assert report.exact
+    assert not report.ended
+    assert (report.windows, report.mark, report.open_windows) == (3, 33, 5)
+    assert "5 windows are open" in report.text()
+
+
+def test_a_row_of_a_window_that_is_not_due_is_found() -> None:
+    topics = run(_settings(), [[record("a", 5), record("a", 47)], [record("a", 31)]])
+    row = {"window_start": 0, "window_end": 40, "key": "a", "count": 2, "total": None, "mean": None}
+    topics.rows.append({**row, "low": None, "high": None, "n": None})
+    assert _kinds(topics) == {"not-due": 1}
+
+
+def test_nothing_is_due_before_every_partition_has_a_mark() -> None:
+    report = run(_settings(), [[record("a", 5)], []]).check()
+    assert (report.exact, report.rows, report.mark) == (True, 0, None)
+
+
+def test_an_input_without_any_record_has_no_difference() -> None:
+    assert run(_settings(), [[end(0)], [end(0)]]).check().exact
+
+
+def test_windows_before_emit_from_are_not_emitted() -> None:
+    topics = run(_settings(emit_from=0), [[record("a", 5), record("a", 47), end(2)], [end(0)]])
+    assert topics.check().exact
+    topics.settings = _settings()
+    assert set(_kinds(topics)) == {"missing"}
+    topics = run(_settings(), [[record("a", 5), record("a", 47), end(2)], [end(0)]])
+    topics.settings = _settings(emit_from=0)
+    assert set(_kinds(topics)) == {"unexpected"}
+
+
+def test_records_behind_the_committed_offset_are_left_out(topics: Topics) -> None:
+    topics.inputs.append({"partition": 1, "offset": 3, "timestamp": 0, "value": b"later"})
+    topics.rejected.append({"partition": 1, "offset": 3, "reason": "after-end", "omitted": True})
+    assert topics.check().exact
+
+
+def test_a_tuple_behind_the_idle_mark_is_rightly_rejected_as_idle() -> None:
+    topics = run(_settings(), [[record("a", 5), record("a", 80)], [record("a", 64)]], idle_mark=64)
+    assert [r["reason"] for r in topics.rejected] == ["idle"]
+    assert topics.check().exact
+
+
+def test_only_some_differences_of_a_kind_are_kept_but_all_are_counted(topics: Topics) -> None:
+    topics.rows = []
+    report = topics.check(limit=2)
+    assert len(report.first) == 2
+    assert report.differences == report.rows > 2
+
+
+def test_typed_results_are_compared_like_json(topics: Topics) -> None:
+    from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, check
+
+    results = pa.Table.from_pylist([{**row, "key": row["key"].encode()} for row in topics.rows])
+    report = check(
+        topics.settings,
+        pa.Table.from_pylist(topics.inputs, schema=INPUT_SCHEMA),
+        pa.Table.from_pylist(topics.rejected, schema=REJECTED_SCHEMA),
+        results.slice(1),
+        topics.committed,
+    )
+    assert report.kinds == {"missing": 1}
+
+
+_keys = st.sampled_from(["", "a", "b", 'q"uote\\', "line\nbreak", "ключ", "\x00", "nan"])
+_tuples = st.builds(
+    record,
+    _keys,
+    st.integers(-120, 160),
+    v=st.none() | st.floats(-1e6, 1e6),
+    n=st.none() | st.integers(-(2**60), 2**60),
+)
+_poison = st.sampled_from(
+    [b"", b"{", b"[]", b'{"key":null,"time":1}', b'{"key":"a"}', b'{"key":"\xff","time":3}']
+)
+_records = st.one_of(_tuples, _tuples, _tuples, st.builds(Record, _poison, st.none()))
+
+
+@given(
+    partitions=st.lists(st.lists(_records, max_size=12), min_size=2, max_size=2),
+    ended=st.booleans(),
+    delay=st.sampled_from([0, 15]),
+    jump=st.sampled_from([None, 30]),
+    slide=st.sampled_from([10, 20, 40]),
+    idle=st.none() | st.integers(-50, 100),
+)
+@hypothesis_settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_stream_through_a_correct_pipeline_has_no_difference(
+    partitions: list[list[Record]], ended: bool, delay: int, jump: int | None, slide: int, idle: int | None
+) -> None:
+    if ended:
+        partitions = [[*records, end(len(records))] for records in partitions]
+    settings = _settings(slide=slide, out_of_orderness=delay, max_jump=jump, jump_confirmations=2)
+    topics = run(settings, partitions, idle_mark=idle)
+    report = topics.check()
+    assert report.first == ()
+    assert report.rows == len(topics.rows)

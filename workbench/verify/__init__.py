@@ -1,0 +1,30 @@
+"""`evenflow verify`: recompute every window from the input topic by other means, and compare every row.
+
+Admission rule: nothing here uses the pipeline's own parsing, progress, partials or merging. DuckDB
+aggregates, window functions apply the lateness rule, plain Python judges single records; so a mistake has to
+be made twice, in two ways, to go unseen. `check` is pure (Arrow tables in, Report out); `shell` reads Kafka.
+
+The steps, one file each: records (parse) -> rejections -> windows -> results -> report.
+"""
+
+from workbench.verify.check import check
+from workbench.verify.inputs import (
+    INPUT_SCHEMA,
+    REJECTED_SCHEMA,
+    RESULTS_SCHEMA,
+    Committed,
+    nothing_committed,
+)
+from workbench.verify.report import Counters, Difference, Report
+
+__all__ = [
+    "INPUT_SCHEMA",
+    "REJECTED_SCHEMA",
+    "RESULTS_SCHEMA",
+    "Committed",
+    "Counters",
+    "Difference",
+    "Report",
+    "check",
+    "nothing_committed",
+]

@@ -1,0 +1,77 @@
+"""What is checked: four Arrow schemas and the committed state of an input partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+INPUT_SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("marker", pa.struct([("producer", pa.string()), ("tuples", pa.int64()), ("producers", pa.int64())])),
+    ]
+)
+"""Records of the input topic; `marker` is null but for end-of-stream markers. timestamp: ms, negative if none."""
+
+REJECTED_SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("mark", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("omitted", pa.bool_()),
+    ]
+)
+"""Rejected records by their source position; mark is null where there is none.
+
+`omitted`: the record was too large to travel, so key and value are not compared. Null compares nothing.
+"""
+
+RESULTS_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary())])
+"""Records of the results topic. Typed results (Parquet) have window_start, window_end, key, <aggregates> instead."""
+
+REASONS = ("late", "idle", "jump", "unreadable", "after-end")
+
+NO_MARK = -(2**62)
+END_MARK = 2**62
+
+
+@dataclass(frozen=True, kw_only=True)
+class Committed:
+    """What the partitioner committed for one input partition with `offset`, the next record to read.
+
+    mark, max_time and idle_mark are event times in ms; max_time and idle_mark are None if there was none.
+    """
+
+    partition: int
+    offset: int
+    max_time: int | None
+    mark: int
+    idle_mark: int | None
+    ended: bool
+    read: int
+    routed: int
+    rejected: int
+
+
+def nothing_committed(partition: int) -> Committed:
+    """The state of a partition for which nothing was committed yet."""
+    return Committed(
+        partition=partition,
+        offset=0,
+        max_time=None,
+        mark=NO_MARK,
+        idle_mark=None,
+        ended=False,
+        read=0,
+        routed=0,
+        rejected=0,
+    )

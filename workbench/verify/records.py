@@ -1,0 +1,228 @@
+"""Records to tuples: DuckDB reads what is plainly fine, strict.py everything else.
+
+The SQL accepts a record only where there is no room for two opinions (no escapes, no repeated names, no
+odd spelling of a number); what it does not accept is read by the strict reader. So the bulk is fast, and a
+poison record is judged by code that does nothing else. Table `records` has every record below the
+committed offsets; view `tuples` the readable ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pyarrow as pa
+
+from evenflow.settings import Settings
+from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, Unreadable
+
+_ROWS = 20_000
+_SQL_TYPES = {"int64": "BIGINT", "float64": "DOUBLE"}
+_ARROW_TYPES = {"int64": pa.int64(), "float64": pa.float64()}
+_DOUBTFUL = r"\\|,\s*[}\]]|[Nn][Aa][Nn]|[Ii][Nn][Ff]"
+_ISO = r"[1-9]\d{3}-\d{2}-\d{2}[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?Z?"
+
+
+def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | pa.RecordBatchReader) -> None:
+    """Make `records` and `tuples` from the input, once through. Needs tables `committed` and `rejected`."""
+    values = settings.query.value_columns
+    db.register("inputs", inputs)
+    db.execute(f"CREATE TABLE records AS {_select(settings)}")
+    db.unregister("inputs")
+    columns = "".join(f", v{i} {_SQL_TYPES[kind]}" for i, kind in enumerate(values.values()))
+    db.execute(
+        f'CREATE TABLE strict (partition INTEGER, "offset" BIGINT, reason VARCHAR, readable BOOLEAN, '
+        f"why VARCHAR, key BLOB, time BIGINT{columns})"
+    )
+    for batch in _read_strictly(db, settings):
+        db.register("batch", batch)
+        db.execute("INSERT INTO strict SELECT * FROM batch")
+        db.unregister("batch")
+    names = "".join(f", v{i}" for i in range(len(values)))
+    db.execute(
+        f'CREATE VIEW tuples AS SELECT partition, "offset", reason, key, time{names} FROM records WHERE readable '
+        f'UNION ALL SELECT partition, "offset", reason, key, time{names} FROM strict WHERE readable'
+    )
+
+
+def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[pa.RecordBatch]:
+    reader = StrictReader(settings)
+    kinds = list(settings.query.value_columns.values())
+    schema = pa.schema(
+        [
+            ("partition", pa.int32()),
+            ("offset", pa.int64()),
+            ("reason", pa.string()),
+            ("readable", pa.bool_()),
+            ("why", pa.string()),
+            ("key", pa.binary()),
+            ("time", pa.int64()),
+            *((f"v{i}", _ARROW_TYPES[kind]) for i, kind in enumerate(kinds)),
+        ]
+    )
+    cursor = db.cursor()
+    cursor.execute(
+        'SELECT partition, "offset", reason, raw_key, raw_value, raw_timestamp FROM records '
+        "WHERE marker IS NULL AND NOT readable AND reason IS DISTINCT FROM 'after-end'"
+    )
+    while rows := cursor.fetchmany(_ROWS):
+        read: list[tuple[object, ...]] = []
+        for partition, offset, reason, key, value, timestamp in rows:
+            try:
+                found = reader.read(key, value, timestamp)
+            except Unreadable as why:
+                read.append((partition, offset, reason, False, str(why), None, None, *(None for _ in kinds)))
+            else:
+                read.append((partition, offset, reason, True, None, found.key, found.time, *found.values))
+        arrays = [
+            pa.array(column, field.type)
+            for column, field in zip(zip(*read, strict=True), schema, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _select(settings: Settings) -> str:
+    """The single pass: cells, their types, then key, time and values; raw bytes only where still needed."""
+    query = settings.query
+    columns = settings.needed_columns
+    at = {column: f"c{i}" for i, column in enumerate(columns)}
+    json = settings.input.format == "json"
+    key = _key(settings, at, json)
+    time = _time(settings, at, json)
+    values = [
+        _number(at[column], kind, json) if kind in _SQL_TYPES else ("NULL::DOUBLE", "false")
+        for column, kind in query.value_columns.items()
+    ]
+    value_sql = "".join(f", {sql} AS v{i}" for i, (sql, _) in enumerate(values))
+    fine = " AND ".join(
+        ["well_formed", "key_read IS NOT NULL", f"time_read BETWEEN -{MAX_TIME} AND {MAX_TIME}"]
+        + [f"coalesce({ok}, false)" for _, ok in values]
+    )
+    kept = "(reason IS NOT NULL OR NOT readable)"
+    return f"""
+        WITH raw AS (
+            SELECT i.partition, i."offset", i.timestamp, i.key, i.value, i.marker, r.reason,
+                   {"NULL::VARCHAR" if not columns else "TRY(decode(i.value))"} AS text
+            FROM inputs i
+            JOIN committed c ON c.partition = i.partition AND i."offset" < c."offset"
+            LEFT JOIN (SELECT partition, "offset", any_value(reason) AS reason FROM rejected GROUP BY ALL) r
+              ON r.partition = i.partition AND r."offset" = i."offset"),
+        cut AS (SELECT * EXCLUDE (text), {_cut(settings)} FROM raw),
+        cells AS (SELECT *, {_cells(settings, json)} FROM cut),
+        parsed AS (SELECT *, {key} AS key_read, {time} AS time_read{value_sql} FROM cells),
+        judged AS (
+            SELECT *, coalesce(marker IS NULL AND reason IS DISTINCT FROM 'unreadable'
+                               AND reason IS DISTINCT FROM 'after-end' AND {fine}, false) AS readable
+            FROM parsed)
+        SELECT partition, "offset", reason, marker, readable,
+               CASE WHEN readable THEN key_read END AS key, CASE WHEN readable THEN time_read END AS time,
+               CASE WHEN {kept} THEN judged.key END AS raw_key, CASE WHEN {kept} THEN value END AS raw_value,
+               timestamp AS raw_timestamp
+               {"".join(f", CASE WHEN readable THEN v{i} END AS v{i}" for i in range(len(values)))}
+        FROM judged"""
+
+
+def _cut(settings: Settings) -> str:
+    """Cut the text once: `found` (list of cells), for json `kinds` (their types), and `well_formed`."""
+    columns = settings.needed_columns
+    if not columns:
+        return "true AS well_formed"
+    if settings.input.format == "text":
+        return "[text] AS found, text IS NOT NULL AS well_formed"
+    if settings.input.format == "csv":
+        delimiter = _quoted(settings.input.delimiter)
+        return (
+            f"string_split(text, {delimiter}) AS found, text IS NOT NULL AND text <> '' AND NOT "
+            f"regexp_matches(text, '[\"\\r\\n]') AND len(string_split(text, {delimiter})) "
+            f"= {len(settings.input.columns)} AS well_formed"
+        )
+    paths = "[" + ", ".join(_quoted(_pointer(column)) for column in columns) + "]"
+    once = " AND ".join(_is_there_once(column) for column in columns)
+    return (
+        f"TRY(json_extract_string(text, {paths})) AS found, TRY(json_type(text, {paths})) AS kinds, "
+        f"coalesce(TRY(json_valid(text)) AND TRY(json_type(text)) = 'OBJECT' "
+        f"AND NOT regexp_matches(text, {_quoted(_DOUBTFUL)}) AND {once}, false) AS well_formed"
+    )
+
+
+def _cells(settings: Settings, json: bool) -> str:
+    columns = settings.needed_columns
+    if not columns:
+        return "1 AS none"
+    parts = []
+    for i, column in enumerate(columns):
+        place = settings.input.columns.index(column) if settings.input.format == "csv" else i
+        parts.append(f"found[{place + 1}] AS c{i}")
+        if json:
+            parts.append(f"kinds[{place + 1}] AS k{i}")
+    return ", ".join(parts)
+
+
+def _key(settings: Settings, at: dict[str, str], json: bool) -> str:
+    query = settings.query
+    if query.key == "@key":
+        return "cells.key"
+    cell = at[query.key]
+    if query.column_type(query.key) == "int64":
+        return f"encode(({_number(cell, 'int64', json)[0]})::VARCHAR)"
+    return f"encode(CASE WHEN {_kind(cell)} = 'VARCHAR' THEN {cell} END)" if json else f"encode({cell})"
+
+
+def _time(settings: Settings, at: dict[str, str], json: bool) -> str:
+    query = settings.query
+    if query.time == "@timestamp":
+        return "CASE WHEN timestamp >= 0 THEN timestamp END"
+    cell = at[query.time]
+    if query.time_unit == "iso":
+        typed = f"{_kind(cell)} = 'VARCHAR' AND " if json else ""
+        plain = f"regexp_replace(rtrim({cell}, 'Z'), '(\\.\\d{{3}})\\d+$', '\\1')"
+        return (
+            f"CASE WHEN {typed}regexp_full_match({cell}, {_quoted(_ISO)}) "
+            f"THEN epoch_ms(TRY_CAST({plain} AS TIMESTAMP)) END"
+        )
+    if query.time_unit == "s":
+        typed = f"{_kind(cell)} IN ('BIGINT', 'UBIGINT', 'DOUBLE') AND " if json else ""
+        return (
+            f"CASE WHEN {typed}regexp_full_match({cell}, '-?[0-8]?\\d{{1,9}}(\\.\\d{{1,6}})?') "
+            f"THEN floor(TRY_CAST({cell} AS DECIMAL(18, 6)) * 1000)::BIGINT END"
+        )
+    whole = _number(cell, "int64", json)[0]
+    return f"({whole})" if query.time_unit == "ms" else floor_divided(f"({whole})", 1000)
+
+
+def _number(cell: str, kind: str, json: bool) -> tuple[str, str]:
+    """SQL of the value, and of whether the cell is plainly a number of this kind or plainly null."""
+    whole = f"regexp_full_match({cell}, '-?\\d{{1,18}}')"
+    if json:
+        typed = f"{_kind(cell)} IN ('BIGINT', 'UBIGINT'{'' if kind == 'int64' else ', ' + repr('DOUBLE')})"
+        null = f"coalesce({_kind(cell)}, 'NULL') = 'NULL'"
+    else:
+        shape = whole if kind == "int64" else f"regexp_full_match({cell}, '-?\\d+(\\.\\d+)?([eE]-?\\d+)?')"
+        typed = shape
+        null = f"{cell} IN ({', '.join(_quoted(text) for text in CSV_NULLS)})"
+    cast = f"TRY_CAST({cell} AS {_SQL_TYPES[kind]})"
+    value = f"CASE WHEN {typed} THEN {cast} END"
+    fine = f"({value}) IS NOT NULL" if kind == "int64" else f"isfinite({value})"
+    return value, f"({null} OR coalesce({fine}, false))"
+
+
+def _kind(cell: str) -> str:
+    return "k" + cell[1:]
+
+
+def _pointer(column: str) -> str:
+    return "/" + column.replace("~", "~0").replace("/", "~1")
+
+
+def _is_there_once(column: str) -> str:
+    name = _quoted(f'"{column}"')
+    return f"length(text) - length(replace(text, {name}, '')) IN (0, length({name}))"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def floor_divided(expression: str, by: int) -> str:
+    """SQL that divides integers rounding down, also below zero (DuckDB's // rounds towards zero)."""
+    return f"(({expression} - ({expression} % {by} + {by}) % {by}) // {by})"

@@ -1,0 +1,131 @@
+"""The windows again, from the tuples that were not rejected: panes, then windows, all in SQL.
+
+A tuple is not copied into its windows: a pane's row stands for the windows that end with it and with the
+empty panes behind it, and a RANGE frame looks back over the window. So the work is O(result rows).
+"""
+
+from __future__ import annotations
+
+import duckdb
+
+from evenflow.settings import Query, Settings
+from workbench.verify.inputs import END_MARK
+from workbench.verify.records import floor_divided
+
+
+def recompute(db: duckdb.DuckDBPyConnection, settings: Settings, mark: int) -> int:
+    """Make `panes`, `keys` and `expected` (window end, key, values a*, magnitudes m*); returns the open windows.
+
+    mark: event time (ms) up to which windows are due. Needs `tuples` and `got` (for its keys).
+    """
+    query = settings.query
+    _panes(db, query)
+    db.execute(
+        "CREATE TABLE keys AS SELECT key, row_number() OVER ()::BIGINT AS id FROM "
+        "(SELECT key FROM panes UNION SELECT key FROM got WHERE NOT malformed)"
+    )
+    db.execute("ALTER TABLE panes RENAME TO panes_by_key")
+    db.execute("CREATE TABLE panes AS SELECT id, p.* EXCLUDE (key) FROM panes_by_key p JOIN keys USING (key)")
+    db.execute("DROP TABLE panes_by_key")
+    _windows(db, query, mark)
+    return _open_windows(db, query, mark)
+
+
+def last_due_pane(query: Query, mark: int) -> int:
+    """Index of the last pane that ended at or before the mark."""
+    return mark // query.slide_ms - 1
+
+
+def first_emitted_pane(query: Query) -> int:
+    """Windows that end with an earlier pane begin before `emit_from`."""
+    if query.emit_from is None:
+        return -END_MARK
+    return -((-(query.emit_from + query.window)) // query.slide_ms) - 1
+
+
+def _panes(db: duckdb.DuckDBPyConnection, query: Query) -> None:
+    parts = ["count(*)::BIGINT AS rows"]
+    for i, kind in enumerate(query.value_columns.values()):
+        total = f"sum(v{i})" if kind == "int64" else f"fsum(v{i})"
+        parts += [
+            f"count(v{i})::BIGINT AS n{i}",
+            f"{total} AS s{i}",
+            f"sum(abs(v{i}::DOUBLE)) AS m{i}",
+            f"min(v{i}) AS lo{i}",
+            f"max(v{i}) AS hi{i}",
+        ]
+    db.execute(
+        f"CREATE TABLE panes AS SELECT key, {floor_divided('time', query.slide_ms)} AS pane, {', '.join(parts)} "
+        "FROM tuples WHERE reason IS NULL GROUP BY ALL"
+    )
+
+
+def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
+    span = query.panes_per_window
+    columns = list(query.value_columns)
+    names = ["rows", *(f"{name}{i}" for i in range(len(columns)) for name in ("n", "s", "m", "lo", "hi"))]
+    first, last = first_emitted_pane(query), last_due_pane(query, mark)
+    if span == 1:
+        db.execute(
+            f"CREATE VIEW totals AS SELECT id, pane AS last, {', '.join(names)} FROM panes "
+            f"WHERE pane BETWEEN {first} AND {last}"
+        )
+    else:
+        over = {"lo": "min", "hi": "max"}
+        frames = [
+            f"{_folded(name, columns, query) if name[:2] not in over else over[name[:2]]}({name}) OVER w AS {name}"
+            for name in names
+        ]
+        kept = [f"CASE WHEN last = pane THEN {name} END AS {name}" for name in names]
+        db.execute(
+            f"""CREATE VIEW totals AS
+                WITH followed AS (
+                    SELECT *, least(coalesce(lead(pane) OVER (PARTITION BY id ORDER BY pane), pane + {span}),
+                                    pane + {span}, {last} + 1) AS stop
+                    FROM panes WHERE pane <= {last}),
+                spread AS (SELECT *, unnest(range(pane, stop)) AS last FROM followed),
+                slots AS (SELECT id, last, {", ".join(kept)} FROM spread)
+                SELECT * FROM (
+                    SELECT id, last, {", ".join(frames)} FROM slots
+                    WINDOW w AS (PARTITION BY id ORDER BY last
+                                 RANGE BETWEEN {span - 1} PRECEDING AND CURRENT ROW))
+                WHERE last >= {first}"""
+        )
+    values = []
+    for i, spec in enumerate(query.aggregates.values()):
+        value, magnitude = _finished(spec.function, columns.index(spec.column) if spec.column else -1)
+        values.append(f"{value} AS a{i}, {magnitude} AS m{i}")
+    db.execute(
+        f"CREATE TABLE expected AS SELECT id, (last + 1) * {query.slide_ms} AS window_end, {', '.join(values)} "
+        "FROM totals"
+    )
+
+
+def _folded(name: str, columns: list[str], query: Query) -> str:
+    """The function that totals a pane column: floats with care."""
+    is_float_sum = name[0] == "s" and query.value_columns[columns[int(name[1:])]] == "float64"
+    return "fsum" if is_float_sum else "sum"
+
+
+def _finished(function: str, at: int) -> tuple[str, str]:
+    """SQL of an aggregate's value and of the magnitude its error is measured against (0: exact)."""
+    if function == "count":
+        return "rows::HUGEINT", "0"
+    finished = {
+        "sum": (f"CASE WHEN n{at} > 0 THEN s{at} END", f"m{at}"),
+        "mean": (f"CASE WHEN n{at} > 0 THEN s{at}::DOUBLE / n{at} END", f"m{at} / n{at}"),
+        "min": (f"lo{at}", "0"),
+        "max": (f"hi{at}", "0"),
+    }
+    return finished[function]
+
+
+def _open_windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> int:
+    """Distinct windows that have a tuple but are not due yet."""
+    last, span = last_due_pane(query, mark), query.panes_per_window
+    (row,) = db.execute(
+        f"""SELECT coalesce(sum(greatest(stop - greatest(pane, {last} + 1, {first_emitted_pane(query)}), 0)), 0) FROM (
+                SELECT pane, least(coalesce(lead(pane) OVER (ORDER BY pane), pane + {span}), pane + {span}) AS stop
+                FROM (SELECT DISTINCT pane FROM panes))"""
+    ).fetchall()
+    return int(row[0])
