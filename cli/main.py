@@ -19,6 +19,7 @@ from evenflow.errors import EvenflowError
 COMMANDS = (
     "broker",
     "doctor",
+    "partition",
     "replay",
     "settings",
     "spark",

@@ -30,7 +30,7 @@ def partition(
     ] = False,
 ) -> None:
     """Run one partitioner instance: input topic to routed topic, until SIGTERM."""
-    from cli.common import settings_of
+    from cli.context import settings_of
     from partitioner_service.app import serve
 
     given = {"instance": instance, "name": partitioner, "workers": workers}
@@ -51,7 +51,7 @@ def plan(
     ] = None,
 ) -> None:
     """Publish a plan by hand: how many workers are in use."""
-    from cli.common import settings_of
+    from cli.context import settings_of
     from partitioner_service.plans import publish
 
     settings = settings_of(context)

@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 _MOST_ABORTS = 5
 _PEER_REFRESH = 1.0
+_STATUS_EVERY = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +70,7 @@ class DataPlane:
         self._status: dict[str, Any] = {"state": "starting", "instance": self._options.instance}
         self._progressed_at = clock()
         self._snapshot_at = clock()
+        self._status_at = -_STATUS_EVERY
 
     # ---- called from other threads
 
@@ -146,6 +148,8 @@ class DataPlane:
                 self._busy += self._clock() - began
             self._wake_or_put_to_sleep()
             self._hold_back_the_hasty()
+            if self._clock() - self._status_at >= _STATUS_EVERY:
+                self._refresh_status()
             open_for = self._sink.open_for
             if open_for is not None and open_for >= self._options.commit_interval / 1000:
                 self._commit()
@@ -159,7 +163,9 @@ class DataPlane:
         self._source.committed.update(changed)
         self._aborts = 0
         self._commits += 1
-        self._publish()
+        self._refresh_status()
+        self._side.telemetry({"part": "partitioner", **self._status})
+        self._save_snapshot_when_due()
 
     def _after_abort(self, error: CommitAborted) -> None:
         self._aborts += 1
@@ -317,8 +323,14 @@ class DataPlane:
         options = self._options
         return f"{options.name} {options.seed} {sorted(options.options.items())}"
 
-    def _publish(self) -> None:
+    def _save_snapshot_when_due(self) -> None:
         now = self._clock()
+        if now - self._snapshot_at >= self._options.snapshot_interval / 1000:
+            self._snapshot_at = now
+            self._side.save_snapshot(self._router.partitioner.snapshot(), self._fit())
+
+    def _refresh_status(self) -> None:
+        self._status_at = self._clock()
         query, states = self._settings.query, self._source.states
         observed = self._router.partitioner.observe()
         self._status = {
@@ -352,10 +364,6 @@ class DataPlane:
             "workers": observed.workers,
             "loads": np.asarray(observed.loads).tolist(),
         }
-        self._side.telemetry({"part": "partitioner", **self._status})
-        if now - self._snapshot_at >= self._options.snapshot_interval / 1000:
-            self._snapshot_at = now
-            self._side.save_snapshot(self._router.partitioner.snapshot(), self._fit())
 
     def _close(self) -> None:
         failed = None
