@@ -7,7 +7,7 @@ be made twice, in two ways, to go unseen. `check` is pure (Arrow tables in, Repo
 The steps, one file each: records (parse) -> rejections -> windows -> results -> report.
 """
 
-from workbench.verify.check import check
+from workbench.verify.core import check
 from workbench.verify.inputs import (
     INPUT_SCHEMA,
     REJECTED_SCHEMA,

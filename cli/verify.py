@@ -1,0 +1,42 @@
+"""`evenflow verify`: recompute the results by other means and compare every row."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.context import settings_of
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("verify")(verify)
+
+
+def verify(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="The report as one JSON object.")] = False,
+    limit_differences: Annotated[
+        int, typer.Option("--limit-differences", min=0, help="Differences of each kind to show.")
+    ] = 20,
+) -> None:
+    """Recompute every window from the input topic with DuckDB and compare; exit 1 on differences."""
+    import sys
+
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from workbench.verify.shell import verify as run
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
+    shown = Console(file=sys.stderr)
+    with Progress(*columns, console=shown, disable=not shown.is_terminal, transient=True) as bar:
+        task = bar.add_task("records read from the input", total=None)
+        report = run(
+            settings_of(context),
+            limit=limit_differences,
+            progress=lambda records: bar.update(task, completed=records),
+        )
+    typer.echo(report.json() if as_json else report.text())
+    raise typer.Exit(0 if report.exact else 1)

@@ -1,0 +1,248 @@
+"""The thin shell: read committed state, input, rejected records and results from Kafka, then check.
+
+The committed state is read first: it says up to where the input counts. What comes after it while
+verify runs is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicPartition
+
+from evenflow.errors import IncompatibleStateError, ProtocolError, ServiceError
+from evenflow.markers import EndOfStream
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from spark_consumers.sinks import read_parquet_results
+from topics import clients, reader
+from topics.admin import describe
+from workbench.verify.core import check
+from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed
+from workbench.verify.report import Report
+
+_BATCH_BYTES = 32_000_000
+_PENDING = frozenset(
+    {
+        KafkaError._TIMED_OUT,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError._WAIT_COORD,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+
+
+def verify(settings: Settings, *, limit: int = 20, progress: Callable[[int], None] | None = None) -> Report:
+    """Recompute and compare everything the partitioner has committed.
+
+    limit: differences of each kind to keep. progress: called with the number of records read so far.
+    Raises ServiceError (broker, topics), IncompatibleStateError (another query's state).
+    """
+    committed = read_committed(settings)
+    with tempfile.TemporaryDirectory(prefix="verify-", dir=_cache()) as scratch:
+        rejected = pa.Table.from_batches(_rejected(settings), REJECTED_SCHEMA)
+        inputs = _Watched(_inputs(settings, committed, progress), INPUT_SCHEMA)
+        results = _results(settings)
+        try:
+            return check(
+                settings,
+                inputs.reader,
+                rejected,
+                results.reader if isinstance(results, _Watched) else results,
+                committed,
+                limit=limit,
+                scratch=Path(scratch),
+            )
+        except duckdb.Error:
+            # what went wrong while reading Kafka reaches us wrapped by DuckDB: tell it as it was
+            for source in (inputs, results):
+                if isinstance(source, _Watched) and source.error is not None:
+                    raise source.error from None
+            raise
+
+
+def read_committed(settings: Settings) -> list[Committed]:
+    """Committed state of every input partition; waits while a transaction is pending."""
+    topic = settings.topic("input")
+    state = describe(settings.kafka, [topic]).get(topic)
+    if state is None:
+        raise ServiceError(f"topic {topic} does not exist", hint="see `evenflow doctor`")
+    found = []
+    for entry in _committed_offsets(settings, [TopicPartition(topic, p) for p in sorted(state.begin)]):
+        if entry.offset < 0:
+            raise IncompatibleStateError(
+                f"the partitioner has committed nothing for {topic}[{entry.partition}]",
+                hint="verify checks what the partitioner has read: has it been started for this query?",
+            )
+        decoded = PartitionState.decode(entry.metadata, offset=entry.offset)
+        if decoded.fingerprint != settings.fingerprint:
+            raise IncompatibleStateError(
+                f"{topic}[{entry.partition}] was read for query {decoded.fingerprint}, but the settings describe "
+                f"query {settings.fingerprint}",
+                hint="verify with the settings that the pipeline ran with",
+            )
+        if decoded.topic_id != state.topic_id:
+            raise IncompatibleStateError(
+                f"{topic} was deleted and created again since the partitioner read it",
+                hint="give the query a new name, or delete the group and the query's topics to begin anew",
+            )
+        found.append(
+            Committed(
+                partition=entry.partition,
+                offset=decoded.offset,
+                max_time=decoded.max_time,
+                mark=decoded.mark(settings.query),
+                idle_mark=decoded.idle_mark,
+                ended=decoded.ended,
+                read=decoded.read,
+                routed=decoded.routed,
+                rejected=decoded.rejected,
+            )
+        )
+    return found
+
+
+def _committed_offsets(settings: Settings, partitions: list[TopicPartition]) -> list[TopicPartition]:
+    """Asked again while a transaction holds the answer back."""
+    group = f"{settings.query.name}.partitioner"
+    asker = clients.consumer(settings.kafka, group=group)
+    deadline = time.monotonic() + clients.seconds(settings.kafka)
+    try:
+        while True:
+            try:
+                answer = asker.committed(partitions, timeout=2.0)
+                errors = [entry.error for entry in answer if entry.error is not None]
+                if not errors:
+                    return list(answer)
+                raise KafkaException(errors[0])
+            except KafkaException as error:
+                if error.args[0].code() not in _PENDING or time.monotonic() > deadline:
+                    doing = f"reading the committed offsets of {group}"
+                    raise clients.service_error(error, settings.kafka, doing) from None
+    finally:
+        asker.close()
+
+
+class _Watched:
+    """A stream of batches that remembers the exception it ended with."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
+        self.error: Exception | None = None
+        self.reader = pa.RecordBatchReader.from_batches(schema, self._pass_on(batches))
+
+    def _pass_on(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def _inputs(
+    settings: Settings, committed: list[Committed], progress: Callable[[int], None] | None
+) -> Iterator[pa.RecordBatch]:
+    ends = {state.partition: state.offset for state in committed}
+    read = 0
+    for batch in _batches(
+        reader.read_range(settings.kafka, settings.topic("input"), end=ends), _input, INPUT_SCHEMA
+    ):
+        read += batch.num_rows
+        if progress is not None:
+            progress(read)
+        yield batch
+
+
+def _input(record: Message) -> tuple[Any, ...]:
+    kind, stamp = record.timestamp()
+    marker = None
+    headers = record.headers()
+    if headers:
+        try:
+            end = EndOfStream.from_headers(headers)
+        except ProtocolError:
+            end = None  # a damaged marker marks nothing: it is a record like any other
+        if end is not None:
+            marker = {"producer": end.producer, "tuples": end.tuples, "producers": end.producers}
+    return (
+        record.partition(),
+        record.offset(),
+        -1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp,
+        record.key(),
+        record.value(),
+        marker,
+    )
+
+
+def _rejected(settings: Settings) -> Iterator[pa.RecordBatch]:
+    records = reader.read_range(settings.kafka, settings.topic("rejected"))
+    return _batches(records, lambda record: _rejection(settings.topic("input"), record), REJECTED_SCHEMA)
+
+
+def _rejection(topic: str, record: Message) -> tuple[Any, ...]:
+    """Our headers come last: an input record may have been rejected elsewhere before."""
+    headers = dict(record.headers() or ())
+    texts = {name: (value or b"").decode("utf-8", "replace") for name, value in headers.items()}
+    try:
+        source, partition, offset = texts["evenflow-source"].rsplit(":", 2)
+        mark = int(texts["evenflow-mark"]) if "evenflow-mark" in texts else None
+        position = int(partition), int(offset)
+    except (KeyError, ValueError):
+        source, position, mark = None, (-1, -1), None
+    if source != topic:
+        raise ProtocolError(
+            f"{record.topic()}[{record.partition()}] offset {record.offset()} is no rejected record of {topic}",
+            hint="who else writes to this topic?",
+        )
+    reason, detail = texts.get("evenflow-reason"), texts.get("evenflow-detail")
+    omitted = "evenflow-omitted-bytes" in headers
+    return *position, reason, detail, mark, record.key(), record.value(), omitted
+
+
+def _results(settings: Settings) -> _Watched | pa.Table:
+    if settings.results.sink == "parquet":
+        assert settings.results.path is not None  # refused by the settings
+        return read_parquet_results(settings.results.path)
+    records = reader.read_range(settings.kafka, settings.topic("results"))
+    return _Watched(
+        _batches(
+            records, lambda record: (record.partition(), record.offset(), record.value()), RESULTS_SCHEMA
+        ),
+        RESULTS_SCHEMA,
+    )
+
+
+def _batches(
+    blocks: Iterator[list[Message]], columns_of: Callable[[Message], tuple[Any, ...]], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Arrow batches of bounded size, whatever the size of the records."""
+    for block in blocks:
+        rows: list[tuple[Any, ...]] = []
+        size = 0
+        for record in block:
+            rows.append(columns_of(record))
+            size += len(record)
+            if size > _BATCH_BYTES:
+                yield _batch(rows, schema)
+                rows, size = [], 0
+        if rows:
+            yield _batch(rows, schema)
+
+
+def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    folder = (Path(base) if base else Path.home() / ".cache") / "evenflow"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
