@@ -23,6 +23,7 @@ COMMANDS = (
     "replay",
     "settings",
     "spark",
+    "verify",
 )
 """Modules of `cli/`, in the order of `evenflow --help`."""
 
