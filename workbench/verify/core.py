@@ -53,14 +53,16 @@ def check(
         counters = check_counters(db, settings.query, committed, found)
         mark = min(state.mark for state in committed)
         results.load(db, settings, written)
+        ended = all(state.ended for state in committed)
         open_windows = windows.recompute(db, settings, mark)
+        pending = 0 if ended else results.set_aside_pending(db)
         results.compare(db, settings, mark, found)
         (rows,) = db.execute("SELECT count(*), count(DISTINCT window_end) FROM expected").fetchall()
-    ended = all(state.ended for state in committed)
     return Report(
         windows=rows[1],
         rows=rows[0],
         open_windows=open_windows,
+        pending_windows=pending,
         ended=ended,
         mark=None if abs(mark) >= END_MARK else mark,
         read=sum(c.read for c in counters),

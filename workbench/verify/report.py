@@ -62,7 +62,8 @@ class Counters:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """windows and rows: due and recomputed here; open_windows: begun but not closed yet.
+    """windows and rows: due and compared; open_windows: begun but not closed yet; pending_windows: due, but
+    after the newest that was written while the input is still running (the reducer may be behind).
 
     differences is how many there are, `first` some of them; kinds counts them by kind. mark is the event
     time (ms) up to which windows are due, None when none is or all are (`ended`).
@@ -71,6 +72,7 @@ class Report:
     windows: int
     rows: int
     open_windows: int
+    pending_windows: int
     ended: bool
     mark: int | None
     read: int
@@ -100,9 +102,12 @@ class Report:
                 f"... and {more} more: " + ", ".join(f"{n} {kind}" for kind, n in self.kinds.items())
             )
         lines.append(f"read {self.read} = routed {self.routed} + rejected {self.rejected}")
-        lines.append(f"{self.windows} windows, {self.rows} rows recomputed from the input")
+        lines.append(f"{self.windows} windows, {self.rows} rows compared with the input")
         if not self.ended:
-            lines.append(f"the input is still running: {self.open_windows} windows are open and not compared")
+            lines.append(
+                f"the input is still running, not compared: {self.open_windows} windows that are open, "
+                f"{self.pending_windows} that are due but newer than any result"
+            )
         lines.append(
             f"integers, counts, minima and maxima compared exactly, float sums and means within "
             f"{self.float_bound:g} of the sum of magnitudes"

@@ -24,6 +24,17 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
     db.unregister("results")
 
 
+def set_aside_pending(db: duckdb.DuckDBPyConnection) -> int:
+    """While the input runs, the reducer may be behind: leave out windows after the newest written one; how many."""
+    newest = "coalesce((SELECT max(window_end) FROM got WHERE NOT malformed), -(2::HUGEINT**62)::BIGINT)"
+    (row,) = db.execute(
+        f"SELECT count(DISTINCT window_end) FROM expected WHERE window_end > {newest}"
+    ).fetchall()
+    if row[0]:
+        db.execute(f"DELETE FROM expected WHERE window_end > {newest}")
+    return int(row[0])
+
+
 def compare(db: duckdb.DuckDBPyConnection, settings: Settings, mark: int, found: Findings) -> None:
     """Every (window, key, value). Needs `expected`, `keys` and `got`; mark as in windows.recompute."""
     query = settings.query

@@ -1,7 +1,7 @@
 """The thin shell: read committed state, input, rejected records and results from Kafka, then check.
 
-The committed state is read first: it says up to where the input counts. What comes after it while
-verify runs is left out.
+The ends of the results are looked up first, then the committed state: so no result counts that is newer than
+that state, which says up to where the input counts. What comes later while verify runs is left out.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ _BATCH_BYTES = 32_000_000
 _PENDING = frozenset(
     {
         KafkaError._TIMED_OUT,
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
         KafkaError._WAIT_COORD,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
         KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     }
 )
 
@@ -45,24 +47,24 @@ def verify(settings: Settings, *, limit: int = 20, progress: Callable[[int], Non
     limit: differences of each kind to keep. progress: called with the number of records read so far.
     Raises ServiceError (broker, topics), IncompatibleStateError (another query's state).
     """
+    written = _results(settings)
     committed = read_committed(settings)
     with tempfile.TemporaryDirectory(prefix="verify-", dir=_cache()) as scratch:
         rejected = pa.Table.from_batches(_rejected(settings), REJECTED_SCHEMA)
         inputs = _Watched(_inputs(settings, committed, progress), INPUT_SCHEMA)
-        results = _results(settings)
         try:
             return check(
                 settings,
                 inputs.reader,
                 rejected,
-                results.reader if isinstance(results, _Watched) else results,
+                written.reader if isinstance(written, _Watched) else written,
                 committed,
                 limit=limit,
                 scratch=Path(scratch),
             )
         except duckdb.Error:
             # what went wrong while reading Kafka reaches us wrapped by DuckDB: tell it as it was
-            for source in (inputs, results):
+            for source in (inputs, written):
                 if isinstance(source, _Watched) and source.error is not None:
                     raise source.error from None
             raise
@@ -209,7 +211,11 @@ def _results(settings: Settings) -> _Watched | pa.Table:
     if settings.results.sink == "parquet":
         assert settings.results.path is not None  # refused by the settings
         return read_parquet_results(settings.results.path)
-    records = reader.read_range(settings.kafka, settings.topic("results"))
+    topic = settings.topic("results")
+    state = describe(settings.kafka, [topic]).get(topic)
+    if state is None:
+        raise ServiceError(f"topic {topic} does not exist", hint="has the Spark job been started?")
+    records = reader.read_range(settings.kafka, topic, end=state.end)
     return _Watched(
         _batches(
             records, lambda record: (record.partition(), record.offset(), record.value()), RESULTS_SCHEMA

@@ -194,7 +194,23 @@ def test_windows_that_are_still_open_are_counted_and_not_compared() -> None:
     assert report.exact
     assert not report.ended
     assert (report.windows, report.mark, report.open_windows) == (3, 33, 5)
-    assert "5 windows are open" in report.text()
+    assert "5 windows that are open" in report.text()
+
+
+def test_windows_newer_than_any_result_are_pending_while_the_input_runs() -> None:
+    topics = run(_settings(), [[record("a", 5), record("a", 47)], [record("a", 31)]])
+    topics.rows = [row for row in topics.rows if row["window_end"] <= 20]
+    report = topics.check()
+    assert (report.differences, report.windows, report.pending_windows) == (0, 2, 1)
+    topics.rows = []
+    assert topics.check().pending_windows == 3
+
+
+def test_an_ended_input_has_no_pending_windows(topics: Topics) -> None:
+    topics.rows = [row for row in topics.rows if row["window_end"] <= 40]
+    report = topics.check()
+    assert report.pending_windows == 0
+    assert set(report.kinds) == {"missing"}
 
 
 def test_a_row_of_a_window_that_is_not_due_is_found() -> None:
