@@ -18,6 +18,7 @@ from evenflow.errors import EvenflowError
 
 COMMANDS = (
     "broker",
+    "demo",
     "doctor",
     "partition",
     "replay",

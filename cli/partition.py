@@ -61,9 +61,9 @@ def plan(
 
 def partitioners() -> None:
     """List the registered partitioners with their options."""
-    from evenflow.partitioners import describe
+    from evenflow.partitioners import describe, names
 
-    for known in describe():
+    for known in map(describe, names()):
         typer.echo(f"{known.name:12} {known.summary}")
         for option, meaning in known.options.items():
             typer.echo(f"{'':12}   {option}: {meaning}")

@@ -12,6 +12,7 @@ from evenflow.settings.model import (
     Settings,
     SparkSettings,
     load_settings,
+    save_settings,
 )
 from evenflow.settings.query import AggregateSpec, Query
 
@@ -25,4 +26,5 @@ __all__ = [
     "Settings",
     "SparkSettings",
     "load_settings",
+    "save_settings",
 ]

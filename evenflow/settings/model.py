@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import tomllib
 from pathlib import Path
 from typing import Any, Literal
@@ -311,7 +313,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
-    """Settings from a TOML file (default `evenflow.toml` if there is one), EVENFLOW_* and overrides.
+    """Settings from a TOML or .json file (default `evenflow.toml` if there is one), EVENFLOW_* and overrides.
 
     `overrides` are nested dicts that win over everything. Raises ConfigError with every problem listed.
     """
@@ -319,9 +321,11 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
     content: dict[str, Any] = {}
     if path.exists():
         try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path} is not valid TOML: {error}") from None
+            text = path.read_text(encoding="utf-8")
+            content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+            kind = "JSON" if path.suffix == ".json" else "TOML"
+            raise ConfigError(f"{path} is not valid {kind}: {error}") from None
     elif file is not None:
         raise ConfigError(
             f"there is no settings file {file}", hint="name an existing file, or leave --config out"
@@ -339,6 +343,20 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
 def _problem(where: tuple[int | str, ...], message: str) -> str:
     name = ".".join(map(str, where)) or "settings"
     return f"{name}: {message.removeprefix('Value error, ')}"
+
+
+def save_settings(settings: Settings, file: Path) -> None:
+    """Write a .json settings file that `load_settings` reads back, for a process that is started with it.
+
+    It holds passwords in the clear, so only its owner may read it.
+    """
+    fields = settings.model_dump(mode="json", exclude_unset=True)
+    for name in ("sasl_password", "ssl_key_password"):
+        secret = getattr(settings.kafka, name)
+        if secret is not None:
+            fields["kafka"][name] = secret.get_secret_value()
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as target:
+        json.dump(fields, target)
 
 
 class _FixedSettings(Settings):

@@ -1,0 +1,82 @@
+"""`evenflow demo`, `evenflow queries`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(demo)
+    app.command()(queries)
+
+
+def demo(
+    query: Annotated[str, typer.Option(help="A built-in query (`evenflow queries`).")] = "flights",
+    input: Annotated[
+        str | None, typer.Option("--input", help="Any file or generator instead of a built-in query.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Key column of --input.")] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Event time column of --input. Default: 1,000 tuples a second.")
+    ] = None,
+    time_unit: Annotated[Literal["s", "ms", "us", "iso"] | None, typer.Option(help="Its unit.")] = None,
+    value: Annotated[str | None, typer.Option(help="A number column to sum, average and maximise.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Delimiter of CSV.")] = None,
+    no_header: Annotated[bool, typer.Option("--no-header", help="CSV without names: c0, c1, ...")] = False,
+    partitioner: Annotated[
+        str, typer.Option(help="NAME[:option=value,...] (`evenflow partitioners`).")
+    ] = "d-choices",
+    workers: Annotated[int, typer.Option(min=1, help="Workers.")] = 8,
+    instances: Annotated[int, typer.Option(min=1, help="Partitioner instances.")] = 1,
+    window: Annotated[str | None, typer.Option(help="Window, e.g. 60s.")] = None,
+    slide: Annotated[str | None, typer.Option(help="Slide, e.g. 10s.")] = None,
+    wiring: Annotated[
+        Literal["fused", "split"], typer.Option(help="How the Spark stages are joined.")
+    ] = "fused",
+    limit: Annotated[int | None, typer.Option(min=0, help="Only the first ROWS tuples.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object as the last line of output.")
+    ] = False,
+) -> None:
+    """Run the whole pipeline on this machine with real data and verify every window; exit 1 on differences."""
+    from rich.console import Console
+
+    from workbench.demo import DemoOptions, run
+    from workbench.demo.options import parse_partitioner
+
+    name, options = parse_partitioner(partitioner)
+    result = run(
+        DemoOptions(
+            query=query,
+            input=input,
+            key=key,
+            time=time,
+            time_unit=time_unit,
+            value=value,
+            delimiter="\t" if delimiter == "\\t" else delimiter,
+            header=not no_header,
+            partitioner=name,
+            partitioner_options=options,
+            workers=workers,
+            instances=instances,
+            window=window,
+            slide=slide,
+            wiring=wiring,
+            limit=limit,
+        ),
+        Console(stderr=as_json),
+    )
+    if as_json:
+        typer.echo(result.json())
+    raise typer.Exit(0 if result.differences == 0 else 1)
+
+
+def queries() -> None:
+    """List the built-in queries."""
+    from evenflow.queries import known
+
+    for query in known():
+        typer.echo(f"{query.name:12} {query.what}")

@@ -1,0 +1,95 @@
+"""What was routed, and what other partitioners would have done with the same tuples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evenflow import frames, metrics, partitioners
+from evenflow.keys import hash_keys
+from evenflow.settings import Settings
+from topics import reader
+
+COMPARED = ("hashing", "shuffle")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Routing:
+    """How tuples were spread over the workers.
+
+    loads: tuples by worker; imbalance: I(m) over everything; window_imbalance: mean over windows of
+    (max - mean load) / tuples; ksr: mean over consecutive windows of the replication factor.
+    """
+
+    name: str
+    loads: tuple[int, ...]
+    imbalance: float
+    window_imbalance: float
+    ksr: float
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """Every routed tuple: key hash, pane and worker, in order of panes; arrays of shape (m,)."""
+
+    keys: npt.NDArray[np.uint64]
+    panes: npt.NDArray[np.int64]
+    workers: npt.NDArray[np.int32]
+
+
+def read_tuples(settings: Settings) -> Tuples:
+    """All tuples of the routed topic."""
+    keys, panes, workers = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [np.empty(0, np.int32)]
+    for block in reader.read_range(settings.kafka, settings.topic("routed")):
+        for message in block:
+            _, batch = frames.decode_frame(message.value(), fingerprint=settings.fingerprint)
+            keys.append(hash_keys(batch.column(1)))
+            panes.append(batch.column(0).to_numpy())
+            workers.append(np.full(batch.num_rows, message.partition(), np.int32))
+    all_panes = np.concatenate(panes)
+    order = np.argsort(all_panes, kind="stable")
+    return Tuples(np.concatenate(keys)[order], all_panes[order], np.concatenate(workers)[order])
+
+
+def as_routed(settings: Settings, tuples: Tuples) -> Routing:
+    """What the service did."""
+    return _measure(settings, settings.partitioner.name, tuples, tuples.workers)
+
+
+def as_others(settings: Settings, tuples: Tuples) -> list[Routing]:
+    """What the compared partitioners do with the same tuples."""
+    found = []
+    for name in COMPARED:
+        if name != settings.partitioner.name:
+            other: Any = partitioners.create(
+                name, workers=settings.partitioner.workers, seed=settings.partitioner.seed
+            )
+            workers = other.assign(tuples.keys, tuples.panes * settings.query.slide_ms)
+            found.append(_measure(settings, name, tuples, workers))
+    return found
+
+
+def _measure(settings: Settings, name: str, tuples: Tuples, workers: npt.NDArray[np.int32]) -> Routing:
+    n, width = settings.partitioner.workers, settings.query.panes_per_window
+    loads = metrics.worker_loads(workers, n)
+    _, by_window = metrics.window_imbalance(workers, tuples.panes, n, panes_per_window=width)
+    return Routing(
+        name=name,
+        loads=tuple(int(load) for load in loads),
+        imbalance=metrics.imbalance(loads),
+        window_imbalance=float(by_window.mean()) if len(by_window) else 0.0,
+        ksr=_replication(tuples, workers, width),
+    )
+
+
+def _replication(tuples: Tuples, workers: npt.NDArray[np.int32], width: int) -> float:
+    """Mean over consecutive windows of (distinct (key, worker) pairs) / (distinct keys)."""
+    if not len(workers):
+        return 1.0
+    windows = np.floor_divide(tuples.panes, width)
+    bounds = np.flatnonzero(np.diff(windows)) + 1
+    pieces = zip(np.split(workers, bounds), np.split(tuples.keys, bounds), strict=True)
+    return float(np.mean([metrics.replication_factor(some, keys) for some, keys in pieces]))

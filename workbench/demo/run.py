@@ -1,0 +1,178 @@
+"""The order of events of a demo, and its figures."""
+
+from __future__ import annotations
+
+import json
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from evenflow.settings import Settings
+from partitioner_service.source import all_states
+from producers.replay import replay
+from topics import admin, clients, reader
+from workbench.broker import EmbeddedBroker
+from workbench.demo import figures
+from workbench.demo.options import DemoOptions, prepare
+from workbench.demo.screen import Bars, Screen
+from workbench.demo.services import Services
+from workbench.verify.report import Report
+from workbench.verify.shell import verify
+
+BUSIEST = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoResult:
+    """The figures of one demo, as `--json` prints them; latency is None: event times are not live."""
+
+    tuples: int
+    routed: int
+    rejected: int
+    windows: int
+    rows: int
+    differences: int
+    window_imbalance: float
+    ksr: float
+    seconds: float
+    tuples_per_second: float
+    latency_p50_ms: float | None
+    latency_p99_ms: float | None
+
+    def json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+
+def run(options: DemoOptions, console: Console) -> DemoResult:
+    """Run the whole pipeline on this machine and compare its results with a direct aggregation.
+
+    Leaves no process, port or file behind, however it ends. Raises ServiceError when a part fails.
+    """
+    screen = Screen(console)
+    with _sigterm_as_interrupt(), tempfile.TemporaryDirectory(prefix="evenflow-demo-") as name:
+        folder = Path(name)
+        screen.say("starting a Kafka broker ...")
+        with EmbeddedBroker() as broker:
+            settings, source = prepare(options, broker.settings(), folder)
+            admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
+            screen.say(
+                f"kafka at {broker.bootstrap_servers}; {source.name} by {settings.query.key} through "
+                f"{options.partitioner} over {options.workers} workers; starting Spark ..."
+            )
+            with Services(settings, folder, instances=options.instances) as services:
+                seconds = _stream(options, settings, source, services, screen)
+            screen.say("recomputing every window with DuckDB ...")
+            report = verify(settings)
+            return _show(settings, report, seconds, screen)
+
+
+def _stream(
+    options: DemoOptions, settings: Settings, source: Any, services: Services, screen: Screen
+) -> float:
+    """Replay, partition, combine, reduce; seconds from the first tuple to the last window."""
+    service = clients.admin(settings.kafka)
+    with screen.progress() as bars:
+        began = time.monotonic()
+        total = source.rows if options.limit is None else min(source.rows or options.limit, options.limit)
+
+        def replayed(sent: int, expected: int | None) -> None:
+            bars.show("replayed", sent, expected)
+            services.check()
+
+        summary = replay(settings, source, limit=options.limit, progress=replayed)
+        bars.show("replayed", summary.tuples, total)
+        states: dict[int, Any] = {}
+
+        def ended() -> bool:
+            states.update(all_states(service, settings))
+            return len(states) == settings.input.partitions and all(state.ended for state in states.values())
+
+        services.wait(ended, lambda: _look(settings, states, summary.tuples, bars))
+        _look(settings, states, summary.tuples, bars)
+        services.stop_partitioners()
+        spark = services.spark
+        assert spark is not None
+        services.wait(lambda: not spark.alive, lambda: _look(settings, states, summary.tuples, bars))
+        services.check()
+        _look(settings, states, summary.tuples, bars)
+        return time.monotonic() - began
+
+
+def _look(settings: Settings, states: dict[int, Any], total: int, bars: Bars) -> None:
+    bars.show("partitioned", sum(state.read for state in states.values()), total)
+    if settings.results.sink == "kafka":
+        results = admin.describe(settings.kafka, [settings.topic("results")])
+        bars.show("result rows", sum(topic.records for topic in results.values()), None)
+
+
+def _show(settings: Settings, report: Report, seconds: float, screen: Screen) -> DemoResult:
+    tuples = figures.read_tuples(settings)
+    routing = figures.as_routed(settings, tuples)
+    screen.windows(settings, busiest_windows(settings))
+    screen.loads(routing)
+    screen.comparison([routing, *figures.as_others(settings, tuples)])
+    rate = report.read / seconds if seconds else 0.0
+    screen.say(
+        f"{report.read:,} tuples in {seconds:.1f} s, Spark's start included ({rate:,.0f} tuples/s); "
+        f"every one of {report.windows:,} windows ({report.rows:,} rows) compared with a direct aggregation:"
+    )
+    screen.say(report.text())
+    return DemoResult(
+        tuples=report.read,
+        routed=report.routed,
+        rejected=report.rejected,
+        windows=report.windows,
+        rows=report.rows,
+        differences=report.differences,
+        window_imbalance=routing.window_imbalance,
+        ksr=routing.ksr,
+        seconds=round(seconds, 3),
+        tuples_per_second=round(rate, 1),
+        latency_p50_ms=None,
+        latency_p99_ms=None,
+    )
+
+
+def busiest_windows(settings: Settings, most: int = BUSIEST) -> list[dict[str, Any]]:
+    """The rows of the largest count aggregate (first aggregate when there is none), largest first."""
+    names = list(settings.query.aggregates)
+    counts = [name for name, spec in settings.query.aggregates.items() if spec.function == "count"]
+    by = (counts or names)[0]
+    best: dict[tuple[int, int, str], dict[str, Any]] = {}
+    for block in reader.read_range(settings.kafka, settings.topic("results")):
+        lines = b"[" + b",".join(message.value() for message in block) + b"]"
+        rows = _largest(lines, by, most)
+        for row in rows:
+            row["key"] = row.get("key", row.get("key_base64"))
+            best[row["window_start"], row["window_end"], row["key"]] = row
+        ranked = sorted(best.values(), key=lambda row: (-(row[by] or 0), row["window_end"], row["key"]))
+        best = {(row["window_start"], row["window_end"], row["key"]): row for row in ranked[:most]}
+    return list(best.values())
+
+
+def _largest(lines: bytes, by: str, most: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(lines)
+    rows.sort(key=lambda row: -(row[by] or 0))
+    return rows[:most]
+
+
+@contextmanager
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """SIGTERM ends a demo as Ctrl-C does: through every `finally`."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

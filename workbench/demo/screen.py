@@ -1,0 +1,118 @@
+"""What a demo shows: steps while it runs, then the windows, the loads and the comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+from evenflow.settings import Settings
+from workbench.demo.figures import Routing
+
+
+class Screen:
+    """Everything goes to standard error, so that `--json` leaves standard output to one object."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def say(self, text: str) -> None:
+        """One line."""
+        self.console.print(text, highlight=False)
+
+    @contextmanager
+    def progress(self) -> Iterator[Bars]:
+        """Bars while the pipeline runs; plain lines now and then where there is no terminal."""
+        shown = self.console.is_terminal
+        with Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description:<28}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self.console,
+            disable=not shown,
+        ) as bars:
+            yield Bars(bars, None if shown else self.console)
+
+    def windows(self, settings: Settings, busiest: Sequence[dict[str, Any]]) -> None:
+        """The busiest windows with their largest keys."""
+        names = list(settings.query.aggregates)
+        table = Table(title=f"the busiest windows of {settings.query.name}", title_justify="left")
+        for heading in ("from (UTC)", "to (UTC)", "largest keys", *names):
+            table.add_column(heading, justify="left" if heading.endswith(("UTC)", "keys")) else "right")
+        for row in busiest:
+            table.add_row(
+                _moment(row["window_start"]),
+                _moment(row["window_end"]),
+                str(row["key"]),
+                *(_cell(row[n]) for n in names),
+            )
+        self.console.print(table)
+
+    def loads(self, routing: Routing) -> None:
+        """A bar a worker."""
+        self.say(f"tuples per worker ({routing.name}):")
+        most, total = max(routing.loads, default=0), sum(routing.loads)
+        for worker, load in enumerate(routing.loads):
+            bar = "█" * round(40 * load / most) if most else ""
+            self.say(f"  worker {worker:>3}  {bar:<40} {load:>12,}  {load / total if total else 0:6.1%}")
+
+    def comparison(self, routings: Sequence[Routing]) -> None:
+        """Imbalance and replication factor side by side."""
+        table = Table(title="the same tuples, routed by", title_justify="left")
+        for heading in ("partitioner", "imbalance I(m)", "window imbalance", "replication factor"):
+            table.add_column(heading, justify="left" if heading == "partitioner" else "right")
+        for routing in routings:
+            table.add_row(
+                routing.name,
+                f"{routing.imbalance:.4%}",
+                f"{routing.window_imbalance:.4%}",
+                f"{routing.ksr:.3f}",
+            )
+        self.console.print(table)
+
+
+class Bars:
+    """The bars of one run by name."""
+
+    def __init__(self, bars: Progress, plain: Console | None) -> None:
+        self._bars = bars
+        self._plain = plain
+        self._tasks: dict[str, TaskID] = {}
+        self._told: dict[str, int] = {}
+
+    def show(self, name: str, done: int, total: int | None) -> None:
+        """Where `name` stands."""
+        if name not in self._tasks:
+            self._tasks[name] = self._bars.add_task(name, total=total)
+        self._bars.update(self._tasks[name], completed=done, total=total)
+        if self._plain is not None:
+            step = 10 * done // total if total else done
+            if self._told.get(name) != step:
+                self._told[name] = step
+                self._plain.print(f"{name}: {done:,}" + (f" of {total:,}" if total else ""), highlight=False)
+
+
+def _moment(ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return str(ms)
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"

@@ -1,0 +1,79 @@
+"""The processes of a demo: started with one settings file, watched, and ended by their own pid."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from evenflow.errors import ServiceError
+from evenflow.settings import Settings, save_settings
+from workbench.processes import ChildProcess
+
+_LOOK_SECONDS = 0.3
+
+
+class Services:
+    """Partitioner instances and one Spark application. Use as a context manager: leaving it ends them all."""
+
+    def __init__(self, settings: Settings, folder: Path, *, instances: int) -> None:
+        self._file = folder / "settings.json"
+        self._folder = folder
+        save_settings(settings, self._file)
+        self._environment = {n: v for n, v in os.environ.items() if not n.startswith("EVENFLOW_")}
+        self._partitioners: list[ChildProcess] = []
+        self.spark: ChildProcess | None = None
+        try:
+            self.spark = self._start("spark", "aggregate", "--until-ended")
+            for number in range(instances):
+                name = f"partitioner-{number}"
+                self._partitioners.append(self._start(name, "partition", "--instance", str(number)))
+        except BaseException:
+            self.stop()
+            raise
+
+    def wait(self, done: Callable[[], bool], look: Callable[[], None]) -> None:
+        """Call `look` every moment until `done`; ServiceError as soon as a process has died."""
+        pause = threading.Event()
+        while not done():
+            self.check()
+            look()
+            pause.wait(_LOOK_SECONDS)
+
+    def check(self) -> None:
+        """Raise ServiceError with the end of its log if a process failed."""
+        for process in self._all():
+            if process.returncode not in (None, 0):
+                raise ServiceError(
+                    f"{process.name} ended with status {process.returncode}:\n{process.tail(25)}",
+                )
+
+    def stop_partitioners(self) -> None:
+        """SIGTERM: each finishes its block and commits."""
+        for process in self._partitioners:
+            status = process.terminate(20)
+            if status != 0:
+                raise ServiceError(f"{process.name} ended with status {status}:\n{process.tail(25)}")
+
+    def stop(self) -> None:
+        """End whatever still runs."""
+        for process in self._all():
+            if process.alive:
+                process.terminate(10)
+
+    def __enter__(self) -> Services:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def _all(self) -> list[ChildProcess]:
+        return [*self._partitioners, *([self.spark] if self.spark is not None else [])]
+
+    def _start(self, name: str, *words: str) -> ChildProcess:
+        command = [sys.executable, "-m", "cli.main", "--config", str(self._file), *words]
+        return ChildProcess(
+            command, log=self._folder / f"{name}.log", name=name, env=self._environment, cwd=self._folder
+        )
