@@ -24,12 +24,13 @@ CSV_NULLS = ("", "NA", "null", "NULL")
 """What an empty number or time looks like in csv; text is never null there."""
 
 _INTEGER = re.compile(r"-?\d+")
-_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2})"
     r"(?:[T ](\d{2}:\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?\s?(?:(Z)|([+-])(\d{2}):?(\d{2}))?)?"
 )
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 csv.field_size_limit(2**31 - 1)  # the default refuses keys above 128 KiB
 
 
@@ -99,13 +100,15 @@ class StrictReader:
                 text,
                 parse_int=_Number,
                 parse_float=_Number,
-                parse_constant=_refuse_constant,
+                parse_constant=_Number,  # NaN in a column that nobody reads does no harm
                 object_pairs_hook=_Pairs,
             )
         except (ValueError, RecursionError) as error:
             raise Unreadable(f"invalid JSON: {error}") from None
         if not isinstance(pairs, _Pairs):
             raise Unreadable("the JSON value is no object")
+        if _SURROGATE_ESCAPE.search(text) and not _LONE_SURROGATE.search(text) and _has_lone_surrogate(pairs):
+            raise Unreadable("invalid JSON: half of a surrogate pair")
         names = [name for name, _ in pairs]
         twice = [column for column in self._needed if names.count(column) > 1]
         if twice:
@@ -214,5 +217,7 @@ class _Pairs(list[tuple[str, Any]]):
     """Fields of a JSON object in order, so that a repeated one is seen."""
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+def _has_lone_surrogate(value: Any) -> bool:
+    if isinstance(value, str):
+        return _LONE_SURROGATE.search(value) is not None
+    return isinstance(value, list | tuple) and any(_has_lone_surrogate(part) for part in value)

@@ -85,6 +85,7 @@ def _loaded(settings: Settings, values: list[bytes | None]) -> tuple[list[Read |
         b'{"key":"\xff","time":1}',
         b'{"key":"\\ud800","time":1}',
         b'{"key":"a","time":01}',
+        b'{"key":"a","time":1,"other":["\\ud800"]}',
         b'{"nested":{"key":"a","time":1}}',
     ],
 )
@@ -101,6 +102,8 @@ def test_a_json_record_without_a_tuple_is_unreadable(value: bytes | None) -> Non
         (b' {"v":-0.5e1,"time":0,"key":"\\"\\u0000\\n"}\n', Read(b'"\x00\n', 0, (-5.0,))),
         (b'{"key":"time","time":1,"v":3}', Read(b"time", 1, (3.0,))),
         (b'{"key":"a","time":1,"other":"\xff"}', Read(b"a", 1, (None,))),
+        (b'{"key":"a","time":1,"other":NaN}', Read(b"a", 1, (None,))),
+        (b'{"key":"a","time":1,"other":"\\ud83d\\ude00"}', Read(b"a", 1, (None,))),
         (b'{"key":"a","time":1,"other":{"time":2}}', Read(b"a", 1, (None,))),
         (b'{"key":"\xc3\xa9","time":8640000000000000}', Read(b"\xc3\xa9", 8_640_000_000_000_000, (None,))),
     ],
