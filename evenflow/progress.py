@@ -21,7 +21,8 @@ from evenflow.settings.query import Query
 from evenflow.windows import END_MARK, NO_MARK, Int64s
 
 STATE_VERSION = 1
-_MAX, _IDLE, _RUN, _RUN_LOW, _RUN_HIGH = range(5)
+_MAX, _IDLE, _RUN = range(3)
+_LONGEST_RUN = 16
 
 
 class Verdict(IntEnum):
@@ -38,9 +39,10 @@ class PartitionState:
     """Everything known of one input partition after the record before `offset`.
 
     max_time: largest accepted event time (ms), None before the first. idle_mark: largest mark it was
-    given while idle, None if never. asleep: idle now. run: (count, low, high) of the consecutive
-    tuples too far ahead (rule 5). ended_producers: ids whose end marker was read; announced: how many
-    are to end (None before the first marker). read = routed + rejected, all cumulative.
+    given while idle, None if never. asleep: idle now. run: times of the last consecutive tuples that
+    were too far ahead (rule 5), fewer than `jump_confirmations`. ended_producers: ids whose end marker
+    was read; announced: how many are to end (None before the first marker). read = routed + rejected,
+    all cumulative.
     """
 
     fingerprint: str
@@ -49,7 +51,7 @@ class PartitionState:
     max_time: int | None = None
     idle_mark: int | None = None
     asleep: bool = False
-    run: tuple[int, int, int] = (0, 0, 0)
+    run: tuple[int, ...] = ()
     ended_producers: tuple[str, ...] = ()
     announced: int | None = None
     read: int = 0
@@ -79,7 +81,7 @@ class PartitionState:
         )
 
     def encode(self) -> str:
-        """Metadata string of the committed offset (ASCII JSON, at most about 900 bytes)."""
+        """Metadata string of the committed offset (ASCII JSON, at most about 1,200 bytes)."""
         fields = {
             "v": STATE_VERSION,
             "q": self.fingerprint,
@@ -105,7 +107,6 @@ class PartitionState:
                 raise IncompatibleStateError(
                     f"committed state has version {fields['v']}, this is {STATE_VERSION}"
                 )
-            count, low, high = fields["run"]
             return cls(
                 fingerprint=fields["q"],
                 topic_id=fields["t"],
@@ -113,7 +114,7 @@ class PartitionState:
                 max_time=fields["max"],
                 idle_mark=fields["idle"],
                 asleep=fields["asleep"],
-                run=(count, low, high),
+                run=tuple(fields["run"]),
                 ended_producers=tuple(fields["eos"]),
                 announced=fields["of"],
                 read=fields["read"],
@@ -154,15 +155,18 @@ def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
         [
             NO_MARK if state.max_time is None else state.max_time,
             NO_MARK if state.idle_mark is None else state.idle_mark,
-            *state.run,
+            len(state.run),
         ],
         dtype=np.int64,
     )
+    run = np.zeros(_LONGEST_RUN, dtype=np.int64)
+    run[: len(state.run)] = state.run
     verdicts = np.zeros(times.size, dtype=np.uint8)
     marks = np.empty(times.size, dtype=np.int64)
     _judge(
         np.ascontiguousarray(times, dtype=np.int64),
         memory,
+        run,
         verdicts,
         marks,
         query.slide_ms,
@@ -170,8 +174,12 @@ def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
         -1 if query.max_jump is None else query.max_jump,
         query.jump_confirmations,
     )
-    largest, _, count, low, high = (int(value) for value in memory)
-    after = replace(state, max_time=None if largest == NO_MARK else largest, run=(count, low, high))
+    largest, _, count = (int(value) for value in memory)
+    after = replace(
+        state,
+        max_time=None if largest == NO_MARK else largest,
+        run=tuple(int(time) for time in run[:count]),
+    )
     return Judged(after, verdicts, marks)
 
 
@@ -179,6 +187,7 @@ def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
 def _judge(
     times: Int64s,
     memory: Int64s,
+    run: Int64s,
     verdicts: npt.NDArray[np.uint8],
     marks: Int64s,
     slide: int,
@@ -193,21 +202,22 @@ def _judge(
         idle = memory[_IDLE]
         marks[i] = max(rule, idle)
         if max_jump >= 0 and (largest == NO_MARK or time - largest > max_jump):
-            low = min(memory[_RUN_LOW], time)
-            high = max(memory[_RUN_HIGH], time)
-            if memory[_RUN] == 0 or high - low > max_jump:
-                memory[_RUN] = 0
-                low = time
-                high = time
-            memory[_RUN] += 1
-            memory[_RUN_LOW] = low
-            memory[_RUN_HIGH] = high
-            if memory[_RUN] < confirmations:
+            count = memory[_RUN]
+            low = time
+            high = time
+            for k in range(count):
+                low = min(low, run[k])
+                high = max(high, run[k])
+            if count < confirmations - 1 or high - low > max_jump:
+                if count == confirmations - 1:
+                    for k in range(1, count):
+                        run[k - 1] = run[k]
+                    count -= 1
+                run[count] = time
+                memory[_RUN] = count + 1
                 verdicts[i] = 3
                 continue
         memory[_RUN] = 0
-        memory[_RUN_LOW] = 0
-        memory[_RUN_HIGH] = 0
         end = (time // slide + 1) * slide
         if end <= rule:
             verdicts[i] = 1

@@ -26,6 +26,8 @@ MAX_TIME = 8_640_000_000_000_000
 _ISO = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?\s?(Z|[+-]\d{2}:?\d{2})?$"
 _ARROW_TYPES = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
 
+_BOM = b"\xef\xbb\xbf"
+
 Bad = dict[int, str]
 """Row of the block -> why it is unreadable."""
 
@@ -148,10 +150,12 @@ class Parser:
         if not single:
             if block.count(b"\n") != len(chunk) - 1 or b"\r" in block:
                 raise ValueError("a record with a line break is parsed alone")
+            if _BOM in block:
+                raise ValueError("a record with a byte order mark is parsed alone")
             if b'"' in block and any(value.count(b'"') % 2 for value in chunk):  # type: ignore[union-attr]
                 raise ValueError("a record with an open quote is parsed alone")
-        if single and not block.strip(b"\r\n"):
-            raise ValueError("the record is empty")
+        elif not block.strip(b"\r\n") or block.startswith(_BOM):
+            raise ValueError("the record is empty or begins with a byte order mark")
         table = pyarrow.csv.read_csv(
             io.BytesIO(block),
             read_options=pyarrow.csv.ReadOptions(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
@@ -40,7 +41,7 @@ _WAIT = {
     KafkaError.NOT_COORDINATOR,
     KafkaError.REQUEST_TIMED_OUT,
 }
-"""Answers of `committed()` that mean "ask again", never "there is no state"."""
+"""Answers about committed offsets that mean "ask again", never "there is no state"."""
 
 
 class Stopping(EvenflowError):
@@ -80,20 +81,7 @@ class Source:
         self._failure: BaseException | None = None
         self._at_end_since: dict[int, float] = {}
         self._consumer: Consumer = clients.consumer(
-            settings.kafka,
-            group=data_plane_group(settings),
-            **{
-                "enable.auto.commit": False,
-                "auto.offset.reset": "error",
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                "partition.assignment.strategy": "range",
-                "session.timeout.ms": 10_000,
-                "heartbeat.interval.ms": 1_000,
-                "fetch.wait.max.ms": 50,
-                "queued.min.messages": 200_000,
-                "client.id": f"evenflow-{settings.query.name}-{settings.partitioner.instance}",
-            },
+            settings.kafka, group=data_plane_group(settings), **consumer_config(settings)
         )
 
     def subscribe(self) -> None:
@@ -242,6 +230,22 @@ class Source:
         consumer.unassign()
 
 
+def consumer_config(settings: Settings) -> dict[str, Any]:
+    """librdkafka settings of the data plane's consumer."""
+    return {
+        "enable.auto.commit": False,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "partition.assignment.strategy": "range",
+        "session.timeout.ms": 10_000,
+        "heartbeat.interval.ms": 1_000,
+        "fetch.wait.max.ms": 50,
+        "queued.min.messages": 200_000,
+        "client.id": f"evenflow-{settings.query.name}-{settings.partitioner.instance}",
+    }
+
+
 def data_plane_group(settings: Settings) -> str:
     """Consumer group of the data plane; its committed offsets carry the state of every input partition."""
     return f"{settings.query.name}.partitioner"
@@ -319,9 +323,16 @@ def _committed(
 def all_states(admin: object, settings: Settings) -> dict[int, PartitionState]:
     """Last committed state of every input partition of the group, whoever owns it; does not wait for transactions."""
     group = data_plane_group(settings)
-    request = [ConsumerGroupTopicPartitions(group)]
-    future = admin.list_consumer_group_offsets(request, require_stable=False)[group]  # type: ignore[attr-defined]
-    answer = future.result(timeout=settings.kafka.request_timeout / 1000)
+    deadline = time.monotonic() + settings.kafka.request_timeout / 1000
+    while True:
+        request = [ConsumerGroupTopicPartitions(group)]
+        future = admin.list_consumer_group_offsets(request, require_stable=False)[group]  # type: ignore[attr-defined]
+        try:
+            answer = future.result(timeout=settings.kafka.request_timeout / 1000)
+            break
+        except KafkaException as error:
+            if error.args[0].code() not in _WAIT or time.monotonic() > deadline:
+                raise
     topic = settings.topic("input")
     return {
         entry.partition: PartitionState.decode(entry.metadata, offset=entry.offset)

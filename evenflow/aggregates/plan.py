@@ -24,6 +24,7 @@ from evenflow.settings.query import Query
 
 _PANE = pa.field("pane", pa.int64())
 _KEY = pa.field("key", pa.binary())
+_VALUE = "v:"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +75,8 @@ class AggregatePlan:
 
     @property
     def frame_schema(self) -> pa.Schema:
-        """Columns of a frame: pane, key, value columns."""
-        return pa.schema([_PANE, _KEY, *(pa.field(name, type_) for name, type_ in self.values)])
+        """Columns of a frame: pane, key, value columns (prefixed: a value column may be called `key`)."""
+        return pa.schema([_PANE, _KEY, *(pa.field(_VALUE + name, type_) for name, type_ in self.values)])
 
     @property
     def partial_schema(self) -> pa.Schema:
@@ -102,7 +103,11 @@ class AggregatePlan:
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partials per (pane, key) of these tuples (columns: frame_schema), in order of first appearance."""
-        return self._grouped(rows, self.partial_schema, lambda partial: (partial.combine, partial.source))
+        return self._grouped(
+            rows,
+            self.partial_schema,
+            lambda partial: (partial.combine, None if partial.source is None else _VALUE + partial.source),
+        )
 
     def merge(self, tables: Sequence[pa.Table]) -> pa.Table:
         """One partial per (pane, key), or per key where the tables have no pane column.

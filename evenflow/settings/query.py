@@ -59,8 +59,9 @@ class Query(BaseModel):
     )
     time_unit: Literal["s", "ms", "us", "iso"] = Field(
         default="ms",
-        description="Unit of the time column: seconds, milliseconds or microseconds since 1970 UTC (rounded "
-        "down to ms), or ISO 8601 text (no zone means UTC). Ignored for '@timestamp'.",
+        description="Unit of the time column: seconds (a fraction is rounded to the nearest ms), whole milliseconds or "
+        "whole microseconds (rounded down to ms) since 1970 UTC, or ISO 8601 text (no zone means UTC). "
+        "Ignored for '@timestamp'.",
     )
     window: Duration = Field(
         default=60_000, description="Window length (event time). A multiple of the slide."
@@ -125,6 +126,14 @@ class Query(BaseModel):
                 f"{', '.join(sorted(taken))} cannot name an aggregate: every result row has that field"
             )
         return value
+
+    @model_validator(mode="after")
+    def _a_key_is_text_or_a_whole_number(self) -> Query:
+        if self.types.get(self.key) == "float64":
+            raise ValueError(
+                f"key column {self.key!r} cannot be float64: keys are text, whole numbers or raw bytes"
+            )
+        return self
 
     @model_validator(mode="before")
     @classmethod

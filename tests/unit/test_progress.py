@@ -71,6 +71,10 @@ def test_enough_consecutive_tuples_within_max_jump_of_each_other_move_progress()
     assert verdicts == [3, 3, 0, 3, 3, 0, 0]
 
 
+def test_any_last_consecutive_tuples_within_max_jump_confirm_not_only_runs_begun_anew():
+    assert verdicts_of([0, 9, 18, 17, 16], max_jump=10, jump_confirmations=3) == [3, 3, 3, 0, 0]
+
+
 def test_the_first_tuple_of_a_partition_needs_the_same_confirmation():
     assert verdicts_of([10**12, 5, 6, 7], max_jump=100, jump_confirmations=3) == [3, 3, 3, 0]
 
@@ -104,7 +108,7 @@ def test_committed_state_stays_well_below_the_brokers_limit():
         offset=2**60,
         max_time=-(2**60),
         idle_mark=2**60,
-        run=(16, -(2**60), 2**60),
+        run=tuple(2**60 + i for i in range(15)),
         ended_producers=tuple(f"{i:024d}" for i in range(16)),
         announced=16,
         read=2**60,

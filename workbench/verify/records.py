@@ -184,7 +184,7 @@ def _time(settings: Settings, at: dict[str, str], json: bool) -> str:
         typed = f"{_kind(cell)} IN ('BIGINT', 'UBIGINT', 'DOUBLE') AND " if json else ""
         return (
             f"CASE WHEN {typed}regexp_full_match({cell}, '-?[0-8]?\\d{{1,9}}(\\.\\d{{1,6}})?') "
-            f"THEN floor(TRY_CAST({cell} AS DECIMAL(24, 6)) * 1000)::BIGINT END"
+            f"THEN round_even(TRY_CAST({cell} AS DOUBLE) * 1000, 0)::BIGINT END"
         )
     whole = _number(cell, "int64", json)[0]
     return f"({whole})" if query.time_unit == "ms" else floor_divided(f"({whole})", 1000)

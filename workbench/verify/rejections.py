@@ -175,10 +175,7 @@ def _late_and_idle(db: duckdb.DuckDBPyConnection, query: Query, found: Findings)
 
 
 def _jumps(db: duckdb.DuckDBPyConnection, query: Query, partition: int, found: Findings) -> None:
-    """Replay rule 5: a run of tuples too far ahead, within max_jump of each other, confirms the jump.
-
-    A tuple that does not fit the run begins a new one; one that is not too far ahead ends it.
-    """
+    """Replay rule 5: the last consecutive tuples too far ahead confirm the jump when they lie within max_jump."""
     assert query.max_jump is not None
     cursor = db.cursor()
     cursor.execute(
@@ -192,8 +189,8 @@ def _jumps(db: duckdb.DuckDBPyConnection, query: Query, partition: int, found: F
         for offset, time, reason in rows:
             jump = progress is None or time - progress > query.max_jump
             if jump:
-                run = [*run, time] if max([*run, time]) - min([*run, time]) <= query.max_jump else [time]
-                jump = len(run) < query.jump_confirmations
+                run = [*run, time][-query.jump_confirmations :]
+                jump = len(run) < query.jump_confirmations or max(run) - min(run) > query.max_jump
             if not jump:
                 run = []
             if jump and reason != "jump":

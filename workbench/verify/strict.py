@@ -12,7 +12,6 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from decimal import Decimal
 from typing import Any
 
 from evenflow.settings import Settings
@@ -187,8 +186,7 @@ class StrictReader:
     def _epoch(self, cells: dict[str, Any], column: str, unit: str) -> int | None:
         if unit == "s":
             seconds = self._float(cells, column)
-            # the shortest decimal that is this double: 1.001 s is 1001 ms, though 1.001 * 1000 < 1001
-            return None if seconds is None else math.floor(Decimal(repr(seconds)) * 1000)
+            return None if seconds is None else round(seconds * 1000)
         whole = self._integer(cells, column)
         return whole if whole is None or unit == "ms" else whole // 1000
 

@@ -15,7 +15,7 @@ from evenflow.aggregates import AGGREGATES, AggregatePlan
 from evenflow.aggregates.grouping import group_rows
 from evenflow.aggregates.reductions import SumOverflowError, reduce_column
 from evenflow.errors import ConfigError
-from evenflow.settings import Query
+from evenflow.settings import AggregateSpec, Query
 
 KEYS = st.sampled_from([b"", b"a", b"b", b"\xff\x00", b"k" * 70])
 INTS = st.one_of(st.none(), st.integers(-(2**40), 2**40))
@@ -41,7 +41,12 @@ def plans() -> list[Any]:
 def rows_table(plan: AggregatePlan, rows: list[tuple[int, bytes, int | None, float | None]]) -> pa.Table:
     columns = {"pane": [r[0] for r in rows], "key": [r[1] for r in rows], "i": [r[2] for r in rows]}
     columns["f"] = [r[3] for r in rows]
-    return pa.table({field.name: pa.array(columns[field.name], field.type) for field in plan.frame_schema})
+    return pa.table(
+        {
+            field.name: pa.array(columns[field.name.removeprefix("v:")], field.type)
+            for field in plan.frame_schema
+        }
+    )
 
 
 def values_of(plan: AggregatePlan, table: pa.Table) -> dict[tuple[int, bytes], Any]:
@@ -211,3 +216,12 @@ def test_a_reduction_that_is_not_ours_is_run_by_arrow() -> None:
     assert reduce_column("product", pa.array([2, 3, 5]), groups).to_pylist() == [10, 3]
     with pytest.raises(ConfigError, match="nonsense"):
         reduce_column("nonsense", pa.array([2, 3, 5]), groups)
+
+
+def test_value_columns_may_be_called_like_the_columns_of_a_frame() -> None:
+    query = Query(
+        aggregates={"a": AggregateSpec(function="sum", column="key")}, key="pane", types={"key": "int64"}
+    )
+    plan = AggregatePlan.of(query)
+    rows = pa.table([pa.array([0, 0]), pa.array([b"k", b"k"]), pa.array([2, 3])], schema=plan.frame_schema)
+    assert plan.finish(plan.combine(rows))["a"].to_pylist() == [5]

@@ -7,7 +7,9 @@ from pathlib import Path
 from evenflow.settings import load_settings, save_settings
 
 
-def test_saved_settings_are_read_back_equal_with_their_secrets_and_only_by_their_owner(tmp_path: Path) -> None:
+def test_saved_settings_are_read_back_equal_with_their_secrets_and_only_by_their_owner(
+    tmp_path: Path,
+) -> None:
     kafka = {
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanism": "PLAIN",

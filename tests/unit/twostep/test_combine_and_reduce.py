@@ -68,7 +68,9 @@ class Pipe:
         columns = {"pane": [r[0] for r in rows], "key": [r[1] for r in rows], "i": [r[2] for r in rows]}
         columns["f"] = [r[3] for r in rows]
         schema = self.plan.frame_schema
-        batch = pa.record_batch([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
+        batch = pa.record_batch(
+            [pa.array(columns[f.name.removeprefix("v:")], f.type) for f in schema], schema=schema
+        )
         progress = {partition: Progress(first=0, last=0, mark=mark) for partition, mark in marks.items()}
         header = FrameHeader(epoch=0, progress=progress, **LAYOUT)
         self.frames[routed].append((self.offsets[routed], encode(batch, header)))

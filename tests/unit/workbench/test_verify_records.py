@@ -164,8 +164,9 @@ def test_an_integer_key_is_its_decimal_text() -> None:
     ("unit", "text", "time"),
     [
         ("s", "1.001", 1001),
-        ("s", "-0.0001", -1),
-        ("s", "1700000000.123999", 1700000000123),
+        ("s", "-0.0009", -1),
+        ("s", "1.0006", 1001),
+        ("s", "1700000000.123499", 1700000000123),
         ("us", "-1", -1),
         ("us", "1999", 1),
         ("iso", "1970-01-01T00:00:01.0019Z", 1001),
@@ -178,7 +179,7 @@ def test_an_integer_key_is_its_decimal_text() -> None:
         ("iso", "2013-01-01T25:00:00", None),
     ],
 )
-def test_event_times_are_floored_to_milliseconds(unit: str, text: str, time: int | None) -> None:
+def test_event_times_become_milliseconds_as_documented(unit: str, text: str, time: int | None) -> None:
     quoted = json.dumps(text) if unit == "iso" else text
     expected = None if time is None else Read(b"a", time, (None,))
     as_json, as_csv = f'{{"key":"a","time":{quoted}}}'.encode(), f"a,{text},".encode()
