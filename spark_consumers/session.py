@@ -19,6 +19,9 @@ REFUSED = ("minPartitions", "maxRecordsPerPartition", "asyncProgressTracking")
 """Each would cut a routed partition's offsets in another place when a micro-batch is repeated (rule 3)."""
 
 _FRAMES_PER_ARROW_BATCH = 32
+_LOCAL_FILES = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
+"""For a checkpoint in a local folder. Spark's default renames through Hadoop's FileContext, which (without
+Hadoop's native library) starts a `readlink` process for each of the files of a micro-batch: 0.2 s of it."""
 
 
 def session_conf(settings: Settings) -> dict[str, str]:
@@ -69,6 +72,8 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     }
+    if "://" not in settings.spark.checkpoint:
+        ours["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES
     return ours | dict(settings.spark.conf)
 
 
@@ -80,5 +85,8 @@ def make_session(settings: Settings) -> SparkSession:
     for name, value in session_conf(settings).items():
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
-    session.sparkContext.setLogLevel(session_conf(settings)["spark.log.level"])
+    context: Any = session.sparkContext
+    context.setLogLevel(session_conf(settings)["spark.log.level"])
+    # Spark hands its jars to the Python workers' path, where each costs time in every task (see daemon.py).
+    context._python_includes[:] = [name for name in context._python_includes if not name.endswith(".jar")]
     return session
