@@ -5,7 +5,8 @@ the user's cache folder (`$XDG_CACHE_HOME/numba`, usually `~/.cache/numba`). `NU
 both; a container image sets it at build time and imports once. Two things are added here:
 
 * numba's key covers the source file of a kernel but not the kernels it calls from other files, so an
-  upgrade could run old machine code. Here the key covers every kernel and constant it reaches.
+  upgrade could run old machine code. Here the key covers every kernel and constant it reaches, and the
+  compiler's options (kernels cached under others hid that a cold cache could not compile them).
 * when no folder at all is writable (read-only root, no home) numba refuses to import the module; here
   the kernel is compiled in memory instead, once per process.
 
@@ -27,6 +28,7 @@ from numba.core.caching import FunctionCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NJIT: Any = numba.njit
+_OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 
 
 def fingerprint(function: FunctionType, seen: frozenset[str] = frozenset()) -> str:
@@ -46,12 +48,13 @@ def fingerprint(function: FunctionType, seen: frozenset[str] = frozenset()) -> s
 
 class _DeepCache(FunctionCache):
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return (*super()._index_key(sig, codegen), fingerprint(self._py_func))  # type: ignore[no-untyped-call]
+        options = repr(sorted(_OPTIONS.items()))
+        return (*super()._index_key(sig, codegen), fingerprint(self._py_func), options)  # type: ignore[no-untyped-call]
 
 
 def kernel(function: F) -> F:
     """Compile at first call, cached on disk when a folder allows it. No allocation inside; see the module."""
-    compiled = _NJIT(function, _nrt=False, error_model="numpy")
+    compiled = _NJIT(function, **_OPTIONS)
     try:
         compiled._cache = _DeepCache(function)  # type: ignore[no-untyped-call]
     except RuntimeError:  # no writable folder anywhere
@@ -61,4 +64,4 @@ def kernel(function: F) -> F:
 
 def inlined(function: F) -> F:
     """A small kernel that is compiled into each kernel that calls it."""
-    return cast(F, _NJIT(inline="always", _nrt=False, error_model="numpy")(function))
+    return cast(F, _NJIT(inline="always", **_OPTIONS)(function))

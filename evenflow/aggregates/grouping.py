@@ -37,31 +37,41 @@ class Grouping:
 
 
 @kernel
-def _rehash(table_hash: Any, table_group: Any) -> Any:
-    size = table_hash.shape[0] * 4
-    mask = np.uint64(size - 1)
-    hashes = np.empty(size, np.uint64)
-    groups = np.full(size, np.int32(-1))
-    for slot in range(table_hash.shape[0]):
-        if table_group[slot] >= 0:
-            at = table_hash[slot] & mask
-            while groups[at] >= 0:
+def _rehash(from_hash: Any, from_group: Any, to_hash: Any, to_group: Any) -> None:
+    """Move a table into a larger one that is empty (all groups -1)."""
+    mask = np.uint64(to_hash.shape[0] - 1)
+    for slot in range(from_hash.shape[0]):
+        if from_group[slot] >= 0:
+            at = from_hash[slot] & mask
+            while to_group[at] >= 0:
                 at = (at + np.uint64(1)) & mask
-            hashes[at] = table_hash[slot]
-            groups[at] = table_group[slot]
-    return hashes, groups
+            to_hash[at] = from_hash[slot]
+            to_group[at] = from_group[slot]
 
 
 @kernel
-def _group(hashes: Any, panes: Any, offsets: Any, data: Any, of: Any, first: Any) -> int:
-    """Fill `of` and `first`; returns the number of groups. `panes` is empty when there is no pane."""
+def _group(
+    hashes: Any,
+    panes: Any,
+    offsets: Any,
+    data: Any,
+    of: Any,
+    first: Any,
+    table_hash: Any,
+    table_group: Any,
+    begin: int,
+    count: int,
+) -> tuple[int, int]:
+    """Fill `of` and `first` from row `begin`, `count` groups being known, until the table is half full.
+
+    Returns the next row (all rows: done) and the number of groups. `panes` is empty when there is no pane.
+    """  # fmt: skip
     with_panes = panes.shape[0] > 0
-    table_hash = np.empty(1024, np.uint64)
-    table_group = np.full(1024, np.int32(-1))
-    mask = np.uint64(1023)
-    limit = 512
-    count = 0
-    for row in range(hashes.shape[0]):
+    mask = np.uint64(table_hash.shape[0] - 1)
+    limit = table_hash.shape[0] // 2
+    for row in range(begin, hashes.shape[0]):
+        if count >= limit:
+            return row, count
         h = hashes[row]
         if with_panes:
             h = h ^ (np.uint64(panes[row]) * np.uint64(0x9E3779B97F4A7C15))
@@ -77,10 +87,6 @@ def _group(hashes: Any, panes: Any, offsets: Any, data: Any, of: Any, first: Any
                 first[count] = row
                 of[row] = count
                 count += 1
-                if count > limit:
-                    table_hash, table_group = _rehash(table_hash, table_group)
-                    limit = table_hash.shape[0] // 2
-                    mask = np.uint64(table_hash.shape[0] - 1)
                 break
             if table_hash[slot] == h:
                 other = first[group]
@@ -97,7 +103,7 @@ def _group(hashes: Any, panes: Any, offsets: Any, data: Any, of: Any, first: Any
                     of[row] = group
                     break
             slot = (slot + np.uint64(1)) & mask
-    return count
+    return hashes.shape[0], count
 
 
 def group_rows(keys: pa.Array, panes: Int64s | None = None, *, hashes: UInt64s | None = None) -> Grouping:
@@ -116,5 +122,17 @@ def group_rows(keys: pa.Array, panes: Int64s | None = None, *, hashes: UInt64s |
     data = (
         np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else _EMPTY_DATA
     )
-    count = _group(hashes, panes if panes is not None else np.empty(0, np.int64), offsets, data, of, first)
+    columns = (hashes, panes if panes is not None else np.empty(0, np.int64), offsets, data, of, first)
+    table = _empty_table(1_024)
+    row, count = _group(*columns, *table, 0, 0)
+    while row < rows:
+        larger = _empty_table(4 * len(table[0]))
+        _rehash(*table, *larger)
+        table = larger
+        row, count = _group(*columns, *table, row, count)
     return Grouping(of, first[:count].copy())
+
+
+def _empty_table(slots: int) -> tuple[UInt64s, Int32s]:
+    """Hashes and groups of an open-addressing table; `slots` is a power of two, a group of -1 is a free slot."""
+    return np.empty(slots, np.uint64), np.full(slots, -1, np.int32)
