@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def register(app: typer.Typer) -> None:
@@ -42,8 +45,6 @@ def demo(
     ] = False,
 ) -> None:
     """Run the whole pipeline on this machine with real data and verify every window; exit 1 on differences."""
-    from rich.console import Console
-
     from workbench.demo import DemoOptions, run
     from workbench.demo.options import parse_partitioner
 
@@ -67,11 +68,19 @@ def demo(
             wiring=wiring,
             limit=limit,
         ),
-        Console(stderr=as_json),
+        _console(stderr=as_json),
     )
     if as_json:
         typer.echo(result.json())
     raise typer.Exit(0 if result.differences == 0 else 1)
+
+
+def _console(*, stderr: bool) -> Console:
+    """A console that does not squeeze tables where nobody looks at a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=120)
 
 
 def queries() -> None:

@@ -8,6 +8,7 @@ retry heals (refused login, fenced producer) are raised as ServiceError from the
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,8 @@ from evenflow.settings import KafkaSettings
 from evenflow.settings.kafka import librdkafka_config
 
 MAX_RECORD_BYTES = 33_554_432
+_ADMINS: dict[str, AdminClient] = {}
+_ADMINS_LOCK = threading.Lock()
 _LOG = logging.getLogger("evenflow.kafka")
 _LOG.addHandler(logging.NullHandler())
 
@@ -69,8 +72,17 @@ def consumer(kafka: KafkaSettings, *, group: str, **config: Any) -> Consumer:
 
 
 def admin(kafka: KafkaSettings) -> AdminClient:
-    """An admin client. Keep it referenced until its futures have resolved: they die with it."""
-    return _connected(kafka, AdminClient, {})
+    """The process's admin client for this broker; made once and kept for good.
+
+    Making one costs three threads and a connection, and destroying one while it still answers crashes the
+    process now and then (seen with confluent-kafka 2.16.1: `describe` in a loop for a minute). It also must
+    outlive its futures.
+    """
+    wanted = repr(sorted(librdkafka_config(kafka).items())) + str(kafka.request_timeout)
+    with _ADMINS_LOCK:
+        if wanted not in _ADMINS:
+            _ADMINS[wanted] = _connected(kafka, AdminClient, {})
+        return _ADMINS[wanted]
 
 
 def flush(client: Producer, kafka: KafkaSettings, *, timeout: float | None = None) -> None:

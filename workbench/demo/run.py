@@ -17,12 +17,13 @@ from rich.console import Console
 from evenflow.settings import Settings
 from partitioner_service.source import all_states
 from producers.replay import replay
-from topics import admin, clients, reader
+from topics import admin, clients
 from workbench.broker import EmbeddedBroker
 from workbench.demo import figures
 from workbench.demo.options import DemoOptions, prepare
 from workbench.demo.screen import Bars, Screen
 from workbench.demo.services import Services
+from workbench.demo.windows import busiest
 from workbench.verify.report import Report
 from workbench.verify.shell import verify
 
@@ -116,7 +117,7 @@ def _look(settings: Settings, states: dict[int, Any], total: int, bars: Bars) ->
 def _show(settings: Settings, report: Report, seconds: float, screen: Screen) -> DemoResult:
     tuples = figures.read_tuples(settings)
     routing = figures.as_routed(settings, tuples)
-    screen.windows(settings, busiest_windows(settings))
+    screen.windows(settings, busiest(settings, BUSIEST))
     screen.loads(routing)
     screen.comparison([routing, *figures.as_others(settings, tuples)])
     rate = report.read / seconds if seconds else 0.0
@@ -139,29 +140,6 @@ def _show(settings: Settings, report: Report, seconds: float, screen: Screen) ->
         latency_p50_ms=None,
         latency_p99_ms=None,
     )
-
-
-def busiest_windows(settings: Settings, most: int = BUSIEST) -> list[dict[str, Any]]:
-    """The rows of the largest count aggregate (first aggregate when there is none), largest first."""
-    names = list(settings.query.aggregates)
-    counts = [name for name, spec in settings.query.aggregates.items() if spec.function == "count"]
-    by = (counts or names)[0]
-    best: dict[tuple[int, int, str], dict[str, Any]] = {}
-    for block in reader.read_range(settings.kafka, settings.topic("results")):
-        lines = b"[" + b",".join(message.value() for message in block) + b"]"
-        rows = _largest(lines, by, most)
-        for row in rows:
-            row["key"] = row.get("key", row.get("key_base64"))
-            best[row["window_start"], row["window_end"], row["key"]] = row
-        ranked = sorted(best.values(), key=lambda row: (-(row[by] or 0), row["window_end"], row["key"]))
-        best = {(row["window_start"], row["window_end"], row["key"]): row for row in ranked[:most]}
-    return list(best.values())
-
-
-def _largest(lines: bytes, by: str, most: int) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = json.loads(lines)
-    rows.sort(key=lambda row: -(row[by] or 0))
-    return rows[:most]
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from rich.table import Table
 
 from evenflow.settings import Settings
 from workbench.demo.figures import Routing
+from workbench.demo.windows import Window
 
 
 class Screen:
@@ -48,19 +49,15 @@ class Screen:
         ) as bars:
             yield Bars(bars, None if shown else self.console)
 
-    def windows(self, settings: Settings, busiest: Sequence[dict[str, Any]]) -> None:
-        """The busiest windows with their largest keys."""
+    def windows(self, settings: Settings, windows: Sequence[Window]) -> None:
+        """The busiest windows, each with its largest key."""
         names = list(settings.query.aggregates)
-        table = Table(title=f"the busiest windows of {settings.query.name}", title_justify="left")
-        for heading in ("from (UTC)", "to (UTC)", "largest keys", *names):
-            table.add_column(heading, justify="left" if heading.endswith(("UTC)", "keys")) else "right")
-        for row in busiest:
-            table.add_row(
-                _moment(row["window_start"]),
-                _moment(row["window_end"]),
-                str(row["key"]),
-                *(_cell(row[n]) for n in names),
-            )
+        table = Table(title=f"the busiest windows of {settings.query.name} (UTC)", title_justify="left")
+        for heading in ("from", "to", "tuples", "keys", f"largest {settings.query.key}", *names):
+            table.add_column(heading, justify="left" if heading in ("from", "to") else "right", no_wrap=True)
+        for window in windows:
+            cells = [window.tuples, window.keys, window.key, *(window.values[name] for name in names)]
+            table.add_row(_moment(window.start), _moment(window.end), *map(_cell, cells))
         self.console.print(table)
 
     def loads(self, routing: Routing) -> None:
@@ -109,10 +106,19 @@ class Bars:
 
 def _moment(ms: int) -> str:
     try:
-        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        shown = datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        return shown.removesuffix(":00")
     except (ValueError, OverflowError, OSError):
         return str(ms)
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
+    if value is None:
+        return ""
+    return (
+        value[:24]
+        if isinstance(value, str)
+        else f"{value:,.2f}"
+        if isinstance(value, float)
+        else f"{value:,}"
+    )

@@ -1,0 +1,106 @@
+"""The demo as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from workbench.processes import ChildProcess
+
+pytestmark = pytest.mark.pipeline
+
+
+def demo(tmp_path: Path, *words: str) -> ChildProcess:
+    return ChildProcess(
+        [sys.executable, "-m", "cli.main", "demo", *words], log=tmp_path / "demo.log", cwd=tmp_path
+    )
+
+
+def test_the_demo_of_real_flights_ends_with_0_differences_and_its_figures(tmp_path):
+    child = demo(tmp_path, "--limit", "4000", "--json")
+    assert child.wait(150) == 0, child.tail(40)
+    output = child.output()
+    assert "\n0 differences\n" in output
+    figures = json.loads(output.splitlines()[-1])
+    assert figures["tuples"] == figures["routed"] == 4_000
+    assert figures["rejected"] == figures["differences"] == 0
+    assert figures["windows"] > 100
+    assert figures["latency_p50_ms"] is None
+    for shown in (
+        "the busiest windows",
+        "tuples per worker (d-choices)",
+        "hashing",
+        "shuffle",
+        "replicated 4"[:0],
+    ):
+        assert shown in output
+    assert re.search(r"partitioned: 4,000 of 4,000", output)
+
+
+def test_any_file_and_partitioner_can_be_demonstrated(tmp_path):
+    file = tmp_path / "orders.csv"
+    lines = [f"c{i % 7};{1_600_000_000 + i};{i % 50}" for i in range(2_000)]
+    file.write_text("customer;at;price\n" + "\n".join(lines))
+    words = [
+        "--input",
+        str(file),
+        "--delimiter",
+        ";",
+        "--key",
+        "customer",
+        "--time",
+        "at",
+        "--time-unit",
+        "s",
+    ]
+    words += [
+        "--value",
+        "price",
+        "--partitioner",
+        "pkg:d=3",
+        "--workers",
+        "4",
+        "--instances",
+        "2",
+        "--wiring",
+        "split",
+    ]
+    child = demo(tmp_path, *words, "--window", "60s", "--slide", "20s", "--json")
+    assert child.wait(200) == 0, child.tail(40)
+    figures = json.loads(child.output().splitlines()[-1])
+    assert (figures["tuples"], figures["differences"]) == (2_000, 0)
+
+
+def test_ctrl_c_leaves_no_process_and_no_port_behind(tmp_path):
+    child = demo(tmp_path)
+    me = psutil.Process(child.pid)
+    deadline = time.monotonic() + 60
+    family: list[psutil.Process] = []
+    while not any("java" in p.name() for p in family) or "partitioned" not in child.output():
+        family = me.children(recursive=True) or family
+        assert time.monotonic() < deadline, child.tail()
+        threading.Event().wait(0.1)
+    ports = {
+        c.laddr.port for p in [me, *family] for c in p.net_connections() if c.status == psutil.CONN_LISTEN
+    }
+    assert ports
+    child.signal(signal.SIGINT)
+    assert child.wait(60) == 130, child.tail()
+    assert psutil.wait_procs(family, timeout=20)[1] == []
+    still = {c.laddr.port for c in psutil.net_connections() if c.status == psutil.CONN_LISTEN}
+    assert not ports & still
+
+
+def test_an_unknown_partitioner_is_refused_with_the_known_ones(tmp_path):
+    child = demo(tmp_path, "--partitioner", "pgk")
+    assert child.wait(60) == 2
+    assert "pkg" in child.output()
+    assert "d-choices" in child.output()

@@ -1,0 +1,83 @@
+"""The busiest windows of a finished demo, read back from its results."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.json
+
+from evenflow.settings import Settings
+from topics import reader
+
+_CANDIDATES = 5_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """start and end in ms; tuples: sum of the count aggregate, None when the query has none; keys: how many.
+
+    key: the largest, with its aggregates in `values`.
+    """
+
+    start: int
+    end: int
+    tuples: int | None
+    keys: int
+    key: str
+    values: dict[str, Any]
+
+
+def busiest(settings: Settings, most: int) -> list[Window]:
+    """The windows with most tuples (most keys when nothing is counted) that do not overlap each other."""
+    query = settings.query
+    names = list(query.aggregates)
+    counts = [name for name, spec in query.aggregates.items() if spec.function == "count"]
+    tables = list(_tables(settings))
+    if not tables:
+        return []
+    results = pa.concat_tables(tables, promote_options="permissive")
+    if "key_base64" not in results.column_names:
+        results = results.append_column("key_base64", pa.nulls(results.num_rows, pa.string()))
+    size = f'"{counts[0]}"' if counts else "1"
+    columns = ", ".join(f'"{name}"' for name in names)
+    with duckdb.connect() as db:
+        db.register("results", results)
+        rows = db.execute(
+            f"""
+            WITH distinct_rows AS (
+                SELECT DISTINCT window_start, window_end, coalesce(key, key_base64) AS key, {columns} FROM results
+            ), largest AS (
+                SELECT *, sum({size}) OVER w AS tuples, count(*) OVER w AS keys,
+                       row_number() OVER (PARTITION BY window_end ORDER BY {size} DESC, key) AS rank
+                FROM distinct_rows WINDOW w AS (PARTITION BY window_end)
+            )
+            SELECT window_start, window_end, tuples::BIGINT, keys, key, {columns} FROM largest WHERE rank = 1
+            ORDER BY tuples DESC, window_end LIMIT {_CANDIDATES}
+            """
+        ).fetchall()
+    chosen: list[Window] = []
+    for start, end, tuples, keys, key, *values in rows:
+        if len(chosen) < most and all(end <= other.start or start >= other.end for other in chosen):
+            chosen.append(
+                Window(
+                    start=start,
+                    end=end,
+                    tuples=tuples if counts else None,
+                    keys=keys,
+                    key=key,
+                    values=dict(zip(names, values, strict=True)),
+                )
+            )
+    return chosen
+
+
+def _tables(settings: Settings) -> Any:
+    for block in reader.read_range(settings.kafka, settings.topic("results")):
+        lines = b"\n".join(message.value() for message in block)
+        yield pyarrow.json.read_json(
+            io.BytesIO(lines), read_options=pyarrow.json.ReadOptions(block_size=len(lines) + 64)
+        )
