@@ -28,9 +28,8 @@ def claim(settings: Settings) -> None:
     """
     kafka = settings.kafka
     topic, routed = settings.topic("input"), settings.topic("routed")
-    admin = clients.admin(kafka)
     for _ in range(10):
-        known = all_states(admin, settings)
+        known = all_states(None, settings)
         if len(known) == settings.input.partitions:
             return
         topics = topic_admin.describe(kafka, [topic, routed])

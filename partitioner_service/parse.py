@@ -19,6 +19,7 @@ import pyarrow.csv
 import pyarrow.json
 
 from evenflow.settings import Settings
+from partitioner_service.plain_json import PlainReader
 
 MAX_TIME = 8_640_000_000_000_000
 """Largest event time in ms either side of 1970 (about 273,000 years): what ISO 8601 libraries can hold."""
@@ -58,7 +59,8 @@ class Parser:
         self._value_schema = pa.schema(
             [(name, _ARROW_TYPES[kind]) for name, kind in settings.query.value_columns.items()]
         )
-        self._read = {"json": _read_json, "csv": self._read_csv, "text": self._read_text}[
+        self._plain = PlainReader(self._schema)
+        self._read = {"json": self._read_json, "csv": self._read_csv, "text": self._read_text}[
             settings.input.format
         ]
 
@@ -143,6 +145,10 @@ class Parser:
             return
         good.append(rows)
         tables.append(table)
+
+    def _read_json(self, chunk: Sequence[bytes | None], schema: pa.Schema) -> pa.Table:
+        table = self._plain.read(chunk) if len(chunk) > 1 else None
+        return _read_json(chunk, schema) if table is None else table
 
     def _read_csv(self, chunk: Sequence[bytes | None], schema: pa.Schema) -> pa.Table:
         block = b"\n".join(chunk)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
@@ -42,7 +43,6 @@ class Sink:
     def __init__(
         self, settings: Settings, *, rejected_limit: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        identity = settings.partitioner.instance
         self._clock = clock
         self._timeout = settings.kafka.request_timeout / 1000
         self._input = settings.topic("input")
@@ -51,18 +51,7 @@ class Sink:
         self._rejected_partitions = settings.input.partitions
         self._rejected_limit = rejected_limit - _ENVELOPE
         self._opened: float | None = None
-        self._producer: Producer = clients.producer(
-            settings.kafka,
-            **{
-                "transactional.id": f"{settings.query.name}.partitioner.{identity}",
-                "transaction.timeout.ms": settings.partitioner.transaction_timeout,
-                "client.id": f"evenflow-{settings.query.name}-{identity}",
-                "linger.ms": 5,
-                "batch.size": 4_000_000,
-                "queue.buffering.max.kbytes": 131_072,
-                "message.timeout.ms": settings.partitioner.transaction_timeout,
-            },
-        )
+        self._producer: Producer = clients.producer(settings.kafka, **producer_config(settings))
         self._producer.init_transactions(self._timeout)
 
     @property
@@ -165,3 +154,17 @@ class Sink:
             except KafkaException as error:
                 self._abort_after(error.args[0])
         self._producer.poll(0)
+
+
+def producer_config(settings: Settings) -> dict[str, Any]:
+    """librdkafka settings of the data plane's transactional producer."""
+    identity = settings.partitioner.instance
+    return {
+        "transactional.id": f"{settings.query.name}.partitioner.{identity}",
+        "transaction.timeout.ms": settings.partitioner.transaction_timeout,
+        "client.id": f"evenflow-{settings.query.name}-{identity}",
+        "linger.ms": 5,
+        "batch.size": 4_000_000,
+        "queue.buffering.max.kbytes": 131_072,
+        "message.timeout.ms": settings.partitioner.transaction_timeout,
+    }

@@ -77,7 +77,9 @@ ROWS = st.fixed_dictionaries(
     optional={
         "k": st.text() | st.none() | st.integers(),
         "t": st.integers() | st.none() | st.text(),
-        "f": st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60) | st.decimals(-999, 999, places=3).map(float),
+        "f": st.floats(allow_nan=False, allow_infinity=False)
+        | st.integers(-(2**60), 2**60)
+        | st.decimals(-999, 999, places=3).map(float),
         "x": st.text() | st.booleans() | st.none() | st.lists(st.integers()) | st.floats(allow_nan=False),
     },
 )

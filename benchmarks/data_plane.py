@@ -1,0 +1,171 @@
+"""The data plane of the partitioner service against a bare confluent-kafka loop on the same broker and data.
+
+Both are measured from their first to their last commit: start-up, the claim, joining the group and the first
+transaction are outside. The bare loop reads blocks of the same size from the same topic with the same client
+settings, looks at every record's error and value, and writes the very frames that the data plane wrote for as
+many tuples (recorded in a run that does not count), in transactions with offsets at the same interval. It parses
+nothing and routes nothing. Garbage collection is set for both as the data plane sets it for itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import count
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from benchmarks.spread import in_turns, ratios, spread
+from benchmarks.stream import settings_for, write_input
+from evenflow.frames import decode_frame
+from evenflow.settings import Settings
+from partitioner_service.plane import DataPlane, patient_garbage_collection
+from partitioner_service.sink import producer_config
+from partitioner_service.source import consumer_config, data_plane_group
+from topics import clients
+from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
+from topics.reader import read_range
+from workbench.broker import EmbeddedBroker
+
+WORKERS = 8
+
+
+@dataclass
+class Commits:
+    """When commits ended, and how many tuples had been read by then."""
+
+    seen: list[tuple[float, int]] = field(default_factory=list)
+
+    def note(self, tuples: int) -> None:
+        """A commit has just ended."""
+        self.seen.append((time.perf_counter(), tuples))
+
+    @property
+    def rate(self) -> float:
+        """Tuples per second from the first commit to the last."""
+        (begin, before), (end, after) = self.seen[0], self.seen[-1]
+        return (after - before) / (end - begin)
+
+
+class MeasuredPlane(DataPlane):
+    """The data plane as it is, noting its commits."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings, until_ended=True)
+        self.commits = Commits()
+
+    def _commit(self) -> None:
+        super()._commit()
+        self.commits.note(self._tuples)
+
+
+def compare(partitioner: str, *, smoke: bool) -> dict[str, object]:
+    """Rates of both, in turns."""
+    tuples, repetitions = (300_000, 1) if smoke else (3_000_000, 3)
+    interval = 50 if smoke else 500
+    numbers = count()
+    with EmbeddedBroker() as broker:
+
+        def fresh() -> Settings:
+            options = {"name": partitioner, "workers": WORKERS, "commit_interval": interval}
+            return settings_for(broker.settings(), f"bench-{next(numbers)}", partitioner=options)
+
+        first = fresh()
+        write_input(first, tuples=tuples)
+        MeasuredPlane(first).run()
+        frames = recorded(first)
+        rates = in_turns(
+            {
+                "service": lambda: plane_rate(fresh()),
+                "bare": lambda: bare_rate(fresh(), frames, tuples=tuples),
+            },
+            repetitions,
+        )
+    return {
+        "partitioner": partitioner,
+        "tuples": tuples,
+        "workers": WORKERS,
+        "frames": sum(map(len, frames.values())),
+        "frame_bytes": sum(len(data) for block in frames.values() for _, data in block),
+        "service_tuples_per_second": spread(rates["service"]),
+        "bare_tuples_per_second": spread(rates["bare"]),
+        "ratio": ratios(rates["service"], rates["bare"]),
+    }
+
+
+def plane_rate(settings: Settings) -> float:
+    """Tuples per second of the data plane."""
+    plane = MeasuredPlane(settings)
+    plane.run()
+    _drop_output(settings)
+    return plane.commits.rate
+
+
+Frames = dict[int, list[tuple[int, bytes]]]
+"""Tuples routed before and in a block -> its frames as (worker, bytes)."""
+
+
+def recorded(settings: Settings) -> Frames:
+    """What a run wrote, block by block, in the order in which it was written."""
+    blocks: dict[tuple[int, ...], list[tuple[int, bytes, int]]] = defaultdict(list)
+    for messages in read_range(settings.kafka, settings.topic("routed")):
+        for message in messages:
+            header, batch = decode_frame(message.value(), fingerprint=settings.fingerprint)
+            block = tuple(sorted((p, entry.first) for p, entry in header.progress.items()))
+            blocks[block].append((message.partition(), message.value(), batch.num_rows))
+    frames: Frames = {}
+    tuples = 0
+    for _, written in sorted(blocks.items(), key=lambda item: max(first for _, first in item[0])):
+        tuples += sum(rows for _, _, rows in written)
+        frames.setdefault(tuples, []).extend((worker, data) for worker, data, _ in written)
+    return frames
+
+
+def bare_rate(settings: Settings, frames: Frames, *, tuples: int) -> float:
+    """Tuples per second of the bare loop."""
+    ensure_topics(settings.kafka, pipeline_topics(settings).values())
+    consumer = clients.consumer(settings.kafka, group=data_plane_group(settings), **consumer_config(settings))
+    producer = clients.producer(settings.kafka, **producer_config(settings))
+    try:
+        producer.init_transactions(30)
+        begin = describe(settings.kafka, [settings.topic("input")])[settings.topic("input")].begin
+        consumer.assign([TopicPartition(settings.topic("input"), p, at) for p, at in begin.items()])
+        with patient_garbage_collection():
+            rate = _bare_loop(settings, consumer, producer, frames, tuples)
+    finally:
+        consumer.close()
+    _drop_output(settings)
+    return rate
+
+
+def _bare_loop(
+    settings: Settings, consumer: Consumer, producer: Producer, frames: Frames, tuples: int
+) -> float:
+    options, routed = settings.partitioner, settings.topic("routed")
+    due = list(frames.items())[::-1]
+    commits, opened, read = Commits(), 0.0, 0
+    while due:
+        messages = consumer.consume(options.block_tuples, options.linger / 1000)
+        records = [message for message in messages if message.error() is None]
+        values = [record.value() for record in records]
+        read += len(values) - values.count(None)
+        if not opened:
+            producer.begin_transaction()
+            opened = time.perf_counter()
+        while due and due[-1][0] <= read:
+            for worker, data in due.pop()[1]:
+                producer.produce(routed, value=data, partition=worker)
+                producer.poll(0)
+        if not due or time.perf_counter() - opened >= options.commit_interval / 1000:
+            offsets = consumer.position(consumer.assignment())
+            producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 30)
+            producer.commit_transaction(30)
+            opened = 0.0
+            commits.note(read)
+    assert read == tuples, f"{read} tuples of {tuples} were read"
+    return commits.rate
+
+
+def _drop_output(settings: Settings) -> None:
+    delete_topics(settings.kafka, [settings.topic("routed")])

@@ -1,0 +1,60 @@
+"""The facts of the machine that figures depend on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from evenflow.errors import EvenflowError
+from spark_consumers.jars import java_command, kafka_broker_jars
+
+_PACKAGES = ("evenflow", "numpy", "numba", "pyarrow", "confluent-kafka", "pyspark", "pandas")
+
+
+def machine() -> dict[str, object]:
+    """Facts that stay, and the load of the last minute as it is now: a busy machine makes low figures."""
+    return {**_lasting(), "load_average": round(os.getloadavg()[0], 2)}
+
+
+@cache
+def _lasting() -> dict[str, object]:
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "cpu": _first(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo")) or platform.machine(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "java": _java(),
+        "kafka": _kafka(),
+        "packages": {name: version(name) for name in _PACKAGES},
+    }
+
+
+def _first(pattern: str, file: Path) -> str | None:
+    try:
+        found = re.search(pattern, file.read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    return found[1].strip() if found else None
+
+
+def _java() -> str | None:
+    try:
+        told = subprocess.run([java_command(), "-version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.SubprocessError, EvenflowError):
+        return None
+    found = re.search(r'version "([^"]+)"', told.stderr)
+    return found[1] if found else None
+
+
+def _kafka() -> str | None:
+    for jar in kafka_broker_jars():
+        found = re.match(r"kafka_[\d.]+-(\d+\.\d+\.\d+)\.jar", jar.name)
+        if found:
+            return found[1]
+    return None

@@ -1,0 +1,88 @@
+"""Which scenarios there are, running them, and printing what they found."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from benchmarks.machine import machine
+from evenflow.errors import ConfigError
+
+SCENARIOS = (
+    "topics_roundtrip",
+    "service_partitioner_hashing",
+    "service_partitioner_d_choices",
+    "service_combiner",
+    "service_reducer",
+    "service_end_to_end_fused",
+    "service_end_to_end_split",
+)
+"""Modules of `benchmarks/`, one scenario each."""
+
+GROUPS = {"service": tuple(name for name in SCENARIOS if name.startswith("service_"))}
+"""Names for several scenarios at once."""
+
+
+def known() -> dict[str, Any]:
+    """Scenario modules by their id."""
+    return {module.ID: module for module in (import_module(f"benchmarks.{name}") for name in SCENARIOS)}
+
+
+def chosen(names: Sequence[str]) -> list[Any]:
+    """Modules of these ids and groups, each once (none named: all); ConfigError for an unknown name."""
+    modules = known()
+    groups = {
+        group: [import_module(f"benchmarks.{name}") for name in names] for group, names in GROUPS.items()
+    }
+    unknown = sorted(set(names) - set(modules) - set(groups))
+    if unknown:
+        raise ConfigError(
+            f"unknown benchmark {', '.join(unknown)}", hint=f"there are {', '.join([*modules, *groups])}"
+        )
+    found = [module for name in names for module in (groups.get(name) or [modules[name]])]
+    return list(dict.fromkeys(found or modules.values()))
+
+
+def run_all(names: Sequence[str], *, smoke: bool, as_json: bool) -> None:
+    """Run these scenarios; a table each on standard error, and with `as_json` a line each on standard output."""
+    for module in chosen(names):
+        facts = machine()
+        print(f"{module.ID}: {module.WHAT}", file=sys.stderr, flush=True)
+        started = time.perf_counter()
+        figures = module.run(smoke=smoke)
+        seconds = round(time.perf_counter() - started, 2)
+        record = {"id": module.ID, "smoke": smoke, **figures, "wall_seconds": seconds, "machine": facts}
+        print(table(figures), file=sys.stderr, flush=True)
+        if as_json:
+            print(json.dumps(record), flush=True)
+
+
+def table(figures: dict[str, Any], indent: str = "  ") -> str:
+    """The figures for people: one a line, spreads as min / median / max."""
+    lines = []
+    for name, value in figures.items():
+        label = f"{indent}{name.replace('_', ' '):<36}"
+        if isinstance(value, dict) and set(value) == {"min", "median", "max"}:
+            lines.append(label + " / ".join(_shown(value[part]) for part in ("min", "median", "max")))
+        elif isinstance(value, dict):
+            lines += [label.rstrip(), table(value, indent + "  ")]
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            lines += [label.rstrip()]
+            lines += [indent + "  " + "  ".join(f"{k}={_shown(v)}" for k, v in row.items()) for row in value]
+        else:
+            lines.append(label + _shown(value))
+    return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return "-" if value is None else str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
+    return str(value)

@@ -1,0 +1,13 @@
+"""The whole pipeline on this machine with the fused wiring."""
+
+from __future__ import annotations
+
+from benchmarks.end_to_end import measure
+
+ID = "service-end-to-end-fused"
+WHAT = "everything on this machine (fused): catch-up rate, sustained rate, latency at half of it; Zipf 1.0 and 1.4"
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """Figures by exponent."""
+    return measure("fused", smoke=smoke)

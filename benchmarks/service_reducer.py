@@ -1,0 +1,37 @@
+"""The reducer stage alone, for information: blobs in the partials topic to JSON rows in the results topic."""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks.spark_stages import routed_stream
+from spark_consumers.application import run as run_stages
+from topics.admin import describe
+from topics.reader import read_range
+
+ID = "service-reducer"
+WHAT = "tuples/s and result rows/s of the reducer (blobs to JSON rows, 60 s windows by 1 s), by its micro-batches"
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """Rates over the time of the micro-batches that had rows."""
+    tuples = 5_000 if smoke else 2_000_000
+    with routed_stream("bench-reducer", tuples=tuples, wiring="split") as (settings, _):
+        run_stages(settings, ("combine",), until_ended=True)
+        run_stages(settings, ("reduce",), until_ended=True)
+        told = [
+            json.loads(message.value())
+            for messages in read_range(settings.kafka, settings.topic("telemetry"))
+            for message in messages
+        ]
+        batches = [record for record in told if record.get("stage") == "reduce" and record["rows"]]
+        seconds = sum(batch["duration_ms"] for batch in batches) / 1000
+        results = describe(settings.kafka, [settings.topic("results")])[settings.topic("results")].records
+    return {
+        "tuples": tuples,
+        "result_rows": results,
+        "batches": len(batches),
+        "seconds": round(seconds, 3),
+        "tuples_per_second": round(tuples / seconds),
+        "result_rows_per_second": round(results / seconds),
+    }

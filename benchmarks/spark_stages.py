@@ -1,0 +1,65 @@
+"""What the Spark scenarios share: a routed topic filled by the partitioner service, and timing one stream.
+
+Time is the sum of the micro-batches' own durations as Spark reports them: starting the session, the query and
+the Python workers' first import are outside (one stream that does not count runs first).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.stream import settings_for, write_input
+from evenflow.frames import decode_frame
+from evenflow.settings import Settings
+from partitioner_service.plane import DataPlane
+from topics.reader import read_range
+from workbench.broker import EmbeddedBroker
+
+WORKERS = 8
+_FOLDER = "evenflow-bench-"
+
+
+@contextmanager
+def routed_stream(name: str, *, tuples: int, **spark: object) -> Iterator[tuple[Settings, Path]]:
+    """A broker whose routed topic holds the stream as the partitioner writes it (d-choices), and a folder."""
+    with EmbeddedBroker() as broker, tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
+        settings = settings_for(
+            broker.settings(),
+            name,
+            partitioner={"name": "d-choices", "workers": WORKERS},
+            spark={"checkpoint": f"{folder}/checkpoint", "batch_interval": 0, **spark},
+        )
+        write_input(settings, tuples=tuples)
+        DataPlane(settings, until_ended=True).run()
+        yield settings, Path(folder)
+
+
+def frames_and_tuples(settings: Settings) -> tuple[int, int]:
+    """How many frames the routed topic holds, and tuples in them."""
+    frames = tuples = 0
+    for messages in read_range(settings.kafka, settings.topic("routed")):
+        for message in messages:
+            frames += 1
+            tuples += decode_frame(message.value(), fingerprint=settings.fingerprint)[1].num_rows
+    return frames, tuples
+
+
+def stream_seconds(spark: SparkSession, frame: DataFrame, folder: Path, *, rows: int) -> float:
+    """Seconds that micro-batches took to read all that there is, to a sink that drops it."""
+    with tempfile.TemporaryDirectory(dir=folder) as checkpoint:
+        query = (
+            frame.writeStream.format("noop")
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        batches = [batch for batch in query.recentProgress if batch["numInputRows"]]
+    read = sum(batch["numInputRows"] for batch in batches)
+    assert read == rows, f"{read} records of {rows} were read"
+    return sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000
