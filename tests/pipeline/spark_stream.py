@@ -91,7 +91,9 @@ class Stream:
             columns = {"pane": [r[0] for r in mine], "key": [r[1] for r in mine]}
             columns |= {"i": [r[2] for r in mine], "f": [r[3] for r in mine]}
             schema = self.plan.frame_schema
-            batch = pa.record_batch([pa.array(columns[f.name.removeprefix("v:")], f.type) for f in schema], schema=schema)
+            batch = pa.record_batch(
+                [pa.array(columns[f.name.removeprefix("v:")], f.type) for f in schema], schema=schema
+            )
             header = frames.FrameHeader(
                 fingerprint=self.settings.fingerprint,
                 epoch=0,
