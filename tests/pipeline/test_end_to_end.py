@@ -1,0 +1,237 @@
+"""The whole pipeline, every service a process of its own, on a real broker and real Spark: always exact.
+
+Each test ends with the same three comparisons (`end_to_end.assert_exact`): the results topic against brute
+force, the rejected topic against the lateness rule by hand, and `verify`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.end_to_end import (
+    INVERTIBLE,
+    Pipeline,
+    Stream,
+    assert_exact,
+    batch_is_running,
+    batches_done,
+    committed,
+    make_settings,
+    owners,
+    transaction_is_open,
+    wait_for,
+)
+from tests.pipeline.spark_stream import Result
+from workbench.broker import EmbeddedBroker
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280)]
+
+SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
+
+
+@pytest.mark.parametrize(
+    ("partitioner", "query"),
+    [
+        pytest.param("hashing", SLIDING | {"aggregates": INVERTIBLE}, id="hashing-sliding-totals"),
+        pytest.param("shuffle", TUMBLING, id="shuffle-tumbling"),
+        pytest.param("d-choices", SLIDING, id="d-choices-sliding"),
+        pytest.param("pkg", SLIDING, id="pkg-sliding", marks=pytest.mark.more),
+        pytest.param("hashing", TUMBLING, id="hashing-tumbling", marks=pytest.mark.more),
+        pytest.param("pkg", TUMBLING | {"aggregates": INVERTIBLE}, id="pkg-tumbling", marks=pytest.mark.more),
+        pytest.param("d-choices", TUMBLING, id="d-choices-tumbling", marks=pytest.mark.more),
+        pytest.param(
+            "shuffle", SLIDING | {"aggregates": INVERTIBLE}, id="shuffle-sliding", marks=pytest.mark.more
+        ),
+    ],
+)
+def test_every_partitioner_and_kind_of_window_gives_exactly_the_direct_results(
+    kafka_settings: Any, query_name: str, tmp_path: Path, partitioner: str, query: dict[str, Any]
+) -> None:
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        query=query,
+        partitioner={"name": partitioner},
+        spark={"buckets": 3},
+    )
+    stream = Stream(settings)
+    stream.write(4_000, large=True)
+    stream.end()
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.run_to_the_end()
+    report = assert_exact(stream)
+    assert report.rejected > 50
+
+
+def test_an_input_of_nothing_but_end_markers_gives_no_result_and_ends(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(kafka_settings, query_name, tmp_path)
+    stream = Stream(settings)
+    stream.end()
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.run_to_the_end()
+    report = assert_exact(stream)
+    assert (report.windows, report.rows, report.read) == (0, 0, 0)
+
+
+def test_partitioner_and_application_killed_or_stopped_in_mid_stream_go_on_exactly(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(
+        kafka_settings, query_name, tmp_path, partitioner={"commit_interval": 1_000, "block_tuples": 200}
+    )
+    stream = Stream(settings)
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("partition")
+        pipeline.start("aggregate")
+        stream.write(1_500)
+        pipeline.wait_until(lambda: committed(settings) > 0)
+        stream.write(1_000)
+        pipeline.wait_until(lambda: transaction_is_open(settings))
+        pipeline.kill("partition")
+        pipeline.start("partition")
+        pipeline.wait_until(lambda: committed(settings) == 2_500 and batches_done(settings, "fused") > 0)
+        stream.write(2_000)
+        pipeline.wait_until(lambda: batch_is_running(settings, "fused"))
+        pipeline.kill("aggregate")
+        batches = batches_done(settings, "fused")
+        pipeline.start("aggregate")
+        stream.write(500)
+        pipeline.wait_until(lambda: batches_done(settings, "fused") > batches)
+        stream.write(1_000)
+        pipeline.stop("partition")
+        pipeline.stop("aggregate")
+        assert not batch_is_running(settings, "fused"), "it stopped between micro-batches"
+        stream.end()
+        pipeline.run_to_the_end()
+    assert_exact(stream)
+
+
+def test_two_partitioners_rebalance_with_open_transactions_and_the_results_stay_exact(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(
+        kafka_settings, query_name, tmp_path, partitioner={"commit_interval": 2_000, "block_tuples": 200}
+    )
+    stream = Stream(settings)
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("aggregate", "--until-ended")
+        pipeline.start("partition", "--until-ended", "--instance", "a", name="a")
+        stream.write(1_000)
+        pipeline.wait_until(lambda: committed(settings) > 0)
+        pipeline.start("partition", "--until-ended", "--instance", "b", name="b")
+
+        def joined() -> bool:
+            stream.write(50)
+            return owners(settings) == [2, 2] and transaction_is_open(settings)
+
+        pipeline.wait_until(joined)
+        stream.write(500)
+        pipeline.stop("a")
+        stream.write(500)
+        pipeline.start("partition", "--until-ended", "--instance", "a", name="a")
+        pipeline.wait_until(joined)
+        pipeline.wait_until(lambda: transaction_is_open(settings) or stream.write(50))
+        pipeline.kill("b")
+        stream.write(500)
+        stream.end()
+        pipeline.finish()
+    assert_exact(stream)
+
+
+def test_parquet_results_by_more_instances_than_partitions_are_exact_whatever_else_lies_in_the_folder(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    import pyarrow.parquet as pq
+
+    target = tmp_path / "results"
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        input={"partitions": 1},
+        results={"sink": "parquet", "path": str(target)},
+    )
+    stream = Stream(settings)
+    stream.write(1_500, large=True)
+    stream.end()
+    with Pipeline(settings, tmp_path) as pipeline:
+        for instance in ("a", "b"):
+            pipeline.start("partition", "--until-ended", "--instance", instance, name=instance)
+        pipeline.start("aggregate", "--until-ended")
+        pipeline.finish()
+    files = sorted(target.glob("*.parquet"))
+    found: Result = {}
+    for file in files:
+        for row in pq.ParquetFile(file).read().to_pylist():
+            at = (row.pop("window_start"), row.pop("key"))
+            assert row.pop("window_end") == at[0] + settings.query.window
+            assert at not in found, "a window was emitted twice"
+            found[at] = row
+    shutil.copy(files[0], target / "part-of-a-batch-that-never-committed.parquet")
+    assert_exact(stream, found)
+
+
+@pytest.mark.more
+def test_the_split_wiring_in_two_applications_survives_the_death_of_each(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        spark={"wiring": "split", "buckets": 3, "max_frames_per_batch": 20},
+    )
+    stream = Stream(settings)
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("partition")
+        pipeline.start("combine")
+        pipeline.start("reduce")
+        stream.write(1_500)
+        for stage in ("combine", "reduce"):
+            pipeline.wait_until(lambda stage=stage: batches_done(settings, stage) > 0)  # type: ignore[misc]
+            stream.write(1_000)
+            pipeline.wait_until(lambda stage=stage: batch_is_running(settings, stage))  # type: ignore[misc]
+            pipeline.kill(stage)
+            done = batches_done(settings, stage)
+            pipeline.start(stage)
+            stream.write(500)
+            pipeline.wait_until(lambda stage=stage, done=done: batches_done(settings, stage) > done)  # type: ignore[misc]
+        for name in ("partition", "combine", "reduce"):
+            pipeline.stop(name)
+        stream.end()
+        for name in ("partition", "combine", "reduce"):
+            pipeline.start(name, "--until-ended")
+        pipeline.finish()
+    assert_exact(stream)
+
+
+@pytest.mark.more
+def test_a_broker_killed_in_mid_stream_costs_time_and_nothing_else(query_name: str, tmp_path: Path) -> None:
+    with EmbeddedBroker(data_dir=tmp_path / "broker") as broker:
+        settings = make_settings(broker.settings(), query_name, tmp_path)
+        stream = Stream(settings)
+        stream.write(1_500)
+        with Pipeline(settings, tmp_path) as pipeline:
+            pipeline.start("partition")
+            pipeline.start("aggregate")
+            pipeline.wait_until(lambda: batches_done(settings, "fused") > 0)
+            stream.write(1_500)
+            broker.kill()
+            broker.restart()
+            stream.write(500)
+            wait_for(lambda: committed(settings) == 3_500 or not pipeline.running["partition"].alive)
+            for child in pipeline.running.values():
+                # a service may give up while the broker is away, but then with its error and never by a signal
+                status = child.terminate(60) if child.alive else child.returncode
+                assert status in (0, 2), child.output()[-4000:]
+            pipeline.running.clear()
+            stream.end()
+            pipeline.run_to_the_end()
+        assert_exact(stream)

@@ -1,0 +1,170 @@
+"""Who owns a partition, and which half may die: rules 1, 2 and 12 of exactness without a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from partitioner_service import app, source
+from partitioner_service.plane import DataPlane
+from partitioner_service.sink import CommitAborted
+from partitioner_service.source import Source, data_plane_group
+
+SETTINGS = Settings(query={"name": "q"}, input={"partitions": 2})
+
+
+def state(offset: int, **fields: Any) -> PartitionState:
+    return PartitionState(fingerprint=SETTINGS.fingerprint, topic_id="t", offset=offset, **fields)
+
+
+class Record:
+    """A record of the input topic at this offset of partition 0."""
+
+    def __init__(self, offset: int) -> None:
+        self._offset = offset
+
+    def error(self) -> None:
+        return None
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
+
+    def value(self) -> bytes:
+        return b"{}"
+
+
+class Consumer:
+    """Remembers its assignment; `during` runs inside the next `consume`, as callbacks of a rebalance do."""
+
+    def __init__(self) -> None:
+        self.assigned: list[tuple[int, int]] = []
+        self.records: list[Record] = []
+        self.during: Any = None
+
+    def consume(self, most: int, timeout: float) -> list[Record]:
+        if self.during is not None:
+            self.during()
+        return self.records
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        self.assigned = [(entry.partition, entry.offset) for entry in partitions]
+
+    def unassign(self) -> None:
+        self.assigned = []
+
+
+@pytest.fixture
+def consumer(monkeypatch: pytest.MonkeyPatch) -> Consumer:
+    fake = Consumer()
+    monkeypatch.setattr(source.clients, "consumer", lambda *words, **more: fake)
+    return fake
+
+
+def reading(settle: Any) -> Source:
+    return Source(
+        SETTINGS, topic_id="t", needs_key=False, needs_timestamp=False, settle=settle, stopping=lambda: False
+    )
+
+
+@pytest.mark.parametrize(("callback", "may_commit"), [("_on_revoke", True), ("_on_lost", False)])
+def test_the_open_transaction_is_settled_while_the_partitions_are_still_ours(
+    consumer: Consumer, callback: str, may_commit: bool
+) -> None:
+    settled: list[tuple[bool, list[int]]] = []
+    reader = reading(lambda commit: settled.append((commit, list(reader.states))))
+    reader.rewind({0: state(5), 1: state(7)})
+    getattr(reader, callback)(consumer, [TopicPartition("q.input", 0)])
+    assert settled == [(may_commit, [0, 1])]
+    assert (reader.states, reader.committed, consumer.assigned) == ({}, {}, [])
+
+
+def test_a_block_that_was_read_across_a_rebalance_is_thrown_away_and_read_again(consumer: Consumer) -> None:
+    reader = reading(lambda commit: None)
+    reader.rewind({0: state(5)})
+    consumer.records = [Record(5), Record(6)]
+    assert [(piece.first, piece.last) for piece in reader.read(10, 0)] == [(5, 6)]
+
+    def rebalance() -> None:
+        reader._on_revoke(consumer, [])
+        reader.rebalances += 1
+        reader.rewind({0: state(3)})  # what the next assignment says
+
+    consumer.during = rebalance
+    assert reader.read(10, 0) == []
+    assert consumer.assigned == [(0, 3)]
+
+
+def test_records_of_partitions_that_are_not_owned_never_enter_a_block(consumer: Consumer) -> None:
+    reader = reading(lambda commit: None)
+    reader.rewind({1: state(0)})
+    consumer.records = [Record(0)]
+    assert reader.read(10, 0) == []
+
+
+def test_after_an_abort_position_and_state_go_back_together(consumer: Consumer) -> None:
+    before = state(5, max_time=10, run=(1, 90, 90), read=5, routed=5)
+    reader = reading(lambda commit: None)
+    reader.committed = {0: before}
+    reader.rewind({0: state(9, max_time=99, read=9, routed=8, rejected=1)})
+    plane = DataPlane(SETTINGS)
+    plane._source = reader
+    plane._after_abort(CommitAborted("x"))
+    assert (reader.states, consumer.assigned) == ({0: before}, [(0, 5)])
+
+
+class Plane:
+    """A data plane that runs until it is told to stop, or fails at once."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.told = threading.Event()
+
+    def run(self) -> None:
+        if self.error is not None:
+            raise self.error
+        assert self.told.wait(30)
+
+    def stop(self) -> None:
+        self.told.set()
+
+
+class Control:
+    """Of Faust's app only what `_serve` touches."""
+
+    def finalize(self) -> None:
+        pass
+
+    async def stop(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("half", ["control", "data"])
+def test_either_half_dying_ends_the_process_with_its_error(
+    monkeypatch: pytest.MonkeyPatch, half: str
+) -> None:
+    async def control(_: Any) -> None:
+        if half == "control":
+            raise RuntimeError("control died")
+        await asyncio.sleep(30)
+
+    plane = Plane(RuntimeError("data died") if half == "data" else None)
+    monkeypatch.setattr(app, "build_app", lambda settings, plane: Control())
+    monkeypatch.setattr(app, "_control", control)
+    with pytest.raises(RuntimeError, match=f"{half} died"):
+        asyncio.run(asyncio.wait_for(app._serve(SETTINGS, plane), 20))  # type: ignore[arg-type]
+    assert plane.told.is_set()
+
+
+def test_the_two_halves_have_groups_of_their_own_and_a_crash_holds_readers_back_for_ten_seconds() -> None:
+    built = app.build_app(SETTINGS, DataPlane(SETTINGS))
+    assert built.conf.id != data_plane_group(SETTINGS)
+    assert SETTINGS.partitioner.transaction_timeout == 10_000
