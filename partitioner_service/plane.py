@@ -191,7 +191,7 @@ class DataPlane:
         if sink is not None:
             try:
                 sink.abort()
-            except KafkaException as error:
+            except (KafkaException, ServiceError) as error:
                 log.warning("could not abort; the broker does after the transaction timeout: %s", error)
 
     def _settle(self, may_commit: bool) -> None:

@@ -115,10 +115,20 @@ class Sink:
         self._opened = None
 
     def abort(self) -> None:
-        """Abort the open transaction, if any."""
-        if self._opened is not None:
-            self._opened = None
+        """Abort the open transaction, if any; ServiceError when the broker no longer knows it."""
+        if self._opened is None:
+            return
+        self._opened = None
+        # What is still buffered must be delivered first: an abort that overtakes the registration of a
+        # partition with the transaction is answered with a fatal INVALID_TXN_STATE.
+        self._producer.flush(self._timeout)
+        try:
             self._retried(lambda: self._producer.abort_transaction(self._timeout))
+        except KafkaException as error:
+            raise ServiceError(
+                f"the transaction could not be aborted: {error.args[0].str()}",
+                hint="nothing of it becomes visible; start the service again, it reads those blocks again",
+            ) from None
 
     def _abort_after(self, error: KafkaError) -> None:
         if error.fatal() or not error.txn_requires_abort():

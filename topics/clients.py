@@ -74,9 +74,7 @@ def consumer(kafka: KafkaSettings, *, group: str, **config: Any) -> Consumer:
 def admin(kafka: KafkaSettings) -> AdminClient:
     """The process's admin client for this broker; made once and kept for good.
 
-    Making one costs three threads and a connection, and destroying one while it still answers crashes the
-    process now and then (seen with confluent-kafka 2.16.1: `describe` in a loop for a minute). It also must
-    outlive its futures.
+    Making one costs three threads and a connection, and it must outlive its futures.
     """
     wanted = repr(sorted(librdkafka_config(kafka).items())) + str(kafka.request_timeout)
     with _ADMINS_LOCK:
