@@ -21,24 +21,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
 from evenflow.markers import EndOfStream
 from evenflow.settings import KafkaSettings, Settings, load_settings
-from partitioner_service.source import all_states, data_plane_group
+from partitioner_service.source import committed_states, data_plane_group
 from tests.pipeline.routed import create_topics, rejections
 from tests.pipeline.spark_stream import Result, results
-from topics import admin, clients
+from topics import clients
 from workbench.processes import ChildProcess
 from workbench.verify.report import Report
 from workbench.verify.shell import verify
 
-_NOT_UP = (
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-)
 BEGIN = 1_700_000_000_000
 ALL = {
     "n": "count", "i_sum": "sum(i)", "i_mean": "mean(i)", "i_min": "min(i)", "i_max": "max(i)",
@@ -330,44 +325,42 @@ def _toml(value: Any) -> str:
 
 
 @cache
-def _client(kafka: str) -> AdminClient:
-    return clients.admin(KafkaSettings.model_validate_json(kafka))
+def _client(kind: str, kafka: str, group: str) -> Any:
+    settings = KafkaSettings.model_validate_json(kafka)
+    if kind == "admin":
+        return clients.admin(settings)
+    return clients.consumer(settings, group=group, isolation_level="read_uncommitted")
 
 
-def _admin(settings: Settings) -> AdminClient:
-    """One admin client for all the polling."""
+def _kept(kind: str, settings: Settings) -> Any:
+    """One client for all the polling."""
     fields = settings.kafka.model_dump(mode="json", exclude_unset=True)
     if settings.kafka.sasl_password is not None:
         fields["sasl_password"] = settings.kafka.sasl_password.get_secret_value()
-    return _client(json.dumps(fields))
+    return _client(kind, json.dumps(fields), data_plane_group(settings))
 
 
 def owners(settings: Settings) -> list[int]:
     """How many input partitions each member of the data plane's group owns, ascending."""
     group = data_plane_group(settings)
-    found = _admin(settings).describe_consumer_groups([group])[group].result(timeout=10)
+    found = _kept("admin", settings).describe_consumer_groups([group])[group].result(timeout=10)
     return sorted(len(member.assignment.topic_partitions) for member in found.members if member.assignment)
 
 
 def committed(settings: Settings) -> int:
-    """Tuples that the partitioner has committed as read; 0 as long as the broker's coordinator is not up."""
-    try:
-        return sum(state.read for state in all_states(_admin(settings), settings).values())
-    except KafkaException as error:
-        if error.args[0].code() not in _NOT_UP:
-            raise
-        return 0
+    """Tuples that the partitioner has committed as read."""
+    return sum(state.read for state in committed_states(_kept("consumer", settings), settings).values())
 
 
-def written(settings: Settings, role: str) -> int:
-    """Records (and transaction markers) in a topic of the query."""
-    name = settings.topic(role)
-    return admin.describe(settings.kafka, [name])[name].records
+def has_ended(settings: Settings) -> bool:
+    """Whether the partitioner has committed the end of every input partition."""
+    states = committed_states(_kept("consumer", settings), settings)
+    return len(states) == settings.input.partitions and all(state.ended for state in states.values())
 
 
 def transaction_is_open(settings: Settings) -> bool:
     """Whether the routed topic holds frames of a transaction that is neither committed nor aborted."""
-    client = _admin(settings)
+    client = _kept("admin", settings)
     name = settings.topic("routed")
     wanted = {TopicPartition(name, p): OffsetSpec.latest() for p in range(settings.routed_partitions)}
     seen = []

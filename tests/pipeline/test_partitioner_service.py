@@ -316,8 +316,10 @@ def test_more_instances_than_partitions_leave_some_without_work_and_lose_nothing
     write(instances[0], rows)
     service = clients.admin(instances[0].kafka)
     wait_until(
-        lambda: [s.ended for s in all_states(service, instances[0]).values()] == [True]
-        or any(e for _, e in threads)
+        lambda: (
+            [s.ended for s in all_states(service, instances[0]).values()] == [True]
+            or any(e for _, e in threads)
+        )
     )
     for plane, (thread, _) in zip(planes, threads, strict=True):
         plane.stop()
