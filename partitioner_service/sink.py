@@ -106,9 +106,8 @@ class Sink:
         offsets = [TopicPartition(self._input, p, s.offset, s.encode()) for p, s in states.items()]
         try:
             if offsets:
-                self._retried(
-                    lambda: self._producer.send_offsets_to_transaction(offsets, group_metadata, self._timeout)
-                )
+                # Never called a second time: after a broker's crash that call hangs, whatever its timeout.
+                self._producer.send_offsets_to_transaction(offsets, group_metadata, self._timeout)
             self._retried(lambda: self._producer.commit_transaction(self._timeout))
         except KafkaException as error:
             self._abort_after(error.args[0])
@@ -131,7 +130,7 @@ class Sink:
             ) from None
 
     def _abort_after(self, error: KafkaError) -> None:
-        if error.fatal() or not error.txn_requires_abort():
+        if error.fatal() or not (error.txn_requires_abort() or error.retriable()):
             self._opened = None
             raise ServiceError(
                 f"the transaction failed for good: {error.str()}",
