@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from evenflow.errors import ProtocolError
 
 HEADER = "evenflow-end-of-stream"
-_ID = re.compile(r"^[A-Za-z0-9._-]{1,24}$")
+_ID = re.compile(r"[A-Za-z0-9._-]{1,24}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class EndOfStream:
     producers: int = 1
 
     def __post_init__(self) -> None:
-        if not _ID.match(self.producer):
+        if not _ID.fullmatch(self.producer):
             raise ProtocolError(
                 f"producer id {self.producer!r} must be 1-24 letters, digits, '.', '_' or '-'"
             )

@@ -145,10 +145,10 @@ async def _serve(settings: Settings, plane: DataPlane) -> None:
 async def _control(app: faust.App) -> None:
     async with app:
         log.info("status page: http://%s:%s/status/", app.conf.web_host, app.conf.web_port)
-        while not app.should_stop:
-            if app.crashed:
-                raise app.crash_reason or RuntimeError("Faust's control plane crashed")
+        while not app.should_stop:  # a crash ends this too
             await asyncio.sleep(0.2)
+        if app.crashed:
+            raise app.crash_reason or RuntimeError("Faust's control plane crashed")
 
 
 def _credentials(kafka: KafkaSettings) -> Any:

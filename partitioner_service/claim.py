@@ -29,13 +29,16 @@ def claim(settings: Settings) -> None:
     kafka = settings.kafka
     topic, routed = settings.topic("input"), settings.topic("routed")
     for _ in range(10):
-        known = all_states(None, settings)
+        # In this order: frames are written only after a claim, so whoever sees one must see all offsets too.
+        topics = topic_admin.describe(kafka, [topic, routed])
+        known = all_states(settings)
         if len(known) == settings.input.partitions:
             return
-        topics = topic_admin.describe(kafka, [topic, routed])
-        if any(end > 0 for end in topics[routed].end.values()) and not known:
+        if any(end > 0 for end in topics[routed].end.values()):
+            missing = sorted(set(topics[topic].begin) - set(known))
             raise IncompatibleStateError(
-                f"{routed} holds frames, but the group {data_plane_group(settings)} has no committed offsets",
+                f"{routed} holds frames, but the group {data_plane_group(settings)} has no committed offsets of "
+                f"input partitions {missing}",
                 hint="the offsets expired or were deleted: see 'Rebuild after data loss' in docs/operations.md",
             )
         first = [

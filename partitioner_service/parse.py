@@ -213,7 +213,7 @@ class Parser:
             array = pa.array(stamps, mask=stamps < 0)
             what = "the record has no timestamp"
             _explain_nulls(array, rows, what, bad)
-            return array
+            return _in_range(array, rows, bad)
         raw = _one_chunk(table.column(self._query.time))
         _explain_nulls(raw, rows, f"time column {self._query.time!r} is missing or null", bad)
         convert: Callable[[pa.Array], pa.Int64Array] = {
@@ -230,12 +230,7 @@ class Parser:
                     f"time column {self._query.time!r} does not hold a time ({raw[position].as_py()!r})"
                 )
             )
-        far = pc.fill_null(pc.or_(pc.greater(array, MAX_TIME), pc.less(array, -MAX_TIME)), False)
-        if pc.any(far).as_py():
-            for position in np.flatnonzero(far.to_numpy(zero_copy_only=False)):
-                bad[int(rows[position])] = f"event time {array[position].as_py()} ms is out of range"
-            array = pc.if_else(far, pa.scalar(None, pa.int64()), array)
-        return array
+        return _in_range(array, rows, bad)
 
     def _finite(self, rows: npt.NDArray[np.int64], table: pa.Table, bad: Bad) -> npt.NDArray[np.bool_]:
         readable = np.ones(len(rows), dtype=bool)
@@ -274,6 +269,16 @@ def _read_json(chunk: Sequence[bytes | None], schema: pa.Schema) -> pa.Table:
         ),
     )
     return _exactly(table.select(schema.names), len(chunk))
+
+
+def _in_range(times: pa.Int64Array, rows: npt.NDArray[np.int64], bad: Bad) -> pa.Int64Array:
+    """These times, null where they are further than MAX_TIME from 1970."""
+    far = pc.fill_null(pc.or_(pc.greater(times, MAX_TIME), pc.less(times, -MAX_TIME)), False)
+    if not pc.any(far).as_py():
+        return times
+    for position in np.flatnonzero(far.to_numpy(zero_copy_only=False)):
+        bad[int(rows[position])] = f"event time {times[position].as_py()} ms is out of range"
+    return pc.if_else(far, pa.scalar(None, pa.int64()), times)
 
 
 def _exactly(table: pa.Table, rows: int) -> pa.Table:

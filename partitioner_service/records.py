@@ -56,8 +56,14 @@ class SideRecords:
         return last.value()
 
     def plans(self) -> list[dict[str, int]]:
-        """Every plan published so far, in order, as keyword arguments of Plan."""
-        return [parse_plan(message.value()) for message in self._records("plan")]
+        """Every plan published so far, in order, as keyword arguments of Plan; what is no plan is ignored."""
+        found = []
+        for message in self._records("plan"):
+            try:
+                found.append(parse_plan(message.value()))
+            except ValueError as error:
+                log.error("ignoring a record in %s: %s", self._settings.topic("plan"), error)
+        return found
 
     def close(self) -> None:
         """Hand over what is still buffered, for a few seconds at most."""

@@ -123,9 +123,9 @@ class Source:
 
     def rewind(self, states: dict[int, PartitionState]) -> None:
         """Continue from these states: position and working state go together (rule 2)."""
+        self._resume_all()
         self.states = dict(states)
         self._at_end_since.clear()
-        self.paused.clear()
         self._consumer.assign([TopicPartition(self._topic, p, s.offset) for p, s in states.items()])
 
     def hold(self, partitions: Iterable[int]) -> None:
@@ -138,6 +138,12 @@ class Source:
             self._consumer.resume([TopicPartition(self._topic, p) for p in resume])
         self.paused = wanted
 
+    def _resume_all(self) -> None:
+        """While they are still assigned: librdkafka keeps a partition paused through `assign` and rebalances."""
+        if self.paused:
+            self._consumer.resume([TopicPartition(self._topic, p) for p in sorted(self.paused)])
+            self.paused = set()
+
     def lag(self, partition: int) -> int | None:
         """Records between our position and the log's end; None when not known yet."""
         _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
@@ -149,9 +155,14 @@ class Source:
 
     def _slices(self, messages: list[Message]) -> list[Slice]:
         # `map` over C calls: at this rate even a loop in Python is a third of all work.
+        ends: dict[int, int] = {}
         if any(map(_ERROR, messages)):
             for message in messages:
-                if message.error() is not None:
+                if message.error() is None:
+                    continue
+                if message.error().code() == KafkaError._PARTITION_EOF:
+                    ends[message.partition()] = message.offset()
+                else:
                     self._note(message)
             messages = [message for message in messages if message.error() is None]
         slices = []
@@ -160,10 +171,14 @@ class Source:
             if state is None:
                 continue
             self._at_end_since.pop(partition, None)
+            if ends.get(partition, 0) <= records[-1].offset():
+                ends.pop(partition, None)  # more records came after that end
             if records[0].offset() < state.offset:
                 records = [record for record in records if record.offset() >= state.offset]
             if records:
                 slices.append(self._slice(partition, records))
+        for partition in ends:  # said only once for each end: not to be forgotten, or it never falls asleep
+            self._at_end_since.setdefault(partition, self._clock())
         return slices
 
     def _slice(self, partition: int, records: list[Message]) -> Slice:
@@ -189,17 +204,14 @@ class Source:
     def _note(self, message: Message) -> None:
         error = message.error()
         code = error.code()
-        if code == KafkaError._PARTITION_EOF:
-            self._at_end_since.setdefault(message.partition(), self._clock())
-        elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        if code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             raise DataLossError(
                 f"the records of {self._topic}[{message.partition()}] that come next are gone ({error.str()})",
                 hint="retention deleted them before they were read; see 'Rebuild after data loss' in docs/operations.md",
             )
-        elif error.fatal() or code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        if error.fatal() or code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise ServiceError(f"reading {self._topic} failed: {error.str()}")
-        else:
-            log.warning("kafka says of %s: %s", self._topic, error.str())
+        log.warning("kafka says of %s: %s", self._topic, error.str())
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.rebalances += 1
@@ -227,9 +239,12 @@ class Source:
             self._settle(may_commit)
         except BaseException as error:
             self._failure = error
+        try:
+            self._resume_all()
+        except BaseException as error:
+            self._failure = self._failure or error
         self.states = {}
         self.committed = {}
-        self.paused.clear()
         self._at_end_since.clear()
         consumer.unassign()
 
@@ -351,8 +366,8 @@ def committed_states(reader: Consumer, settings: Settings) -> dict[int, Partitio
     }
 
 
-def all_states(admin: object, settings: Settings) -> dict[int, PartitionState]:
-    """`committed_states` with a reader of its own, for who asks once; `admin` is not used any more."""
+def all_states(settings: Settings) -> dict[int, PartitionState]:
+    """`committed_states` with a reader of its own, for who asks once."""
     reader = state_reader(settings)
     try:
         return committed_states(reader, settings)

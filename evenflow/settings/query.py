@@ -13,7 +13,7 @@ from evenflow.settings.durations import Duration
 
 ColumnType = Literal["int64", "float64", "string"]
 _CALL = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
-_NAME = re.compile(r"^[a-z0-9][a-z0-9._-]{0,80}$")
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 RESERVED_RESULT_NAMES = frozenset({"window_start", "window_end", "key", "key_base64", "revision"})
 
 
@@ -109,7 +109,7 @@ class Query(BaseModel):
     @field_validator("name")
     @classmethod
     def _name_is_a_topic_prefix(cls, value: str) -> str:
-        if not _NAME.match(value):
+        if not _NAME.fullmatch(value):
             raise ValueError(
                 f"query name {value!r} must be lower case letters, digits, '.', '_' or '-' (at most 81)"
             )

@@ -87,7 +87,7 @@ def test_each_kind_of_bad_record_is_rejected_with_its_reason_and_its_neighbours_
     for (_, source, message), (value, _, detail) in zip(found[1:], rows, strict=True):
         assert message.value() == value
         assert detail in dict(message.headers())["evenflow-detail"].decode(), source
-    (state,) = all_states(clients.admin(settings.kafka), settings).values()
+    (state,) = all_states(settings).values()
     assert (state.read, state.routed, state.rejected) == (19, 9, 10)
     assert read_routed(settings).counts.total() == 9
 

@@ -105,7 +105,7 @@ def test_every_tuple_is_routed_once_and_every_lane_ends(kafka_settings, query_na
     routed = read_routed(settings)
     assert routed.counts == expected_counts(settings, rows)
     assert every_lane_ended(settings, routed)
-    assert total(all_states(clients.admin(settings.kafka), settings)) == (5_000, 5_000, 0)
+    assert total(all_states(settings)) == (5_000, 5_000, 0)
 
 
 def test_late_and_unreadable_records_go_to_rejected_unchanged_with_reason_and_position(
@@ -132,7 +132,7 @@ def test_late_and_unreadable_records_go_to_rejected_unchanged_with_reason_and_po
     write(settings, [], end=False)
     plane = DataPlane(settings)
     thread, errors = start_thread(plane)
-    wait_until(lambda: total(all_states(clients.admin(settings.kafka), settings))[0] == 6 or errors)
+    wait_until(lambda: total(all_states(settings))[0] == 6 or errors)
     plane.stop()
     thread.join(30)
     assert not errors
@@ -149,7 +149,7 @@ def test_late_and_unreadable_records_go_to_rejected_unchanged_with_reason_and_po
     assert late.headers()[:2] == [("mine", b"x"), ("n", None)]
     assert dict(late.headers())["evenflow-mark"] == b"5000"
     assert (found[2][2].key(), found[2][2].value()) == (b"tombstone", None)
-    assert total(all_states(clients.admin(settings.kafka), settings)) == (6, 1, 5)
+    assert total(all_states(settings)) == (6, 1, 5)
 
 
 def test_empty_and_large_keys_are_routed_and_frames_stay_small(kafka_settings, query_name):
@@ -214,7 +214,7 @@ def test_an_aborted_transaction_is_read_again_with_the_state_before_it(
     routed = read_routed(settings)
     assert routed.counts == expected_counts(settings, rows)
     assert rejections(settings) == []
-    assert total(all_states(clients.admin(settings.kafka), settings)) == (3_000, 3_000, 0)
+    assert total(all_states(settings)) == (3_000, 3_000, 0)
 
 
 KILLED = textwrap.dedent(
@@ -265,12 +265,12 @@ def test_a_partitioner_killed_in_mid_stream_is_continued_exactly(kafka_settings,
         [sys.executable, "-c", KILLED, parts_of(settings), when, "4"], log=tmp_path / "killed.log"
     )
     assert child.wait(60) == -signal.SIGKILL, child.tail()
-    assert 0 < total(all_states(clients.admin(settings.kafka), settings))[0] < 4_000
+    assert 0 < total(all_states(settings))[0] < 4_000
     run(settings)
     routed = read_routed(settings)
     assert routed.counts == expected_counts(settings, rows)
     assert every_lane_ended(settings, routed)
-    assert total(all_states(clients.admin(settings.kafka), settings)) == (4_000, 4_000, 0)
+    assert total(all_states(settings)) == (4_000, 4_000, 0)
 
 
 def test_two_instances_share_the_input_and_rebalance_in_mid_stream_exactly(kafka_settings, query_name):
@@ -292,8 +292,7 @@ def test_two_instances_share_the_input_and_rebalance_in_mid_stream_exactly(kafka
     wait_until(lambda: len(b.status().get("assignment", ())) == 4 or errors_b)
     write(first, rows[5_000:], end=False)
     write_end(first, Counter(p for p, _ in rows))
-    service = clients.admin(first.kafka)
-    wait_until(lambda: all(s.ended for s in all_states(service, first).values()) or errors_b)
+    wait_until(lambda: all(s.ended for s in all_states(first).values()) or errors_b)
     b.stop()
     thread_b.join(60)
     assert not errors_a
@@ -301,7 +300,7 @@ def test_two_instances_share_the_input_and_rebalance_in_mid_stream_exactly(kafka
     routed = read_routed(first)
     assert routed.counts == expected_counts(first, rows)
     assert every_lane_ended(first, routed)
-    assert total(all_states(service, first)) == (6_000, 6_000, 0)
+    assert total(all_states(first)) == (6_000, 6_000, 0)
 
 
 def test_more_instances_than_partitions_leave_some_without_work_and_lose_nothing(kafka_settings, query_name):
@@ -314,12 +313,8 @@ def test_more_instances_than_partitions_leave_some_without_work_and_lose_nothing
     threads = [start_thread(plane) for plane in planes]
     rows = some_rows(1_000, partitions=1)
     write(instances[0], rows)
-    service = clients.admin(instances[0].kafka)
     wait_until(
-        lambda: (
-            [s.ended for s in all_states(service, instances[0]).values()] == [True]
-            or any(e for _, e in threads)
-        )
+        lambda: [s.ended for s in all_states(instances[0]).values()] == [True] or any(e for _, e in threads)
     )
     for plane, (thread, _) in zip(planes, threads, strict=True):
         plane.stop()
@@ -353,11 +348,10 @@ def test_an_idle_partition_stops_holding_back_the_others_and_what_comes_behind_i
     write(settings, [(0, {"k": "a", "t": 10_500, "v": 1})], end=False)
     plane = DataPlane(settings)
     thread, errors = start_thread(plane)
-    service = clients.admin(settings.kafka)
-    wait_until(lambda: errors or (1 in (known := all_states(service, settings)) and known[1].asleep))
-    assert all_states(service, settings)[1].idle_mark == 10_500
+    wait_until(lambda: errors or (1 in (known := all_states(settings)) and known[1].asleep))
+    assert all_states(settings)[1].idle_mark == 10_500
     write(settings, [(1, {"k": "b", "t": 9_999, "v": 1}), (1, {"k": "b", "t": 10_000, "v": 1})], end=False)
-    wait_until(lambda: all_states(service, settings)[1].read == 2 or errors)
+    wait_until(lambda: all_states(settings)[1].read == 2 or errors)
     plane.stop()
     thread.join(60)
     assert not errors
@@ -378,10 +372,10 @@ def test_a_partition_far_ahead_of_the_slowest_is_paused_until_it_catches_up(kafk
     plane = DataPlane(settings)
     thread, errors = start_thread(plane)
     wait_until(lambda: plane.status().get("assignment", {}).get("1", {}).get("paused") or errors)
-    reached = all_states(clients.admin(settings.kafka), settings)[1].read
+    reached = all_states(settings)[1].read
     assert reached < 500
     write(settings, [(0, {"k": "a", "t": 2_000_000, "v": 1})], end=False)
-    wait_until(lambda: all_states(clients.admin(settings.kafka), settings)[1].read == 1_000 or errors)
+    wait_until(lambda: all_states(settings)[1].read == 1_000 or errors)
     plane.stop()
     thread.join(60)
     assert not errors
@@ -434,7 +428,7 @@ def test_records_deleted_before_they_were_read_are_noticed_and_refused(kafka_set
     plane = DataPlane(settings)
     thread, errors = start_thread(plane)
     service = clients.admin(settings.kafka)
-    wait_until(lambda: total(all_states(service, settings))[0] == 200 or errors)
+    wait_until(lambda: total(all_states(settings))[0] == 200 or errors)
     plane.stop()
     thread.join(60)
     write(settings, some_rows(200, partitions=1), end=False)
@@ -518,7 +512,7 @@ def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(
     finally:
         code_ = child.terminate(30)
     assert code_ == 0, Path(tmp_path / "service.log").read_text()[-2000:]
-    states = all_states(clients.admin(settings.kafka), settings)
+    states = all_states(settings)
     read, routed, rejected = total(states)
     assert read == routed + rejected >= 1_000
     assert sum(read_routed(settings).counts.values()) == routed

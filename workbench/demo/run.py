@@ -17,7 +17,7 @@ from rich.console import Console
 from evenflow.settings import Settings
 from partitioner_service.source import all_states
 from producers.replay import replay
-from topics import admin, clients
+from topics import admin
 from workbench.broker import EmbeddedBroker
 from workbench.demo import figures
 from workbench.demo.options import DemoOptions, prepare
@@ -79,7 +79,6 @@ def _stream(
     options: DemoOptions, settings: Settings, source: Any, services: Services, screen: Screen
 ) -> float:
     """Replay, partition, combine, reduce; seconds from the first tuple to the last window."""
-    service = clients.admin(settings.kafka)
     with screen.progress() as bars:
         began = time.monotonic()
         total = source.rows if options.limit is None else min(source.rows or options.limit, options.limit)
@@ -93,7 +92,7 @@ def _stream(
         states: dict[int, Any] = {}
 
         def ended() -> bool:
-            states.update(all_states(service, settings))
+            states.update(all_states(settings))
             return len(states) == settings.input.partitions and all(state.ended for state in states.values())
 
         services.wait(ended, lambda: _look(settings, states, summary.tuples, bars))

@@ -22,11 +22,14 @@ MAX_TIME = 8_640_000_000_000_000
 CSV_NULLS = ("", "NA", "null", "NULL")
 """What an empty number or time looks like in csv; text is never null there."""
 
-_INTEGER = re.compile(r"-?\d+")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_INTEGER = re.compile(r"-?[0-9]+")
+_HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
+"""Arrow's csv reader takes whole numbers in this form too, as 64 bits."""
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2})"
-    r"(?:[T ](\d{2}:\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?\s?(?:(Z)|([+-])(\d{2}):?(\d{2}))?)?"
+    r"(?:[T ](\d{2}:\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?\s?(?:(Z)|([+-])(\d{2}):?(\d{2}))?)?",
+    re.ASCII,
 )
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -136,6 +139,9 @@ class StrictReader:
         text = self._written(cells, column)
         if text is None:
             return None
+        if self._input.format == "csv" and _HEXADECIMAL.fullmatch(text):
+            bits = int(text, 16)
+            return bits - 2**64 if bits >= 2**63 else bits
         if not _INTEGER.fullmatch(text) or len(text) > 100 or not -(2**63) <= int(text) < 2**63:
             raise Unreadable(f"column {column!r} is no 64-bit integer: {text[:40]!r}")
         return int(text)
@@ -175,8 +181,9 @@ class StrictReader:
         if column == "@timestamp":
             if timestamp < 0:
                 raise Unreadable("the record has no timestamp")
-            return timestamp
-        time = self._iso(cells, column) if unit == "iso" else self._epoch(cells, column, unit)
+            time: int | None = timestamp
+        else:
+            time = self._iso(cells, column) if unit == "iso" else self._epoch(cells, column, unit)
         if time is None:
             raise Unreadable(f"time column {column!r} is missing or null")
         if abs(time) > MAX_TIME:

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
@@ -42,11 +42,19 @@ class Record:
         return b"{}"
 
 
+class EndOfPartition(Record):
+    """What librdkafka says, once, when partition 0 has been read up to this offset."""
+
+    def error(self) -> KafkaError:  # type: ignore[override]
+        return KafkaError(KafkaError._PARTITION_EOF)
+
+
 class Consumer:
     """Remembers its assignment; `during` runs inside the next `consume`, as callbacks of a rebalance do."""
 
     def __init__(self) -> None:
         self.assigned: list[tuple[int, int]] = []
+        self.asleep: set[int] = set()
         self.records: list[Record] = []
         self.during: Any = None
 
@@ -60,6 +68,12 @@ class Consumer:
 
     def unassign(self) -> None:
         self.assigned = []
+
+    def pause(self, partitions: list[TopicPartition]) -> None:
+        self.asleep |= {entry.partition for entry in partitions}
+
+    def resume(self, partitions: list[TopicPartition]) -> None:
+        self.asleep -= {entry.partition for entry in partitions}
 
 
 @pytest.fixture
@@ -119,6 +133,39 @@ def test_after_an_abort_position_and_state_go_back_together(consumer: Consumer) 
     plane._source = reader
     plane._after_abort(CommitAborted("x"))
     assert (reader.states, consumer.assigned) == ({0: before}, [(0, 5)])
+
+
+@pytest.mark.parametrize("way", ["abort", "_on_revoke", "_on_lost"])
+def test_a_paused_partition_is_resumed_before_it_is_assigned_again(consumer: Consumer, way: str) -> None:
+    # librdkafka keeps a partition paused through `assign`: forgotten, it would never be read again
+    reader = reading(lambda commit: None)
+    reader.rewind({0: state(5), 1: state(7)})
+    reader.hold([1])
+    assert consumer.asleep == {1}
+    if way == "abort":
+        reader.rewind({0: state(0), 1: state(0)})
+    else:
+        getattr(reader, way)(consumer, [])
+    assert (consumer.asleep, reader.paused) == (set(), set())
+
+
+@pytest.mark.parametrize(
+    ("messages", "at_end"),
+    [
+        ([Record(5), Record(6), EndOfPartition(7)], True),
+        ([EndOfPartition(5), Record(5), Record(6)], False),
+        ([EndOfPartition(5)], True),
+        ([Record(5)], False),
+    ],
+)
+def test_the_end_of_a_partition_counts_unless_records_came_after_it(
+    consumer: Consumer, messages: list[Record], at_end: bool
+) -> None:
+    reader = reading(lambda commit: None)
+    reader.rewind({0: state(5)})
+    consumer.records = messages
+    reader.read(10, 0)
+    assert (0 in reader._at_end_since) is at_end
 
 
 class Plane:
