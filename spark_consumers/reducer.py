@@ -6,6 +6,7 @@ are Arrow-backed columns, so that no result row ever becomes a Python object.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +17,9 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from evenflow.twostep import reduce_windows
 from spark_consumers.layout import Layout
+
+_PIECE = 32_768
+_COUNT = struct.Struct("<I")
 
 Shape = Callable[[pa.Table], pa.Table]
 """How a table of results becomes what a sink takes."""
@@ -61,23 +65,55 @@ class ReduceBucket(StatefulProcessor):
 
 
 class MapOfBytes:
-    """BucketState over Spark's MapState."""
+    """BucketState over Spark's MapState, in pieces of at most 32 KiB.
+
+    Spark 4.0's state server takes a request by one `read`, not by reading all of it: a value that does not
+    arrive in one go is stored damaged or refused ("invalid pickle opcode"). What fits into one send of the
+    loopback does arrive in one go. Piece 0 begins with the number of pieces.
+    """
 
     def __init__(self, state: Any) -> None:
         self._map = state
 
     def get(self, name: str) -> bytes | None:
         """The bytes of this name, or None."""
-        row = self._map.getValue((name,))
-        return None if row is None else bytes(row[0])
+        first = self._piece(name, 0)
+        if first is None:
+            return None
+        rest = (self._map.getValue((_piece_name(name, number),)) for number in range(1, _pieces(first)))
+        return b"".join([first[_COUNT.size :], *(bytes(row[0]) for row in rest)])
 
     def put(self, name: str, value: bytes) -> None:
         """Set the bytes of this name."""
-        self._map.updateValue((name,), (value,))
+        before = self._piece(name, 0)
+        whole = memoryview(value)
+        count = max(1, -(-len(whole) // _PIECE))
+        for number in range(count):
+            piece = bytes(whole[number * _PIECE : (number + 1) * _PIECE])
+            self._map.updateValue(
+                (_piece_name(name, number),), (_COUNT.pack(count) + piece if number == 0 else piece,)
+            )
+        for number in range(count, 0 if before is None else _pieces(before)):
+            self._map.removeKey((_piece_name(name, number),))
 
     def delete(self, name: str) -> None:
         """Remove this name."""
-        self._map.removeKey((name,))
+        first = self._piece(name, 0)
+        if first is not None:
+            for number in range(_pieces(first)):
+                self._map.removeKey((_piece_name(name, number),))
+
+    def _piece(self, name: str, number: int) -> bytes | None:
+        row = self._map.getValue((_piece_name(name, number),))
+        return None if row is None else bytes(row[0])
+
+
+def _pieces(first: bytes) -> int:
+    return int(_COUNT.unpack_from(first)[0])
+
+
+def _piece_name(name: str, number: int) -> str:
+    return f"{name}#{number}"
 
 
 def arrow_frame(table: pa.Table) -> pd.DataFrame:
