@@ -49,7 +49,10 @@ class Parsed:
 
 
 class Parser:
-    """Parses blocks of records as `settings.input` and `settings.query` say."""
+    """Parses blocks of records as `settings.input` and `settings.query` say.
+
+    `before_halving` is called before a block with bad records is taken apart, which can take seconds.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._query = settings.query
@@ -60,6 +63,7 @@ class Parser:
             [(name, _ARROW_TYPES[kind]) for name, kind in settings.query.value_columns.items()]
         )
         self._plain = PlainReader(self._schema)
+        self.before_halving: Callable[[], None] = lambda: None
         self._read = {"json": self._read_json, "csv": self._read_csv, "text": self._read_text}[
             settings.input.format
         ]
@@ -137,6 +141,7 @@ class Parser:
             table.validate(full=True)
         except (pa.ArrowException, ValueError) as error:
             if len(rows) > 1:
+                self.before_halving()
                 middle = len(rows) // 2
                 self._halve(values, rows[:middle], good, tables, bad)
                 self._halve(values, rows[middle:], good, tables, bad)
@@ -222,7 +227,7 @@ class Parser:
             "ms": lambda array: array,
             "us": _micros_to_ms,
         }[self._query.time_unit]
-        array = _convert_each(raw, convert)
+        array = _convert_each(raw, convert, self.before_halving)
         lost = pc.and_(pc.is_valid(raw), pc.is_null(array))
         for position in np.flatnonzero(lost.to_numpy(zero_copy_only=False)):
             bad[int(rows[position])] = _short(
@@ -287,16 +292,19 @@ def _exactly(table: pa.Table, rows: int) -> pa.Table:
     return table
 
 
-def _convert_each(array: pa.Array, convert: Callable[[pa.Array], pa.Int64Array]) -> pa.Int64Array:
+def _convert_each(
+    array: pa.Array, convert: Callable[[pa.Array], pa.Int64Array], before_halving: Callable[[], None]
+) -> pa.Int64Array:
     """Convert all at once; where that fails, halve until each bad entry alone becomes null."""
     try:
         return convert(array)
     except (pa.ArrowException, OverflowError):
-        if len(array) == 1:
-            return pa.nulls(1, pa.int64())
+        if len(array) <= 1:
+            return pa.nulls(len(array), pa.int64())
+        before_halving()
         middle = len(array) // 2
-        halves = [_convert_each(half, convert) for half in (array.slice(0, middle), array.slice(middle))]
-        return pa.concat_arrays(halves)
+        parts = (array.slice(0, middle), array.slice(middle))
+        return pa.concat_arrays([_convert_each(half, convert, before_halving) for half in parts])
 
 
 def _seconds_to_ms(array: pa.DoubleArray) -> pa.Int64Array:
@@ -309,6 +317,8 @@ def _micros_to_ms(array: pa.Int64Array) -> pa.Int64Array:
 
 
 def _iso_to_ms(array: pa.StringArray) -> pa.Int64Array:
+    if not len(array):
+        return pa.array([], pa.int64())  # of nothing, `pc.all` is null
     if not pc.all(pc.fill_null(pc.match_substring_regex(array, _ISO), True)).as_py():
         raise pa.ArrowInvalid("not ISO 8601")
     whole = pc.replace_substring_regex(array, r"(\.\d{3})\d+", r"\1")

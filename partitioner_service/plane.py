@@ -116,6 +116,7 @@ class DataPlane:
         self._peer_reader = state_reader(self._settings)
         self._side = SideRecords(self._settings)
         self._router = Router(self._settings, self._restored_partitioner())
+        self._router.parser.before_halving = self._commit_what_is_open
         for fields in self._side.plans():
             self.offer(Plan(**fields))
         rejected_limit = int(topics[names[1]].config.get("max.message.bytes", 1_048_588))
@@ -168,6 +169,11 @@ class DataPlane:
         self._refresh_status()
         self._side.telemetry({"part": "partitioner", **self._status})
         self._save_snapshot_when_due()
+
+    def _commit_what_is_open(self) -> None:
+        """Before a block full of bad records is taken apart: that can outlast the transaction timeout."""
+        if self._sink.open_for is not None:
+            self._commit()
 
     def _after_abort(self, error: CommitAborted) -> None:
         self._aborts += 1

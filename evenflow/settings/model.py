@@ -22,6 +22,20 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+_EXACTNESS = frozenset(
+    {
+        "auto.offset.reset",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.idempotence",
+        "group.id",
+        "isolation.level",
+        "transactional.id",
+    }
+)
+"""Client settings that exact results rest on: not to be set by hand."""
+
+
 class KafkaExtras(_Section):
     """Raw settings handed to one client as they are; they win over the neutral fields."""
 
@@ -34,6 +48,15 @@ class KafkaExtras(_Section):
     java: dict[str, str | int | float | bool] = Field(
         default_factory=dict, description="For Spark's Kafka source and sink, without the 'kafka.' prefix."
     )
+
+    @model_validator(mode="after")
+    def _nothing_that_exactness_rests_on(self) -> KafkaExtras:
+        refused = sorted(_EXACTNESS & {*self.librdkafka, *self.java})
+        if refused:
+            raise ValueError(
+                f"kafka.extras sets {', '.join(refused)}, on which exact results rest: take it out"
+            )
+        return self
 
 
 class KafkaSettings(_Section):

@@ -192,3 +192,31 @@ def test_text_records_are_their_own_key():
     parsed = Parser(settings_).parse([b"word", "wörd".encode(), b"\xff"], timestamps=[1, 2, 3])
     assert parsed.keys.to_pylist() == [b"word", "wörd".encode()]
     assert set(parsed.bad) == {2}
+
+
+@pytest.mark.parametrize("bad", ['{"k":1,"t":"1970-01-01"}', '{"k":"a","t":"never"}'])
+def test_a_warning_is_given_before_a_block_of_bad_records_is_taken_apart(bad):
+    # the data plane commits then: taking a block apart can outlast the transaction timeout
+    warned = []
+    parser = Parser(make(query={"time_unit": "iso"}))
+    parser.before_halving = lambda: warned.append(True)
+    parser.parse([b'{"k":"a","t":"1970-01-01"}'] * 3)
+    assert not warned
+    parser.parse([bad.encode()] * 3)
+    assert warned
+
+
+def test_record_timestamps_that_are_no_event_times_are_unreadable():
+    parser = Parser(load_settings(query={"key": "@key", "time": "@timestamp", "window": "1s"}))
+    parsed = parser.parse([None] * 4, keys=[b"a"] * 4, timestamps=[-1, MAX_TIME, MAX_TIME + 1, 2**63 - 1])
+    assert parsed.times.tolist() == [MAX_TIME]
+    assert set(parsed.bad) == {0, 2, 3}
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "iso"])
+@pytest.mark.parametrize("values", [[], [None], [b"{}"], [b"x", b'{"k":1}']])
+def test_a_block_without_any_readable_record_has_no_tuples(unit, values):
+    # an end-of-stream marker alone is such a block
+    parsed = Parser(make(query={"time_unit": unit})).parse(values)
+    assert (len(parsed.rows), len(parsed.keys), len(parsed.times), parsed.values.num_rows) == (0, 0, 0, 0)
+    assert set(parsed.bad) == set(range(len(values)))
