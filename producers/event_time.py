@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from evenflow.errors import ConfigError
 
 TimeUnit = Literal["s", "ms", "us", "iso"]
-UNITS: tuple[TimeUnit, ...] = ("s", "ms", "us", "iso")
 _CLOCK_WITH_ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
 
 

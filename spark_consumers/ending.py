@@ -7,7 +7,7 @@ topics and commit logs are asked, so it holds after any restart, with no new rec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from evenflow.frames import decode_blob, decode_frame
 from evenflow.settings import Settings
@@ -74,6 +74,3 @@ def _frame_ends(value: bytes, fingerprint: str) -> set[Lane]:
 def _blob_ends(value: bytes, fingerprint: str) -> set[Lane]:
     header, _ = decode_blob(value, fingerprint=fingerprint)
     return {(header.routed_partition, number) for number, mark in header.marks.items() if mark >= END_MARK}
-
-
-Over = Callable[[], bool]

@@ -165,7 +165,7 @@ def _input(record: Message) -> tuple[Any, ...]:
     kind, stamp = record.timestamp()
     marker = None
     headers = record.headers()
-    if headers:
+    if headers and record.key() is None and record.value() is None:  # as the topic's contract has it
         try:
             end = EndOfStream.from_headers(headers)
         except ProtocolError:
