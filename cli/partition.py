@@ -26,7 +26,7 @@ def partition(
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Workers in use (partitioner.workers).")] = None,
     until_ended: Annotated[
-        bool, typer.Option("--until-ended", help="Stop once every owned input partition has ended.")
+        bool, typer.Option("--until-ended", help="Stop once every input partition has ended.")
     ] = False,
 ) -> None:
     """Run one partitioner instance: input topic to routed topic, until SIGTERM."""
@@ -36,7 +36,12 @@ def partition(
     given = {"instance": instance, "name": partitioner, "workers": workers}
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     settings = settings_of(context, partitioner=chosen) if chosen else settings_of(context)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if not logging.getLogger().isEnabledFor(
+        logging.INFO
+    ):  # no --verbose: what we say, not what our clients say
+        logging.getLogger("partitioner_service").setLevel(logging.INFO)
+        for noisy in ("faust", "mode", "aiokafka"):
+            logging.getLogger(noisy).setLevel(logging.CRITICAL)
     serve(settings, until_ended=until_ended)
 
 

@@ -12,7 +12,9 @@ import logging
 import signal
 import socket
 import ssl
+import tempfile
 import threading
+from pathlib import Path
 from typing import Any
 
 import faust
@@ -28,6 +30,8 @@ from topics import admin
 
 log = logging.getLogger(__name__)
 
+_GRACE = 10.0
+
 
 def serve(settings: Settings, *, until_ended: bool = False) -> None:
     """Run one partitioner instance until SIGTERM or SIGINT (or, `until_ended`, until its input has ended).
@@ -36,17 +40,19 @@ def serve(settings: Settings, *, until_ended: bool = False) -> None:
     """
     admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
     plane = DataPlane(settings, until_ended=until_ended)
-    asyncio.run(_serve(settings, plane))
+    with tempfile.TemporaryDirectory(prefix="evenflow-faust-") as folder:
+        asyncio.run(_serve(settings, plane, Path(folder)))
 
 
-def build_app(settings: Settings, plane: DataPlane) -> faust.App:
-    """The Faust app of this instance, with the data plane as one of its services."""
+def build_app(settings: Settings, plane: DataPlane, folder: Path) -> faust.App:
+    """The Faust app of this instance; it keeps nothing, but wants a folder."""
     options = settings.partitioner
     app = faust.App(
         f"{settings.query.name}.control.{options.instance}",
         broker=[f"kafka://{server}" for server in settings.kafka.bootstrap_servers.split(",")],
         broker_credentials=_credentials(settings.kafka),
         store="memory://",
+        datadir=folder,
         topic_disable_leader=True,
         topic_allow_declare=False,
         web_host=options.web_host,
@@ -117,8 +123,8 @@ class DataPlaneService(Service):
             self._thread.join()
 
 
-async def _serve(settings: Settings, plane: DataPlane) -> None:
-    app = build_app(settings, plane)
+async def _serve(settings: Settings, plane: DataPlane, folder: Path) -> None:
+    app = build_app(settings, plane, folder)
     app.finalize()
     data = DataPlaneService(plane, loop=asyncio.get_running_loop())
     await data.start()
@@ -137,7 +143,10 @@ async def _serve(settings: Settings, plane: DataPlane) -> None:
         for task in (*ended, control):
             task.cancel()
         await asyncio.gather(*ended, control, return_exceptions=True)
-        await app.stop()
+        try:
+            await asyncio.wait_for(app.stop(), _GRACE)
+        except TimeoutError:
+            log.warning("Faust has not stopped within %g s; leaving it", _GRACE)
     if data.error is not None:
         raise data.error
 

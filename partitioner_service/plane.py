@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 _MOST_ABORTS = 5
 _PEER_REFRESH = 1.0
 _STATUS_EVERY = 0.5
+_GRACE = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class Plan:
 
 
 class DataPlane:
-    """One partitioner instance. `until_ended`: return once every owned partition has ended."""
+    """One partitioner instance. `until_ended`: return once every input partition has ended, own or not."""
 
     def __init__(
         self, settings: Settings, *, until_ended: bool = False, clock: Callable[[], float] = time.monotonic
@@ -149,8 +150,9 @@ class DataPlane:
                 self._rejected += len(routed.rejections)
                 self._blocks += 1
                 self._busy += self._clock() - began
-            self._wake_or_put_to_sleep()
-            self._hold_back_the_hasty()
+            self._put_to_sleep()
+            if not self._source.just_assigned:
+                self._hold_back_the_hasty()
             if self._clock() - self._status_at >= _STATUS_EVERY:
                 self._refresh_status()
             open_for = self._sink.open_for
@@ -185,6 +187,7 @@ class DataPlane:
         self._source.rewind(self._source.committed)
 
     def _finish(self) -> None:
+        self._sink.stop_within(_GRACE)
         try:
             if self._sink.open_for is not None:
                 self._commit()
@@ -195,6 +198,7 @@ class DataPlane:
         """What an unfinished block wrote must never be committed with the offsets before it."""
         sink = getattr(self, "_sink", None)
         if sink is not None:
+            sink.stop_within(_GRACE)
             try:
                 sink.abort()
             except (KafkaException, ServiceError) as error:
@@ -215,8 +219,9 @@ class DataPlane:
         self._sink.abort()
 
     def _all_ended(self) -> bool:
-        states = self._source.states
-        if not states or not all(state.ended for state in states.values()):
+        """Whether the whole input has ended and is committed, by whomever: a peer may die before its part has."""
+        own = self._source.states
+        if not all(state.ended for state in own.values()):
             return False
         if self._sink.open_for is not None:
             try:
@@ -224,11 +229,12 @@ class DataPlane:
             except CommitAborted as error:
                 self._after_abort(error)
                 return False
-        return True
+        everyone = self._everyone()
+        return len(everyone) == self._settings.input.partitions and all(s.ended for s in everyone.values())
 
     # ---- idle and hasty partitions
 
-    def _wake_or_put_to_sleep(self) -> None:
+    def _put_to_sleep(self) -> None:
         timeout = self._options.idle_timeout
         if timeout is None:
             return
@@ -383,7 +389,7 @@ class DataPlane:
                 if name == "_side" and hasattr(self, "_router"):
                     part.save_snapshot(self._router.partitioner.snapshot(), self._fit())
                 part.close()
-            except (EvenflowError, RuntimeError) as error:
+            except (EvenflowError, KafkaException, RuntimeError) as error:
                 failed = error
         self._status = {**self._status, "state": "stopped"}
         if failed is not None:

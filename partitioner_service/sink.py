@@ -51,6 +51,7 @@ class Sink:
         self._rejected_partitions = settings.input.partitions
         self._rejected_limit = rejected_limit - _ENVELOPE
         self._opened: float | None = None
+        self._deadline: float | None = None
         self._producer: Producer = clients.producer(settings.kafka, **producer_config(settings))
         self._producer.init_transactions(self._timeout)
 
@@ -58,6 +59,15 @@ class Sink:
     def open_for(self) -> float | None:
         """Seconds since the transaction was begun; None when none is open."""
         return None if self._opened is None else self._clock() - self._opened
+
+    def stop_within(self, seconds: float) -> None:
+        """From now on all waiting for the broker together takes at most this long."""
+        if self._deadline is None:
+            self._deadline = self._clock() + seconds
+
+    def _patience(self) -> float:
+        left = self._timeout if self._deadline is None else self._deadline - self._clock()
+        return max(0.1, min(self._timeout, left))
 
     def begin(self) -> None:
         """Begin a transaction unless one is open."""
@@ -107,8 +117,8 @@ class Sink:
         try:
             if offsets:
                 # Never called a second time: after a broker's crash that call hangs, whatever its timeout.
-                self._producer.send_offsets_to_transaction(offsets, group_metadata, self._timeout)
-            self._retried(lambda: self._producer.commit_transaction(self._timeout))
+                self._producer.send_offsets_to_transaction(offsets, group_metadata, self._patience())
+            self._retried(lambda: self._producer.commit_transaction(self._patience()))
         except KafkaException as error:
             self._abort_after(error.args[0])
         self._opened = None
@@ -120,9 +130,9 @@ class Sink:
         self._opened = None
         # What is still buffered must be delivered first: an abort that overtakes the registration of a
         # partition with the transaction is answered with a fatal INVALID_TXN_STATE.
-        self._producer.flush(self._timeout)
+        self._producer.flush(self._patience())
         try:
-            self._retried(lambda: self._producer.abort_transaction(self._timeout))
+            self._retried(lambda: self._producer.abort_transaction(self._patience()))
         except KafkaException as error:
             raise ServiceError(
                 f"the transaction could not be aborted: {error.args[0].str()}",
@@ -143,7 +153,7 @@ class Sink:
         raise CommitAborted(error.str())
 
     def _retried(self, action: Callable[[], None]) -> None:
-        deadline = self._clock() + self._timeout
+        deadline = self._clock() + self._patience()
         while True:
             try:
                 action()

@@ -55,7 +55,8 @@ class Stopping(EvenflowError):
 class Source:
     """Reads the input topic as a member of the data plane's group.
 
-    states: working state of every owned partition; committed: as of the last commit. `settle` is
+    states: working state of every owned partition; committed: as of the last commit. just_assigned: nothing
+    has come since the last assignment (pausing before that can lose the position in librdkafka). `settle` is
     called before ownership is given up, with True when the open transaction may still be committed.
     """
 
@@ -73,6 +74,7 @@ class Source:
         self.states: dict[int, PartitionState] = {}
         self.committed: dict[int, PartitionState] = {}
         self.paused: set[int] = set()
+        self.just_assigned = False
         self.rebalances = 0
         self._settings = settings
         self._topic = settings.topic("input")
@@ -114,6 +116,8 @@ class Source:
             if messages and self.states:
                 self.rewind(self.states)
             return []
+        if messages:
+            self.just_assigned = False
         return self._slices(messages)
 
     def at_end_for(self, partition: int) -> float:
@@ -126,6 +130,7 @@ class Source:
         self._resume_all()
         self.states = dict(states)
         self._at_end_since.clear()
+        self.just_assigned = True
         self._consumer.assign([TopicPartition(self._topic, p, s.offset) for p, s in states.items()])
 
     def hold(self, partitions: Iterable[int]) -> None:

@@ -23,6 +23,8 @@ def refuse_ended(kafka: KafkaSettings, topic: TopicState, *, producer: str, prod
     markers: dict[int, dict[str, EndOfStream]] = {}
     for batch in read_range(kafka, topic.name, begin=starts, end=dict(topic.end)):
         for message in batch:
+            if message.key() is not None or message.value() is not None:
+                continue
             headers: Any = message.headers()
             marker = EndOfStream.from_headers(headers)
             if marker is not None:

@@ -34,6 +34,7 @@ from topics.clients import MAX_RECORD_BYTES
 
 _LOG = logging.getLogger("evenflow.spark")
 _LOOK_SECONDS = 0.25
+_GRACE_SECONDS = 20
 _PRODUCER = {
     "kafka.max.request.size": str(MAX_RECORD_BYTES),
     "kafka.buffer.memory": str(2 * MAX_RECORD_BYTES),
@@ -63,16 +64,18 @@ def run(
     stop = stop_event or threading.Event()
     with _session(settings) as spark, _signals(stop), _telemetry(spark, settings):
         refuse_other_wiring(spark, settings, chosen)
-        running = [_Stage(spark, settings, stage, topics) for stage in chosen]
+        running: list[_Stage] = []
         try:
+            for stage in chosen:
+                running.append(_Stage(spark, settings, stage, topics))
             if ready is not None:
                 ready(spark)
             _wait(running, stop, until_ended)
         finally:
-            for stage in running:
-                stage.finish()
-        for stage in running:
-            stage.raise_failure()
+            for started in running:
+                started.finish()
+        for started in running:
+            started.raise_failure()
 
 
 class _Stage:
@@ -221,7 +224,8 @@ def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:
             getattr(spark._jvm.org.apache.spark.sql.execution.streaming, "TERMINATED$"), "MODULE$"
         )
         query._jsq.streamingQuery().state().set(terminated)
-        query.awaitTermination()
+        if not query.awaitTermination(_GRACE_SECONDS):
+            raise TimeoutError(f"the micro-batch has not ended within {_GRACE_SECONDS} s")
     except PySparkException:
         return  # the query failed meanwhile: raise_failure reports it
     except Exception as error:

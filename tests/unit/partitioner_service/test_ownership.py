@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -196,7 +197,7 @@ class Control:
 
 @pytest.mark.parametrize("half", ["control", "data"])
 def test_either_half_dying_ends_the_process_with_its_error(
-    monkeypatch: pytest.MonkeyPatch, half: str
+    monkeypatch: pytest.MonkeyPatch, half: str, tmp_path: Path
 ) -> None:
     async def control(_: Any) -> None:
         if half == "control":
@@ -204,14 +205,16 @@ def test_either_half_dying_ends_the_process_with_its_error(
         await asyncio.sleep(30)
 
     plane = Plane(RuntimeError("data died") if half == "data" else None)
-    monkeypatch.setattr(app, "build_app", lambda settings, plane: Control())
+    monkeypatch.setattr(app, "build_app", lambda settings, plane, folder: Control())
     monkeypatch.setattr(app, "_control", control)
     with pytest.raises(RuntimeError, match=f"{half} died"):
-        asyncio.run(asyncio.wait_for(app._serve(SETTINGS, plane), 20))  # type: ignore[arg-type]
+        asyncio.run(asyncio.wait_for(app._serve(SETTINGS, plane, tmp_path), 20))  # type: ignore[arg-type]
     assert plane.told.is_set()
 
 
-def test_the_two_halves_have_groups_of_their_own_and_a_crash_holds_readers_back_for_ten_seconds() -> None:
-    built = app.build_app(SETTINGS, DataPlane(SETTINGS))
+def test_the_two_halves_have_groups_of_their_own_and_a_crash_holds_readers_back_for_ten_seconds(
+    tmp_path: Path,
+) -> None:
+    built = app.build_app(SETTINGS, DataPlane(SETTINGS), tmp_path)
     assert built.conf.id != data_plane_group(SETTINGS)
     assert SETTINGS.partitioner.transaction_timeout == 10_000
