@@ -102,9 +102,9 @@ def test_ctrl_c_leaves_no_process_and_no_port_behind(tmp_path):
     while "partitioned" not in child.output():
         assert time.monotonic() < deadline, child.tail()
         threading.Event().wait(0.1)
-    ports = {
-        c.laddr.port for p in [me, *family] for c in p.net_connections() if c.status == psutil.CONN_LISTEN
-    }
+    family = me.children(recursive=True)
+    assert sum("java" in name_of(p) for p in family) == 2
+    ports = {port for p in [me, *family] for port in listening(p)}
     assert ports
     child.signal(signal.SIGINT)
     assert child.wait(60) == 130, child.tail()
