@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_consumers.reducer import MapOfBytes
+from spark_consumers.reducer import MapOfBytes, gathered
 
 
 class Map:
@@ -45,3 +46,11 @@ def test_any_sequence_of_puts_and_deletes_is_read_back_and_leaves_nothing_behind
         assert {n: state.get(n) for n in "ab"} == {n: expected.get(n) for n in "ab"}
     pieces = sum(max(1, -(-len(value) // 32_768)) for value in expected.values())
     assert len(stored.content) == pieces
+
+
+@given(st.lists(st.integers(0, 9), max_size=9), st.integers(1, 12))
+def test_gathered_tables_hold_the_same_rows_in_order_and_are_few(sizes, rows):
+    tables = [pa.table({"n": pa.array([number] * size, pa.int64())}) for number, size in enumerate(sizes)]
+    found = list(gathered(tables, rows=rows))
+    assert [n for t in found for n in t["n"].to_pylist()] == [n for t in tables for n in t["n"].to_pylist()]
+    assert all(table.num_rows >= rows for table in found[:-1])
