@@ -20,6 +20,7 @@ from typing import Any
 import faust
 from faust.web import Request, View
 from mode import Service
+from mode.threads import ServiceThread, WorkerThread
 
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings
@@ -128,36 +129,51 @@ async def _serve(settings: Settings, plane: DataPlane, folder: Path) -> None:
     app.finalize()
     data = DataPlaneService(plane, loop=asyncio.get_running_loop())
     await data.start()
-    stop = asyncio.Event()
+    stop, leave = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    ended = [asyncio.ensure_future(event.wait()) for event in (stop, data.done)]
+    control = asyncio.ensure_future(_control(app, leave))
     try:
-        ended = [asyncio.ensure_future(event.wait()) for event in (stop, data.done)]
-        control = asyncio.ensure_future(_control(app))
         await asyncio.wait([*ended, control], return_when=asyncio.FIRST_COMPLETED)
         if control.done() and control.exception() is not None and data.error is None:
             raise control.exception()  # type: ignore[misc]
     finally:
         await data.stop()
-        for task in (*ended, control):
+        leave.set()
+        for task in ended:
             task.cancel()
-        await asyncio.gather(*ended, control, return_exceptions=True)
-        try:
-            await asyncio.wait_for(app.stop(), _GRACE)
-        except TimeoutError:
+        # Asked to leave, not cancelled: a Faust that is torn off in mid-start leaves its consumer's thread behind.
+        await asyncio.wait([control], timeout=_GRACE)
+        if not control.done():
             log.warning("Faust has not stopped within %g s; leaving it", _GRACE)
+            control.cancel()
     if data.error is not None:
         raise data.error
 
 
-async def _control(app: faust.App) -> None:
-    async with app:
+async def _control(app: faust.App, leave: asyncio.Event) -> None:
+    try:
+        await app.start()
         log.info("status page: http://%s:%s/status/", app.conf.web_host, app.conf.web_port)
-        while not app.should_stop:  # a crash ends this too
-            await asyncio.sleep(0.2)
+        while not leave.is_set() and not app.should_stop:  # a crash ends this too
+            await asyncio.sleep(0.1)
         if app.crashed:
             raise app.crash_reason or RuntimeError("Faust's control plane crashed")
+    finally:
+        await app.stop()
+
+
+class _ControlThread(WorkerThread):
+    """Faust's consumer thread; nothing that it does may keep a stopped process alive."""
+
+    def __init__(self, service: ServiceThread, **kwargs: Any) -> None:
+        super().__init__(service, **kwargs)
+        self.daemon = True
+
+
+ServiceThread.Worker = _ControlThread
 
 
 def _credentials(kafka: KafkaSettings) -> Any:

@@ -517,3 +517,19 @@ def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(
     assert read == routed + rejected >= 1_000
     assert sum(read_routed(settings).counts.values()) == routed
     assert all(state.mark(settings.query) < END_MARK for state in states.values())
+
+
+def test_sigterm_at_any_moment_of_the_start_ends_the_process_with_0(kafka_settings, query_name, tmp_path):
+    settings = make_settings(kafka_settings, query_name)
+    create_topics(settings)
+    code = "import json,logging,sys; logging.basicConfig(level=logging.INFO)"
+    code += "; from evenflow.settings import load_settings as l; from partitioner_service.app import serve"
+    code += "; serve(l(**json.loads(sys.argv[1])))"
+    for moment in ("DataPlaneService]: Starting", "assigned input partitions", "status page"):
+        child = ChildProcess(
+            [sys.executable, "-c", code, parts_of(settings)], log=tmp_path / f"{len(moment)}.log"
+        )
+        try:
+            wait_until(lambda child=child, moment=moment: moment in child.output() or not child.alive)
+        finally:
+            assert child.terminate(25) == 0, child.tail()

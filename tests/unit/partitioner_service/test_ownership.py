@@ -199,7 +199,7 @@ class Control:
 def test_either_half_dying_ends_the_process_with_its_error(
     monkeypatch: pytest.MonkeyPatch, half: str, tmp_path: Path
 ) -> None:
-    async def control(_: Any) -> None:
+    async def control(_: Any, leave: asyncio.Event) -> None:
         if half == "control":
             raise RuntimeError("control died")
         await asyncio.sleep(30)
