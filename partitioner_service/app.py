@@ -14,6 +14,7 @@ import socket
 import ssl
 import tempfile
 import threading
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ from topics import admin
 
 log = logging.getLogger(__name__)
 
-_GRACE = 10.0
+_GRACE = 5.0
+_MOMENT = 2.0
 
 
 def serve(settings: Settings, *, until_ended: bool = False) -> None:
@@ -42,7 +44,26 @@ def serve(settings: Settings, *, until_ended: bool = False) -> None:
     admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
     plane = DataPlane(settings, until_ended=until_ended)
     with tempfile.TemporaryDirectory(prefix="evenflow-faust-") as folder:
-        asyncio.run(_serve(settings, plane, Path(folder)))
+        _run(_serve(settings, plane, Path(folder)))
+
+
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    """As asyncio.run, but what does not let itself be cancelled is left behind after a moment.
+
+    A Faust that waits to join its group (a killed predecessor holds that up) can neither be stopped nor cancelled;
+    by then the data plane has committed, and nothing else is worth waiting for.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(main)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=_MOMENT))
+        asyncio.set_event_loop(None)
 
 
 def build_app(settings: Settings, plane: DataPlane, folder: Path) -> faust.App:
@@ -59,7 +80,9 @@ def build_app(settings: Settings, plane: DataPlane, folder: Path) -> faust.App:
         web_host=options.web_host,
         web_bind=options.web_host,
         web_port=options.web_port or _free_port(options.web_host),
-        consumer_auto_offset_reset="latest",
+        consumer_auto_offset_reset="earliest",
+        broker_session_timeout=10.0,
+        broker_heartbeat_interval=2.0,
         stream_wait_empty=False,
     )
     plans = app.topic(settings.topic("plan"), value_serializer="raw", key_serializer="raw", internal=False)
