@@ -87,6 +87,11 @@ class Partitioner(ABC):
     micro_batch: ClassVar[bool] = False
     """True: decides on whole batches; `assign_batch` must be called, and its block is the batch."""
 
+    @property
+    def keeps_every_key(self) -> bool:
+        """Whether state grows with the distinct keys of the window; False: bounded by workers and options."""
+        return False
+
     def __init__(
         self, *, name: str, workers: int, seed: int, source: int, sources: int, options: Options
     ) -> None:
