@@ -28,6 +28,7 @@ def claim(settings: Settings) -> None:
     """
     kafka = settings.kafka
     topic, routed = settings.topic("input"), settings.topic("routed")
+    refusal: str | None = None
     for _ in range(10):
         # In this order: frames are written only after a claim, so whoever sees one must see all offsets too.
         topics = topic_admin.describe(kafka, [topic, routed])
@@ -53,16 +54,18 @@ def claim(settings: Settings) -> None:
             for partition, begin in topics[topic].begin.items()
             if partition not in known
         ]
-        if _commit_outside_the_group(settings, first):
+        refusal = _commit_outside_the_group(settings, first)
+        if refusal is None:
             log.info("query %s begins at %s", settings.query.name, {p.partition: p.offset for p in first})
             return
     raise IncompatibleStateError(
-        f"could not commit the first offsets of {topic} for group {data_plane_group(settings)}",
-        hint="members that know nothing of this query are in that group: stop them",
+        f"could not commit the first offsets of {topic} for group {data_plane_group(settings)}: {refusal}",
+        hint="unless rights are missing, members that know nothing of this query are in that group: stop them",
     )
 
 
-def _commit_outside_the_group(settings: Settings, offsets: list[TopicPartition]) -> bool:
+def _commit_outside_the_group(settings: Settings, offsets: list[TopicPartition]) -> str | None:
+    """Kafka's words when it refused, None when the offsets are committed."""
     timeout = settings.kafka.request_timeout / 1000
     producer = clients.producer(settings.kafka, **{"transactional.id": f"{settings.query.name}.claim"})
     consumer = clients.consumer(settings.kafka, group=data_plane_group(settings))
@@ -71,9 +74,9 @@ def _commit_outside_the_group(settings: Settings, offsets: list[TopicPartition])
         producer.begin_transaction()
         producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), timeout)
         producer.commit_transaction(timeout)
-        return True
+        return None
     except KafkaException as error:
         log.info("another instance begins the query: %s", error.args[0].str())
-        return False
+        return str(error.args[0].str())
     finally:
         consumer.close()

@@ -13,28 +13,28 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 from confluent_kafka import KafkaException
 
-from evenflow import partitioners
-from evenflow.errors import EvenflowError, IncompatibleStateError, ServiceError
-from evenflow.progress import PartitionState
+from evenflow.errors import EvenflowError, ServiceError
 from evenflow.settings import Settings
-from evenflow.windows import END_MARK, NO_MARK
+from evenflow.windows import NO_MARK
+from partitioner_service import status
 from partitioner_service.claim import claim
+from partitioner_service.learned import LearnedState
+from partitioner_service.pace import Pace
 from partitioner_service.records import SideRecords
 from partitioner_service.route import Router
 from partitioner_service.sink import CommitAborted, Sink
-from partitioner_service.source import Source, Stopping, committed_states, state_reader
+from partitioner_service.source import Source, Stopping
+from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 
 log = logging.getLogger(__name__)
 
 _MOST_ABORTS = 5
-_PEER_REFRESH = 1.0
 _STATUS_EVERY = 0.5
 _GRACE = 10.0
 
@@ -62,16 +62,10 @@ class DataPlane:
         self._plans: queue.SimpleQueue[Plan] = queue.SimpleQueue()
         self._pending: list[Plan] = []
         self._aborts = 0
-        self._tuples = 0
-        self._rejected = 0
-        self._blocks = 0
-        self._commits = 0
-        self._busy = 0.0
-        self._peers: dict[int, PartitionState] = {}
-        self._peers_at = -_PEER_REFRESH
+        self._work = status.Work()
+        self._watchdog = Watchdog()
         self._status: dict[str, Any] = {"state": "starting", "instance": self._options.instance}
         self._progressed_at = clock()
-        self._snapshot_at = clock()
         self._status_at = -_STATUS_EVERY
 
     # ---- called from other threads
@@ -92,6 +86,7 @@ class DataPlane:
 
     def run(self) -> None:
         """Run until stopped (or ended); raises whatever makes going on wrong."""
+        self._watchdog.start()
         try:
             self._open()
             with patient_garbage_collection():
@@ -107,6 +102,7 @@ class DataPlane:
             raise
         finally:
             self._close()
+            self._watchdog.stop()
 
     def _open(self) -> None:
         specs = topic_admin.pipeline_topics(self._settings)
@@ -114,14 +110,16 @@ class DataPlane:
         claim(self._settings)
         names = [self._settings.topic(role) for role in ("input", "rejected")]
         topics = topic_admin.describe(self._settings.kafka, names)
-        self._peer_reader = state_reader(self._settings)
         self._side = SideRecords(self._settings)
-        self._router = Router(self._settings, self._restored_partitioner())
+        self._learned = LearnedState(self._options, self._side, clock=self._clock)
+        self._router = Router(self._settings, self._learned.restored())
         self._router.parser.before_halving = self._commit_what_is_open
         for fields in self._side.plans():
             self.offer(Plan(**fields))
         rejected_limit = int(topics[names[1]].config.get("max.message.bytes", 1_048_588))
-        self._sink = Sink(self._settings, rejected_limit=rejected_limit, clock=self._clock)
+        self._sink = Sink(
+            self._settings, rejected_limit=rejected_limit, watchdog=self._watchdog, clock=self._clock
+        )
         self._source = Source(
             self._settings,
             topic_id=topics[names[0]].topic_id,
@@ -131,6 +129,7 @@ class DataPlane:
             stopping=self._stop.is_set,
             clock=self._clock,
         )
+        self._pace = Pace(self._settings, self._source, clock=self._clock)
         self._source.subscribe()
 
     def _step(self) -> None:
@@ -146,13 +145,13 @@ class DataPlane:
                 for rejection in routed.rejections:
                     self._sink.write_rejected(records[rejection.partition][rejection.position], rejection)
                 self._source.states.update(routed.states)
-                self._tuples += routed.tuples
-                self._rejected += len(routed.rejections)
-                self._blocks += 1
-                self._busy += self._clock() - began
+                self._work.tuples += routed.tuples
+                self._work.rejected += len(routed.rejections)
+                self._work.blocks += 1
+                self._work.busy_seconds += self._clock() - began
             self._put_to_sleep()
             if not self._source.just_assigned:
-                self._hold_back_the_hasty()
+                self._pace.hold_back_the_hasty()
             if self._clock() - self._status_at >= _STATUS_EVERY:
                 self._refresh_status()
             open_for = self._sink.open_for
@@ -167,10 +166,10 @@ class DataPlane:
         self._sink.commit(changed, self._source.group_metadata)
         self._source.committed.update(changed)
         self._aborts = 0
-        self._commits += 1
+        self._work.commits += 1
         self._refresh_status()
         self._side.telemetry({"part": "partitioner", **self._status})
-        self._save_snapshot_when_due()
+        self._learned.save_when_due(self._router.partitioner)
 
     def _commit_what_is_open(self) -> None:
         """Before a block full of bad records is taken apart: that can outlast the transaction timeout."""
@@ -229,66 +228,18 @@ class DataPlane:
             except CommitAborted as error:
                 self._after_abort(error)
                 return False
-        everyone = self._everyone()
+        everyone = self._pace.everyone()
         return len(everyone) == self._settings.input.partitions and all(s.ended for s in everyone.values())
 
-    # ---- idle and hasty partitions
-
     def _put_to_sleep(self) -> None:
-        timeout = self._options.idle_timeout
-        if timeout is None:
-            return
-        query, states = self._settings.query, self._source.states
-        sleepy = {
-            p for p, s in states.items() if not s.ended and self._source.at_end_for(p) >= timeout / 1000
-        }
-        if not sleepy:
-            return
-        everyone = self._everyone()
-        awake = [
-            s.mark(query) for p, s in everyone.items() if not s.ended and not s.asleep and p not in sleepy
-        ]
-        if not awake or (target := min(awake)) == NO_MARK:
-            return
-        before: dict[int, PartitionState] = {}
-        after: dict[int, PartitionState] = {}
-        for partition in sleepy:
-            state = states[partition]
-            if state.asleep and state.mark(query) >= target:
-                continue
-            before[partition] = state
-            after[partition] = replace(state, asleep=True, idle_mark=max(target, state.mark(query)))
+        after = self._pace.asleep()
         if after:
+            before = {p: self._source.states[p] for p in after}
             self._sink.begin()
             self._sink.write_frames(self._router.punctuate(before, after))
-            states.update(after)
+            self._source.states.update(after)
 
-    def _hold_back_the_hasty(self) -> None:
-        states = self._source.states
-        if not states:
-            return
-        live = [
-            s for s in self._everyone().values() if not s.ended and not s.asleep and s.max_time is not None
-        ]
-        slowest = min((s.max_time for s in live if s.max_time is not None), default=None)
-        if slowest is None:
-            self._source.hold(())
-            return
-        limit = slowest + self._settings.max_skew
-        self._source.hold(p for p, s in states.items() if s.max_time is not None and s.max_time > limit)
-
-    def _everyone(self) -> dict[int, PartitionState]:
-        """States of all input partitions: ours as they are, the others' as last committed."""
-        own = self._source.states
-        if len(own) < self._settings.input.partitions and self._clock() - self._peers_at >= _PEER_REFRESH:
-            try:
-                self._peers = committed_states(self._peer_reader, self._settings)
-                self._peers_at = self._clock()
-            except Exception as error:
-                log.warning("could not read the other instances' progress: %s", error)
-        return {**self._peers, **own}
-
-    # ---- plans, snapshots, status
+    # ---- plans, status, the end
 
     def _apply_plans(self) -> None:
         while not self._plans.empty():
@@ -316,78 +267,19 @@ class DataPlane:
             self._router.epoch = plan.epoch
             log.info("plan epoch %d: %d workers from event time %d", plan.epoch, plan.p, plan.effective_from)
 
-    def _restored_partitioner(self) -> partitioners.Partitioner:
-        options = self._options
-        fresh = partitioners.create(
-            options.name, workers=options.workers, seed=options.seed, **options.options
-        )
-        saved = self._side.snapshot(self._fit())
-        if saved is None:
-            return fresh
-        try:
-            restored = partitioners.restore(saved)
-        except IncompatibleStateError as error:
-            log.warning("learned state is not usable, starting without (quality only): %s", error)
-            return fresh
-        restored.rescale(workers=options.workers)
-        log.info("continuing with the learned state of an earlier run")
-        return restored
-
-    def _fit(self) -> str:
-        options = self._options
-        return f"{options.name} {options.seed} {sorted(options.options.items())}"
-
-    def _save_snapshot_when_due(self) -> None:
-        now = self._clock()
-        if now - self._snapshot_at >= self._options.snapshot_interval / 1000:
-            self._snapshot_at = now
-            self._side.save_snapshot(self._router.partitioner.snapshot(), self._fit())
-
     def _refresh_status(self) -> None:
         self._status_at = self._clock()
-        query, states = self._settings.query, self._source.states
-        observed = self._router.partitioner.observe()
-        self._status = {
-            "state": "running",
-            "instance": self._options.instance,
-            "query": query.name,
-            "partitioner": self._options.name,
-            "plan_epoch": self._router.epoch,
-            "assignment": {
-                str(p): {
-                    "offset": s.offset,
-                    "lag": self._source.lag(p),
-                    "max_time": s.max_time,
-                    "watermark": None if s.max_time is None else s.max_time - query.out_of_orderness,
-                    "mark": _shown(s.mark(query)),
-                    "ended": s.ended,
-                    "idle": s.asleep,
-                    "paused": p in self._source.paused,
-                    "read": s.read,
-                    "routed": s.routed,
-                    "rejected": s.rejected,
-                }
-                for p, s in sorted(states.items())
-            },
-            "tuples": self._tuples,
-            "rejected": self._rejected,
-            "blocks": self._blocks,
-            "commits": self._commits,
-            "busy_seconds": round(self._busy, 3),
-            "rebalances": self._source.rebalances,
-            "workers": observed.workers,
-            "loads": np.asarray(observed.loads).tolist(),
-        }
+        self._status = status.running(self._settings, self._source, self._router, self._work)
 
     def _close(self) -> None:
         failed = None
-        for name in ("_source", "_peer_reader", "_side"):
+        for name in ("_source", "_pace", "_side"):
             part = getattr(self, name, None)
             if part is None:
                 continue
             try:
                 if name == "_side" and hasattr(self, "_router"):
-                    part.save_snapshot(self._router.partitioner.snapshot(), self._fit())
+                    self._learned.save(self._router.partitioner)
                 part.close()
             except (EvenflowError, KafkaException, RuntimeError) as error:
                 failed = error
@@ -399,10 +291,6 @@ class DataPlane:
 def plan_record(plan: Plan, *, r: int) -> dict[str, int]:
     """The plan as it stands in `<query>.plan`."""
     return {**asdict(plan), "r": r}
-
-
-def _shown(mark: int) -> int | str | None:
-    return "ended" if mark >= END_MARK else None if mark == NO_MARK else mark
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.route import Rejection
+from partitioner_service.watchdog import Watchdog
 from topics import clients
 
 log = logging.getLogger(__name__)
@@ -41,9 +42,15 @@ class Sink:
     """The transactional producer of one partitioner identity."""
 
     def __init__(
-        self, settings: Settings, *, rejected_limit: int, clock: Callable[[], float] = time.monotonic
+        self,
+        settings: Settings,
+        *,
+        rejected_limit: int,
+        watchdog: Watchdog,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
+        self._bounded = watchdog.bounded
         self._timeout = settings.kafka.request_timeout / 1000
         self._input = settings.topic("input")
         self._routed = settings.topic("routed")
@@ -53,7 +60,8 @@ class Sink:
         self._opened: float | None = None
         self._deadline: float | None = None
         self._producer: Producer = clients.producer(settings.kafka, **producer_config(settings))
-        self._producer.init_transactions(self._timeout)
+        with self._bounded("init_transactions", self._timeout):
+            self._producer.init_transactions(self._timeout)
 
     @property
     def open_for(self) -> float | None:
@@ -72,7 +80,8 @@ class Sink:
     def begin(self) -> None:
         """Begin a transaction unless one is open."""
         if self._opened is None:
-            self._producer.begin_transaction()
+            with self._bounded("begin_transaction", 0):
+                self._producer.begin_transaction()
             self._opened = self._clock()
 
     def write_frames(self, frames: Iterable[tuple[int, bytes]]) -> None:
@@ -117,8 +126,10 @@ class Sink:
         try:
             if offsets:
                 # Never called a second time: after a broker's crash that call hangs, whatever its timeout.
-                self._producer.send_offsets_to_transaction(offsets, group_metadata, self._patience())
-            self._retried(lambda: self._producer.commit_transaction(self._patience()))
+                patience = self._patience()
+                with self._bounded("send_offsets_to_transaction", patience):
+                    self._producer.send_offsets_to_transaction(offsets, group_metadata, patience)
+            self._retried("commit_transaction", self._producer.commit_transaction)
         except KafkaException as error:
             self._abort_after(error.args[0])
         self._opened = None
@@ -130,9 +141,11 @@ class Sink:
         self._opened = None
         # What is still buffered must be delivered first: an abort that overtakes the registration of a
         # partition with the transaction is answered with a fatal INVALID_TXN_STATE.
-        self._producer.flush(self._patience())
+        patience = self._patience()
+        with self._bounded("flush", patience):
+            self._producer.flush(patience)
         try:
-            self._retried(lambda: self._producer.abort_transaction(self._patience()))
+            self._retried("abort_transaction", self._producer.abort_transaction)
         except KafkaException as error:
             raise ServiceError(
                 f"the transaction could not be aborted: {error.args[0].str()}",
@@ -152,11 +165,13 @@ class Sink:
         self.abort()
         raise CommitAborted(error.str())
 
-    def _retried(self, action: Callable[[], None]) -> None:
+    def _retried(self, what: str, call: Callable[[float], None]) -> None:
         deadline = self._clock() + self._patience()
         while True:
             try:
-                action()
+                patience = self._patience()
+                with self._bounded(what, patience):
+                    call(patience)
                 return
             except KafkaException as error:
                 if not error.args[0].retriable() or self._clock() > deadline:

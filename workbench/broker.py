@@ -26,7 +26,7 @@ from confluent_kafka.admin import AdminClient
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import KafkaSettings
-from evenflow.settings.kafka import librdkafka_config
+from evenflow.settings.kafka import jaas_quoted, librdkafka_config
 from spark_consumers.jars import java_command, kafka_broker_jars
 from workbench.processes import ChildProcess
 
@@ -340,10 +340,10 @@ def _broker_properties(log_dir: Path, port: int, controller_port: int) -> dict[s
 
 def _login_properties(users: Mapping[str, str], super_user: str) -> dict[str, str]:
     """Logins on both listeners, so that nothing on this machine is let in unnamed."""
-    known = " ".join(f"user_{name}={_jaas_quoted(password)}" for name, password in users.items())
+    known = " ".join(f"user_{name}={jaas_quoted(password)}" for name, password in users.items())
     jaas = (
         "org.apache.kafka.common.security.plain.PlainLoginModule required "
-        f"username={_jaas_quoted(super_user)} password={_jaas_quoted(users[super_user])} {known};"
+        f"username={jaas_quoted(super_user)} password={jaas_quoted(users[super_user])} {known};"
     )
     return {
         "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
@@ -356,11 +356,6 @@ def _login_properties(users: Mapping[str, str], super_user: str) -> dict[str, st
         "super.users": f"User:{super_user}",
         "allow.everyone.if.no.acl.found": "false",
     }
-
-
-def _jaas_quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _escaped(value: str) -> str:

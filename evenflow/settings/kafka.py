@@ -44,7 +44,7 @@ def java_config(kafka: KafkaSettings) -> dict[str, str]:
             else "org.apache.kafka.common.security.scram.ScramLoginModule"
         )
         user, password = (
-            _jaas_quoted(text) for text in (kafka.sasl_username or "", kafka.sasl_password.get_secret_value())
+            jaas_quoted(text) for text in (kafka.sasl_username or "", kafka.sasl_password.get_secret_value())
         )
         config["sasl.mechanism"] = kafka.sasl_mechanism
         config["sasl.jaas.config"] = f"{module} required username={user} password={password};"
@@ -89,7 +89,8 @@ def _librdkafka_name(name: str) -> str:
     return name.replace("_", ".")
 
 
-def _jaas_quoted(text: str) -> str:
+def jaas_quoted(text: str) -> str:
+    """The text as a quoted value of a JAAS configuration line."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

@@ -26,6 +26,7 @@ from partitioner_service.plane import DataPlane
 from partitioner_service.plans import publish
 from partitioner_service.sink import CommitAborted, Sink
 from partitioner_service.source import all_states, data_plane_group
+from partitioner_service.watchdog import Watchdog
 from tests.pipeline.routed import (
     create_topics,
     every_lane_ended,
@@ -330,7 +331,7 @@ def test_a_second_process_with_the_same_identity_fences_the_first(kafka_settings
     thread, errors = start_thread(plane)
     write(settings, some_rows(100), end=False)
     wait_until(lambda: plane.status().get("tuples", 0) > 0 or errors)
-    Sink(settings, rejected_limit=1_000_000)
+    Sink(settings, rejected_limit=1_000_000, watchdog=Watchdog())
     write(settings, some_rows(100), end=False)
     thread.join(60)
     assert not thread.is_alive()

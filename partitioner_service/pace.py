@@ -1,0 +1,127 @@
+"""Input partitions that stand still, and such that run ahead: idle timeout and `max_skew`.
+
+Both compare a partition with all others of the query, also those that other instances own: theirs are
+known as last committed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from confluent_kafka import KafkaException
+
+from evenflow.errors import EvenflowError
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from evenflow.windows import NO_MARK
+from partitioner_service.source import Source, committed_states, state_reader
+
+log = logging.getLogger(__name__)
+
+_PEER_REFRESH = 1.0
+_WORTH_SAYING = 60.0
+
+
+class Pace:
+    """Reads the peers' progress once a second at most, and only while not every partition is ours."""
+
+    def __init__(
+        self, settings: Settings, source: Source, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._settings = settings
+        self._source = source
+        self._clock = clock
+        self._reader = state_reader(settings)
+        self._peers: dict[int, PartitionState] = {}
+        self._peers_at = -_PEER_REFRESH
+        self._held = HeldBack(clock)
+
+    def everyone(self) -> dict[int, PartitionState]:
+        """States of all input partitions: ours as they are, the others' as last committed."""
+        own = self._source.states
+        if len(own) < self._settings.input.partitions and self._clock() - self._peers_at >= _PEER_REFRESH:
+            try:
+                self._peers = committed_states(self._reader, self._settings)
+                self._peers_at = self._clock()
+            except (EvenflowError, KafkaException) as error:
+                log.warning("could not read the other instances' progress: %s", error)
+        return {**self._peers, **own}
+
+    def asleep(self) -> dict[int, PartitionState]:
+        """New states of owned partitions that have been at the log's end for the whole idle timeout.
+
+        Each gets the mark of the slowest partition that is awake.
+        """
+        timeout = self._settings.partitioner.idle_timeout
+        if timeout is None:
+            return {}
+        query, states = self._settings.query, self._source.states
+        sleepy = {
+            p for p, s in states.items() if not s.ended and self._source.at_end_for(p) >= timeout / 1000
+        }
+        if not sleepy:
+            return {}
+        awake = [
+            s.mark(query)
+            for p, s in self.everyone().items()
+            if not s.ended and not s.asleep and p not in sleepy
+        ]
+        if not awake or (target := min(awake)) == NO_MARK:
+            return {}
+        return {
+            p: replace(states[p], asleep=True, idle_mark=max(target, states[p].mark(query)))
+            for p in sleepy
+            if not (states[p].asleep and states[p].mark(query) >= target)
+        }
+
+    def hold_back_the_hasty(self) -> None:
+        """Pause owned partitions more than `max_skew` ahead of the slowest; resume the others."""
+        states = self._source.states
+        if not states:
+            return
+        live = {
+            p: s.max_time
+            for p, s in self.everyone().items()
+            if not s.ended and not s.asleep and s.max_time is not None
+        }
+        if not live:
+            self._source.hold(())
+            self._held.now((), None)
+            return
+        slowest = min(live, key=lambda p: live[p])
+        limit = live[slowest] + self._settings.max_skew
+        hasty = {p for p, s in states.items() if s.max_time is not None and s.max_time > limit}
+        self._source.hold(hasty)
+        self._held.now(hasty, slowest)
+
+    def close(self) -> None:
+        """Close the reader of the peers' progress."""
+        self._reader.close()
+
+
+class HeldBack:
+    """Says once of each partition that it has been held back for a minute: a silent one looks like a hang."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._since: dict[int, float] = {}
+        self._said: set[int] = set()
+
+    def now(self, partitions: Iterable[int], slowest: int | None) -> None:
+        """These partitions are held back at this moment, because of the slowest one."""
+        held = set(partitions)
+        self._since = {p: self._since.get(p, self._clock()) for p in held}
+        self._said &= held
+        for p in sorted(held - self._said):
+            if self._clock() - self._since[p] >= _WORTH_SAYING:
+                self._said.add(p)
+                log.warning(
+                    "input partition %d has waited %g s for partition %s, which is more than max_skew of event time "
+                    "behind; if that one has no more data, set partitioner.idle_timeout or end it",
+                    p,
+                    _WORTH_SAYING,
+                    slowest,
+                )

@@ -1,0 +1,63 @@
+"""What an instance tells of itself: the status page and its telemetry show the same fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from evenflow.settings import Settings
+from evenflow.windows import END_MARK, NO_MARK
+from partitioner_service.route import Router
+from partitioner_service.source import Source
+
+
+@dataclass
+class Work:
+    """What was done since the start of this process."""
+
+    tuples: int = 0
+    rejected: int = 0
+    blocks: int = 0
+    commits: int = 0
+    busy_seconds: float = 0.0
+
+
+def running(settings: Settings, source: Source, router: Router, work: Work) -> dict[str, Any]:
+    """The status of an instance that reads, as JSON-able fields; times are event times in ms."""
+    query = settings.query
+    observed = router.partitioner.observe()
+    return {
+        "state": "running",
+        "instance": settings.partitioner.instance,
+        "query": query.name,
+        "partitioner": settings.partitioner.name,
+        "plan_epoch": router.epoch,
+        "assignment": {
+            str(p): {
+                "offset": s.offset,
+                "lag": source.lag(p),
+                "max_time": s.max_time,
+                "watermark": None if s.max_time is None else s.max_time - query.out_of_orderness,
+                "mark": _shown(s.mark(query)),
+                "ended": s.ended,
+                "idle": s.asleep,
+                "paused": p in source.paused,
+                "read": s.read,
+                "routed": s.routed,
+                "rejected": s.rejected,
+            }
+            for p, s in sorted(source.states.items())
+        },
+        "tuples": work.tuples,
+        "rejected": work.rejected,
+        "blocks": work.blocks,
+        "commits": work.commits,
+        "busy_seconds": round(work.busy_seconds, 3),
+        "rebalances": source.rebalances,
+        "workers": observed.workers,
+        "loads": observed.loads.tolist(),
+    }
+
+
+def _shown(mark: int) -> int | str | None:
+    return "ended" if mark >= END_MARK else None if mark == NO_MARK else mark

@@ -1,0 +1,76 @@
+"""Ends the process when a call into librdkafka outlasts its own timeout.
+
+librdkafka 2.16: after a broker's crash `send_offsets_to_transaction` (and whatever follows it) may never return,
+whatever timeout it was given. No exception and no signal handler reaches a thread that is stuck in there, so the
+process could neither continue nor stop. Ending it costs nothing but time: nothing of an open transaction is
+visible, and the next run (or the supervisor's restart) reads its blocks again.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+log = logging.getLogger(__name__)
+
+_GRACE = 15.0
+_EVERY = 1.0
+STATUS = 2
+
+
+def end_process(what: str) -> None:
+    """Say what hangs and where, and leave without waiting for any thread."""
+    log.critical(
+        "%s has not returned long after its timeout: librdkafka hangs. Ending the process; nothing of its open "
+        "transaction becomes visible, start the service again and it reads those blocks again",
+        what,
+    )
+    faulthandler.dump_traceback(sys.__stderr__)
+    logging.shutdown()
+    os._exit(STATUS)
+
+
+class Watchdog:
+    """Deadlines of the calls of one thread; `end` is called once a call is `_GRACE` s over its timeout."""
+
+    def __init__(
+        self, *, clock: Callable[[], float] = time.monotonic, end: Callable[[str], None] = end_process
+    ) -> None:
+        self._clock = clock
+        self._end = end
+        self._due: tuple[str, float] | None = None
+        self._over = threading.Event()
+
+    @contextmanager
+    def bounded(self, what: str, timeout: float) -> Iterator[None]:
+        """The body is one call that promises to return within `timeout` seconds; calls may nest."""
+        outer, self._due = self._due, (what, self._clock() + timeout + _GRACE)
+        try:
+            yield
+        finally:
+            self._due = outer
+
+    def check(self) -> None:
+        """Call `end` if the call in progress is overdue."""
+        due = self._due
+        if due is not None and self._clock() > due[1]:
+            self._end(due[0])
+
+    def start(self) -> None:
+        """Check every second in a thread that keeps nothing alive."""
+
+        def watch() -> None:
+            while not self._over.wait(_EVERY):
+                self.check()
+
+        threading.Thread(target=watch, name="watchdog", daemon=True).start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._over.set()
