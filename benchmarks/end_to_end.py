@@ -5,11 +5,14 @@ Three things are found for each exponent, with the same processes running throug
 * catch-up: the topic holds a minute of event time (50 tuples per ms) before the partitioner starts; from its
   first frame in the routed topic to the last row in the results topic. It also fills the windows.
 * sustained: the highest rate of live replay (event time = clock at sending) of a ladder, searched by halving, at
-  which nothing piles up. A rate is sustained when the replay kept it up, the median micro-batch took no longer
-  than the batch interval (W <= 1) or as long as it took to fill, and results came no later at the end of the
-  step than in its middle, give or take `_SLACK_MS`.
+  which nothing piles up: the replay kept the rate up, and results came no later at the end of the step than in
+  its middle, give or take `_SLACK_MS`. W (`load`: median duration of a micro-batch over the batch interval) stands
+  beside it: above 1 the micro-batches follow each other without a pause, and are larger.
 * latency at half of it: append time of each row of results (LogAppendTime) less the time at which it could have
   been known (window end + out_of_orderness + allowed_lateness); p50 and p99 over one of the result partitions.
+
+A trickle of `_TRICKLE` tuples per second goes on between the steps: without it the windows of a pause would all
+close at once when the next step begins, and their rows would stand in its way.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ import numpy as np
 from benchmarks.stream import EVENT_RATE, settings_for, source_words, write_input
 from evenflow.errors import ServiceError
 from evenflow.settings import Settings, save_settings
-from topics.admin import describe
+from topics.admin import TopicState, describe
 from topics.reader import read_range
 from workbench.broker import EmbeddedBroker
 from workbench.processes import ChildProcess
@@ -50,6 +53,9 @@ LADDER = (
 _SAMPLE = 0
 """The partition of the results topic that is looked at: a fair sample, as rows are spread by hash of the key."""
 _SLACK_MS = 1_000
+_TRICKLE = 1_000
+_BEHIND_MS = 4_000
+"""Results are up to date when the newest window ended no longer ago than this."""
 _PATIENCE = 90.0
 _WINDOW_END = b'"window_end":'
 
@@ -71,6 +77,7 @@ def measure(wiring: Literal["fused", "split"], *, smoke: bool) -> dict[str, obje
 
 def _figures(pipeline: Pipeline, *, smoke: bool) -> dict[str, object]:
     found: dict[str, object] = {"catch_up": pipeline.catch_up(seconds_of_event_time=2 if smoke else 60)}
+    pipeline.trickle()
     hold = 5.0 if smoke else 20.0
     steps: list[dict[str, Any]] = []
     low, high = -1, len(LADDER)
@@ -117,28 +124,45 @@ class Pipeline:
             "tuples_per_second": round(tuples / seconds),
         }
 
+    def trickle(self) -> None:
+        """Keep event time going from now on; then wait until the windows of the pause before are out."""
+        self._services.append(self._replay("trickle", _TRICKLE))
+        self._up_to_date()
+
     def hold(self, rate: int, *, seconds: float) -> dict[str, Any]:
-        """Replay live at this rate; then wait until the results have stood still."""
+        """Replay live at this rate for so long; then wait until the results are up to date again."""
         before = describe(self._settings.kafka, [self._settings.topic("results")])
         told, sent = self._ends("telemetry"), self._ends("input")
-        words = [f"zipf:{source_words(tuples='endless', zipf=self._zipf)}", "--value", "amount"]
-        words += ["--rate", str(rate), "--limit", str(int(rate * seconds)), "--live", "--no-end"]
-        words += ["--producer-id", "bench"]
-        replay = self._start("replay", *words)
-        self._wait(lambda: self._ends("input") > sent or not replay.alive, "the replay to begin")
+        replay = self._replay("bench", rate, "--limit", str(int(rate * seconds)))
+        self._wait(lambda: self._ends("input") > sent + rate // 2 or not replay.alive, "the replay to begin")
         begun = int(time.time() * 1000)
         self._wait(lambda: not replay.alive, "the replay to end", patience=4 * seconds + 30)
+        over = int(time.time() * 1000)
         if replay.returncode:
             raise ServiceError(f"the replay failed:\n{replay.tail()}")
         achieved = _told_rate(replay.output())
-        self._quiet()
+        batches = self._batches(told)
+        self._up_to_date()
         rows = self._rows(before[self._settings.topic("results")].end)
         return {
             "rate": rate,
             "achieved": achieved,
-            **self._batches(told),
-            **_judged(rows, rate, achieved, begun),
+            **batches,
+            **_judged(rows[rows[:, 1] <= over], rate, achieved, begun),
         }
+
+    def _replay(self, producer: str, rate: int, *more: str) -> ChildProcess:
+        words = [f"zipf:{source_words(tuples='endless', zipf=self._zipf)}", "--value", "amount"]
+        words += ["--rate", str(rate), "--live", "--no-end", "--producer-id", producer, *more]
+        return self._start("replay", *words)
+
+    def _up_to_date(self) -> None:
+        def reached() -> bool:
+            end = self._ends_of("results").get(_SAMPLE, 0)
+            rows = self._rows({_SAMPLE: max(0, end - 1)})
+            return bool(len(rows)) and int(rows[:, 1].max()) >= time.time() * 1000 - _BEHIND_MS
+
+        self._wait(reached, "results that are up to date", patience=2 * _PATIENCE)
 
     def _batches(self, told: int) -> dict[str, float]:
         """Median of W over the micro-batches since then; the slowest stage counts."""
@@ -185,8 +209,16 @@ class Pipeline:
                 seen, since = now, time.monotonic()
 
     def _ends(self, role: str) -> int:
-        state = describe(self._settings.kafka, [self._settings.topic(role)]).get(self._settings.topic(role))
+        state = self._state(role)
         return 0 if state is None else state.records
+
+    def _ends_of(self, role: str) -> dict[int, int]:
+        state = self._state(role)
+        return {} if state is None else dict(state.end)
+
+    def _state(self, role: str) -> TopicState | None:
+        topic = self._settings.topic(role)
+        return describe(self._settings.kafka, [topic]).get(topic)
 
     def _wait(self, done: Callable[[], bool], what: str, *, patience: float = _PATIENCE) -> None:
         deadline = time.monotonic() + patience

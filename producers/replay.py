@@ -27,7 +27,7 @@ from topics.admin import TopicState, describe, ensure_topics, pipeline_topics
 
 _MOST_AT_ONCE = 20_000
 _LONGEST_WAIT = 0.1
-_SHORTEST_WAIT = 0.001
+_SHORTEST_WAIT = 0.01
 _LATEST = 253_402_300_799_999
 """End of the year 9999."""
 
