@@ -18,6 +18,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -39,12 +40,25 @@ _SWEEP_AFTER_SECONDS = 60
 _PORT_TAKEN = ("Address already in use", "Address in use", "BindException")
 
 
+@dataclass(frozen=True)
+class Certificates:
+    """PEM files: the authority that broker and clients trust, and one identity (key in PKCS#8) that both use.
+
+    The certificate must be for 127.0.0.1: clients check that.
+    """
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+
 class EmbeddedBroker:
     """A broker as a context manager; `start()` and `stop()` do the same by hand.
 
     Without `data_dir` it lives in a temporary folder that goes with it; with one, its topics stay. `port=0`
     takes a free one (kept over `restart()` unless another process took it). `sasl` maps users to passwords:
-    clients must then log in (SASL_PLAINTEXT, PLAIN) and only `super_user` may do anything without an ACL.
+    clients must then log in (SASL, PLAIN) and only `super_user` may do anything without an ACL. With `tls`
+    clients must use TLS and show a certificate of that authority.
     `properties` win over ours.
     """
 
@@ -55,6 +69,7 @@ class EmbeddedBroker:
         port: int = 0,
         sasl: Mapping[str, str] | None = None,
         super_user: str = "admin",
+        tls: Certificates | None = None,
         properties: Mapping[str, str] | None = None,
         heap: str = "512m",
         start_timeout: float = 60.0,
@@ -68,6 +83,7 @@ class EmbeddedBroker:
         self._any_port = port == 0
         self._sasl = dict(sasl) if sasl is not None else None
         self._super_user = super_user
+        self._tls = tls
         self._properties = dict(properties or {})
         self._heap = heap
         self._start_timeout = start_timeout
@@ -98,15 +114,26 @@ class EmbeddedBroker:
     def settings(self, user: str | None = None, **more: object) -> KafkaSettings:
         """Settings that reach this broker, as `user` (default: the super user) if it asks for a login."""
         fields: dict[str, object] = {"bootstrap_servers": self.bootstrap_servers}
+        if self._tls is not None:
+            fields |= {
+                "ssl_ca": self._tls.authority,
+                "ssl_certificate": self._tls.certificate,
+                "ssl_key": self._tls.key,
+            }
+        fields["security_protocol"] = self._protocol
         if self._sasl is not None:
             name = user or self._super_user
             fields |= {
-                "security_protocol": "SASL_PLAINTEXT",
                 "sasl_mechanism": "PLAIN",
                 "sasl_username": name,
                 "sasl_password": self._sasl[name],
             }
         return KafkaSettings.model_validate(fields | more)
+
+    @property
+    def _protocol(self) -> str:
+        encrypted = "PLAINTEXT" if self._tls is None else "SSL"
+        return encrypted if self._sasl is None else f"SASL_{encrypted}"
 
     def start(self) -> EmbeddedBroker:
         """Start and wait until it answers; ServiceError with the end of its log if it does not."""
@@ -287,6 +314,10 @@ class EmbeddedBroker:
         properties = _broker_properties(log_dir, ports[0], ports[1])
         if self._sasl is not None:
             properties |= _login_properties(self._sasl, self._super_user)
+        if self._tls is not None:
+            properties |= _tls_properties(self._tls, log_dir)
+        controller = "PLAINTEXT" if self._sasl is None else "SASL_PLAINTEXT"
+        properties["listener.security.protocol.map"] = f"CLIENT:{self._protocol},CONTROLLER:{controller}"
         properties |= self._properties
         file = self.data_dir / "server.properties"
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -302,7 +333,6 @@ def _broker_properties(log_dir: Path, port: int, controller_port: int) -> dict[s
         "controller.quorum.voters": f"1@{HOST}:{controller_port}",
         "listeners": f"CLIENT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
         "advertised.listeners": f"CLIENT://{HOST}:{port}",
-        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "CLIENT",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": str(log_dir),
@@ -346,7 +376,6 @@ def _login_properties(users: Mapping[str, str], super_user: str) -> dict[str, st
         f"username={jaas_quoted(super_user)} password={jaas_quoted(users[super_user])} {known};"
     )
     return {
-        "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN",
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         "sasl.mechanism.controller.protocol": "PLAIN",
@@ -355,6 +384,21 @@ def _login_properties(users: Mapping[str, str], super_user: str) -> dict[str, st
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{super_user}",
         "allow.everyone.if.no.acl.found": "false",
+    }
+
+
+def _tls_properties(tls: Certificates, folder: Path) -> dict[str, str]:
+    """The client listener's identity; Kafka wants key and certificate in one file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    identity = folder / "identity.pem"
+    identity.touch(0o600)
+    identity.write_bytes(tls.key.read_bytes() + b"\n" + tls.certificate.read_bytes())
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(identity),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(tls.authority),
+        "ssl.client.auth": "required",
     }
 
 

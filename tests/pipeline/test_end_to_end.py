@@ -11,6 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from tests.pipeline.end_to_end import (
     INVERTIBLE,
@@ -27,9 +34,23 @@ from tests.pipeline.end_to_end import (
     wait_for,
 )
 from tests.pipeline.spark_stream import Result
-from workbench.broker import EmbeddedBroker
+from workbench.broker import Certificates, EmbeddedBroker
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280)]
+
+
+def make_certificates(folder: Path) -> Certificates:
+    """An authority of our own and an identity for 127.0.0.1."""
+    authority = trustme.CA()
+    identity = authority.issue_cert("127.0.0.1")
+    made = Certificates(folder / "ca.pem", folder / "certificate.pem", folder / "key.pem")
+    authority.cert_pem.write_to_path(made.authority)
+    key = load_pem_private_key(identity.private_key_pem.bytes(), password=None)
+    made.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    for part, blob in enumerate(identity.cert_chain_pems):
+        blob.write_to_path(made.certificate, append=part > 0)
+    return made
+
 
 SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
 
@@ -214,6 +235,23 @@ def test_the_split_wiring_in_two_applications_survives_the_death_of_each(
             pipeline.start(name, "--until-ended")
         pipeline.finish()
     assert_exact(stream)
+
+
+@pytest.mark.more
+def test_every_client_speaks_tls_with_certificates_on_both_sides_and_a_login(
+    query_name: str, tmp_path: Path
+) -> None:
+    tls = make_certificates(tmp_path)
+    with EmbeddedBroker(tls=tls, sasl={"admin": 'pass"word'}) as broker:
+        kafka = broker.settings()
+        assert kafka.security_protocol == "SASL_SSL"
+        settings = make_settings(kafka, query_name, tmp_path)
+        stream = Stream(settings)
+        stream.write(2_000)
+        stream.end()
+        with Pipeline(settings, tmp_path) as pipeline:
+            pipeline.run_to_the_end()
+        assert_exact(stream)
 
 
 @pytest.mark.more
