@@ -39,6 +39,7 @@ from tests.pipeline.routed import (
     write_end,
 )
 from topics import admin, clients
+from workbench.broker import EmbeddedBroker
 from workbench.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
@@ -449,6 +450,77 @@ def test_committed_offsets_that_vanished_are_never_taken_for_a_fresh_start(kafka
         run(settings)
 
 
+def test_offsets_of_which_a_part_vanished_are_refused_with_the_partitions_that_lack_them(
+    kafka_settings, query_name
+):
+    whole = began(kafka_settings, query_name)
+    kept = all_states(whole)
+    service = clients.admin(whole.kafka)
+    for future in service.delete_consumer_groups([data_plane_group(whole)]).values():
+        future.result(30)
+    by_hand = clients.consumer(whole.kafka, group=data_plane_group(whole))
+    topic = whole.topic("input")
+    some = [TopicPartition(topic, p, kept[p].offset, kept[p].encode()) for p in (0, 3)]
+    by_hand.commit(offsets=some, asynchronous=False)
+    by_hand.close()
+    with pytest.raises(IncompatibleStateError, match=r"no committed offsets of input partitions \[1, 2\]"):
+        run(whole)
+
+
+def test_a_block_of_nothing_but_bad_records_is_rejected_one_by_one_in_good_time(kafka_settings, query_name):
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        input={"partitions": 1},
+        partitioner={"block_tuples": 50_000, "linger": 2_000, "transaction_timeout": 10_000},
+    )
+    create_topics(settings)
+    bad = [b"{", b'{"k":1', b"\xff", b"[]", b'{"t":5}']
+    write(settings, [(0, bad[n % len(bad)]) for n in range(50_000)], end=False)
+    write(settings, [(0, {"k": "a", "t": 7, "v": 1})], end=False)
+    write_end(settings, Counter({0: 50_001}))
+    run(settings)
+    assert total(all_states(settings)) == (50_001, 1, 50_000)
+    found = rejections(settings)
+    assert [message.value() for _, _, message in found] == [bad[n % len(bad)] for n in range(50_000)]
+    assert {reason for reason, _, _ in found} == {"unreadable"}
+
+
+def test_a_partition_paused_for_its_haste_changes_owner_and_nothing_is_lost(kafka_settings, query_name):
+    options = {"max_skew": "10s", "block_tuples": 10}
+    first, second = (
+        make_settings(
+            kafka_settings, query_name, input={"partitions": 2}, partitioner=options | {"instance": name}
+        )
+        for name in ("a", "b")
+    )
+    create_topics(first)
+    rows = [(0, {"k": "a", "t": 0, "v": 1})]
+    rows += [(p, {"k": "a", "t": t, "v": 1}) for t in range(0, 300_000, 1_000) for p in (1,)]
+    write(first, rows, end=False)
+    a, b = DataPlane(first), DataPlane(second)
+    thread_a, errors_a = start_thread(a)
+    wait_until(lambda: a.status().get("assignment", {}).get("1", {}).get("paused") or errors_a)
+    thread_b, errors_b = start_thread(b)  # range: partition 1 goes to the new one
+    wait_until(lambda: set(b.status().get("assignment", ())) == {"1"} or errors_a or errors_b)
+    wait_until(lambda: b.status()["assignment"]["1"]["paused"] or errors_b)
+    assert all_states(first)[1].read < 300
+    a.stop()
+    thread_a.join(60)
+    wait_until(lambda: len(b.status().get("assignment", ())) == 2 or errors_b)
+    last = (0, {"k": "a", "t": 600_000, "v": 1})
+    write(first, [last], end=False)
+    write_end(first, Counter({0: 2, 1: 300}))
+    wait_until(lambda: all(s.ended for s in all_states(first).values()) or errors_b)
+    b.stop()
+    thread_b.join(60)
+    assert not errors_a
+    assert not errors_b
+    routed = read_routed(first)
+    assert routed.counts == expected_counts(first, [*rows, last])
+    assert every_lane_ended(first, routed)
+
+
 def test_an_offset_that_another_program_committed_is_refused(kafka_settings, query_name):
     settings = began(kafka_settings, query_name)
     stranger = clients.consumer(settings.kafka, group=data_plane_group(settings))
@@ -534,3 +606,30 @@ def test_sigterm_at_any_moment_of_the_start_ends_the_process_with_0(kafka_settin
             wait_until(lambda child=child, moment=moment: moment in child.output() or not child.alive)
         finally:
             assert child.terminate(25) == 0, child.tail()
+
+
+@pytest.mark.more
+def test_sigterm_while_the_broker_is_gone_ends_the_process_within_its_grace(query_name, tmp_path):
+    with EmbeddedBroker(data_dir=tmp_path / "broker") as broker:
+        settings = make_settings(broker.settings(), query_name, partitioner={"commit_interval": 5_000})
+        create_topics(settings)
+        write(settings, some_rows(500), end=False)
+        code = "import json,logging,sys; logging.basicConfig(level=logging.INFO)"
+        code += (
+            "; from evenflow.settings import load_settings as l; from partitioner_service.app import serve"
+        )
+        code += "; serve(l(**json.loads(sys.argv[1])))"
+        child = ChildProcess([sys.executable, "-c", code, parts_of(settings)], log=tmp_path / "service.log")
+        try:
+            topic = settings.topic("routed")
+            wait_until(lambda: admin.describe(settings.kafka, [topic])[topic].records or not child.alive)
+            broker.kill()
+            child.signal(signal.SIGTERM)
+            assert child.wait(40) != -signal.SIGKILL, child.tail()
+        finally:
+            child.kill()
+        broker.restart()
+        write_end(settings, Counter(p for p, _ in some_rows(500)))
+        run(settings)
+        routed = read_routed(settings)
+    assert routed.counts == expected_counts(settings, some_rows(500))
