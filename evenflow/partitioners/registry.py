@@ -14,6 +14,7 @@ from evenflow.partitioners.base import Options, Partitioner, unpack
 from evenflow.partitioners.d_choices import DChoices
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.pkg import Pkg
+from evenflow.partitioners.prompt import Prompt
 from evenflow.partitioners.shuffle import Shuffle
 from evenflow.partitioners.time_based import TimeBased
 
@@ -31,6 +32,7 @@ _ENTRIES: dict[str, _Entry] = {
     "pk5": _Entry(Pkg, {"d": 5}),
     "d-choices": _Entry(DChoices),
     "time-based": _Entry(TimeBased),
+    "prompt": _Entry(Prompt),
 }
 
 

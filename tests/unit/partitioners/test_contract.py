@@ -23,6 +23,9 @@ MORE = [
     ("d-choices", {"distinct": True}),
     ("d-choices", {"theta": 0.001, "counters": 50, "growth": 0.0}),
     ("d-choices", {"warm_up": 1000, "eps": 0.01}),
+    ("time-based", {"interval_ms": 300}),
+    ("prompt", {"order": "quasi"}),
+    ("prompt", {"order": "quasi", "budget": 1, "smoothing": 1.0}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
 
