@@ -1,7 +1,7 @@
 """Prompt's batch partitioner: which blocks the tuples of each key of one micro-batch go to.
 
 Balanced bin packing with fragmentable items, greedily, over the keys in descending order of count
-(N tuples, K keys, P blocks; the cut-off N/K is the mean count, so every key above it is *large*):
+(N tuples, K keys, P blocks; the cut-off N/K is the mean count; a key above it is *large*):
 
 1. each large key puts a fragment of N/K tuples into the next block, round robin; the rest is its residual;
 2. the other keys, whole, one per block and pass; every pass runs through the blocks the other way round;
@@ -9,7 +9,8 @@ Balanced bin packing with fragmentable items, greedily, over the keys in descend
    it fills that block, and what is left goes to the block with the least room that holds all of it.
 
 Decisions where the listing is silent. Room is ceil(N/P) less what a block holds (steps 1 and 2 do not
-look at it and may exceed it). The cut-off is rounded down, which changes no key's side. If no block holds
+look at it and may exceed it). The cut-off is rounded down, which changes no key's side; it is at most
+N/P and at least 1: with fewer keys than blocks, no key of more tuples than a block stays whole. If no block holds
 what is left, it fills the emptiest and the question is asked again: the room of all blocks together is at
 least what is left, so this ends, and no block grows beyond ceil(N/P) in step 3. Ties: the lowest block.
 
@@ -167,7 +168,7 @@ def plan_blocks(counts: Int64s, blocks: int) -> BlockPlan:
     tuples, keys = int(counts.sum()), len(counts)
     if not keys or int(counts.min()) < 1 or blocks < 1:
         raise ValueError("a plan needs a block, and keys with at least one tuple each")
-    cut = tuples // keys
+    cut = max(1, tuples // max(keys, blocks))
     block = np.empty(keys, np.int32)
     large = np.empty(keys, np.int64)
     loads = np.zeros(blocks, np.int64)

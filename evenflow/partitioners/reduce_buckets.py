@@ -17,6 +17,7 @@ Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 3 and section 2.5.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -93,8 +94,8 @@ def allocate(keys: UInt64s, sizes: Int64s, split: Bools, buckets: int) -> Int32s
 def allocate_all(clusters: Clusters, buckets: int) -> Int32s:
     """Reduce bucket of each cluster, every map task (block) deciding alone."""
     out = np.empty(len(clusters.keys), np.int32)
-    tasks = np.flatnonzero(np.diff(clusters.block, prepend=-1))
-    for begin, end in zip(tasks, [*tasks[1:], len(out)], strict=True):
+    borders = [*np.flatnonzero(np.diff(clusters.block, prepend=-1)), len(out)]
+    for begin, end in pairwise(borders):
         task = slice(begin, end)
         out[task] = allocate(clusters.keys[task], clusters.sizes[task], clusters.split[task], buckets)
     return out
