@@ -6,8 +6,9 @@ keys of more than the mean count (`prompt_blocks`, Algorithm 2); a key's tuples 
 order of arrival. What the map tasks do with their blocks is `reduce_buckets` (Algorithm 3).
 
 Parameters: `order` of the list, "exact" (sorted when the batch ends) or "quasi" (kept by CountTree while
-it arrives; then `budget` renewals per key, and `smoothing` of N_est and K_avg over the batches). The
-batch interval ends with the greatest time of the batch.
+it arrives; then `budget` renewals per key, and `smoothing` of N_est and K_avg over the batches); `rest`,
+which block takes what is left of a split key ("tightest" as in the paper, "roomiest" is better: see
+`prompt_blocks`). The batch interval ends with the greatest time of the batch.
 Cost per tuple: O(1), one access to a hash table of the batch's keys; and per batch that of Algorithm 2.
 State: two numbers between batches; while a batch is planned, 24 to 32 bytes per key of it and 4 per tuple
 (quasi: 48 more per key).
@@ -39,6 +40,11 @@ class PromptOptions(Options):
     smoothing: float = Field(
         0.3, gt=0, le=1, description="Weight of the newest batch in the expected size; only for order=quasi."
     )
+    rest: Literal["tightest", "roomiest"] = Field(
+        "tightest",
+        description="Block for what is left of a large key: the one with least room for all of it (the paper),"
+        " or with most room (fewer splits, more even cardinality).",
+    )
 
 
 class Prompt(Partitioner):
@@ -64,7 +70,7 @@ class Prompt(Partitioner):
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         self._buffer.add(keys, times, end_ms=int(times.max()) + 1)
         batch = self._buffer.finish()
-        plan = plan_blocks(batch.counts, self.workers)
+        plan = plan_blocks(batch.counts, self.workers, rest=self.options.rest)
         dispatch(plan, order=batch.order, entry=batch.entry, out=out)
         self._large = plan.large
 

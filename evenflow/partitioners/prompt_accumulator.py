@@ -88,7 +88,7 @@ def _pace(capacity: int) -> _Pace:
 
 
 @inlined
-def _home(key: np.uint64, mask: int) -> np.int64:
+def _home(key: np.uint64, mask: Any) -> np.int64:
     return np.int64((key * _SPREAD) >> _HALF) & mask
 
 
@@ -251,7 +251,7 @@ class Accumulator:
         if self._quasi:
             order = np.empty(size, np.int64)
             read_entries(self._tree.link, self._tree.root, order)
-            tree_counts = self._tree.count[order]
+            tree_counts = self._tree.counts[order]
             renewals = self._budget - self._pace.left[order]
         else:
             order = descending(self._key[:size], self._freq[:size])
@@ -270,7 +270,14 @@ class Accumulator:
     @property
     def nbytes(self) -> int:
         """Memory held now, room for the next batch included."""
-        arrays = (self._key, self._freq, self._table, *self._tree, *self._pace, *self._entries)
+        arrays: tuple[npt.NDArray[Any], ...] = (
+            self._key,
+            self._freq,
+            self._table,
+            *self._tree,
+            *self._pace,
+            *self._entries,
+        )
         return sum(array.nbytes for array in arrays)
 
     def _add(self, keys: UInt64s, times: Int64s, row: int, entry: Int32s, end: float) -> int:

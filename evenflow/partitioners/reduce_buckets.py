@@ -7,7 +7,10 @@ each into the bucket with the most capacity left, which then stands back until e
 one too. So buckets get equally many clusters and nearly equally many tuples, without any talk among tasks.
 
 Capacity is |I| / r, less the split keys' tuples and what was assigned; it may be negative, and the order
-of buckets by it is that by load. `bucket_of` is the hash. Ties: the smaller key first, the lowest bucket.
+of buckets by it is that by load. `bucket_of` is the hash. Ties: the smaller key first; the lowest bucket,
+counted from `first`, which is another one for each task: from bucket 0 on, every task would begin there
+with its largest cluster (hashed blocks of Zipf 1.0: the fullest of 16 buckets had 216 instead of 74
+thousand tuples above the mean).
 Laws: each key is in exactly one bucket over all map tasks of a batch; the own clusters of two buckets
 differ by at most one in number.
 
@@ -78,7 +81,7 @@ def _worst_fit(sizes: Int64s, loads: Int64s, turn: Int64s, out: Int32s) -> None:
             turn[at] = bucket
 
 
-def allocate(keys: UInt64s, sizes: Int64s, split: Bools, buckets: int) -> Int32s:
+def allocate(keys: UInt64s, sizes: Int64s, split: Bools, buckets: int, *, first: int = 0) -> Int32s:
     """Reduce bucket of each cluster of one map task: its distinct keys, their sizes, which are split."""
     out = bucket_of(keys, buckets)
     loads = np.zeros(buckets, np.int64)
@@ -86,16 +89,19 @@ def allocate(keys: UInt64s, sizes: Int64s, split: Bools, buckets: int) -> Int32s
     own = np.flatnonzero(~split)
     own = own[descending(keys[own], sizes[own])]
     placed = np.empty(len(own), np.int32)
+    loads = np.roll(loads, -first)
     _worst_fit(sizes[own], loads, np.argsort(loads, kind="stable"), placed)
-    out[own] = placed
+    out[own] = (placed + first) % buckets
     return out
 
 
 def allocate_all(clusters: Clusters, buckets: int) -> Int32s:
-    """Reduce bucket of each cluster, every map task (block) deciding alone."""
+    """Reduce bucket of each cluster, every map task (block) deciding alone; task i counts from bucket i."""
     out = np.empty(len(clusters.keys), np.int32)
     borders = [*np.flatnonzero(np.diff(clusters.block, prepend=-1)), len(out)]
     for begin, end in pairwise(borders):
         task = slice(begin, end)
-        out[task] = allocate(clusters.keys[task], clusters.sizes[task], clusters.split[task], buckets)
+        _, keys, sizes, split, _ = clusters
+        first = int(clusters.block[begin]) % buckets
+        out[task] = allocate(keys[task], sizes[task], split[task], buckets, first=first)
     return out

@@ -29,7 +29,7 @@ _LEFT, _RIGHT, _PARENT = 0, 1, 2
 class CountTree(NamedTuple):
     """A kernel unpacks it once. An entry is a row number; `key[entry]` is the owner's array."""
 
-    count: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
     """Count of each entry, by which it is placed."""
     link: npt.NDArray[np.int32]
     """(entries, 3): left and right child, parent; -1 is none."""
@@ -47,7 +47,7 @@ def count_tree(capacity: int) -> CountTree:
 def widened(tree: CountTree, capacity: int) -> CountTree:
     """The same tree with more room."""
     wide = count_tree(capacity)
-    wide.count[: len(tree.count)] = tree.count
+    wide.counts[: len(tree.counts)] = tree.counts
     wide.link[: len(tree.link)] = tree.link
     wide.root[:] = tree.root
     return wide

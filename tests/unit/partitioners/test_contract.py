@@ -25,6 +25,7 @@ MORE = [
     ("d-choices", {"warm_up": 1000, "eps": 0.01}),
     ("time-based", {"interval_ms": 300}),
     ("prompt", {"order": "quasi"}),
+    ("prompt", {"rest": "roomiest"}),
     ("prompt", {"order": "quasi", "budget": 1, "smoothing": 1.0}),
 ]
 CASES = [(name, {}) for name in names()] + MORE

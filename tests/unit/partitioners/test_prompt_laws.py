@@ -1,6 +1,7 @@
 """Prompt's Algorithm 2: the plan a naive model makes, its bounds, and what the blocks then hold."""
 
 from collections import Counter, defaultdict
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -26,6 +27,8 @@ counts_lists = st.lists(st.one_of(st.integers(1, 6), st.integers(1, 400)), min_s
     lambda counts: np.array(sorted(counts, reverse=True), np.int64)
 )
 Fragments = list[list[tuple[int, int]]]
+Rest = Literal["tightest", "roomiest"]
+rests = st.sampled_from(["tightest", "roomiest"])
 
 
 def fragments_of(plan: BlockPlan, counts: np.ndarray) -> Fragments:
@@ -67,7 +70,7 @@ def first_steps(counts: list[int], blocks: int) -> tuple[dict[int, int], dict[in
     return large, other, loads
 
 
-def naive(counts: list[int], blocks: int) -> Fragments:
+def naive(counts: list[int], blocks: int, chosen: str = "tightest") -> Fragments:
     """Algorithm 2 by the listing, with the decisions of the module."""
     cut, capacity = cut_off(sum(counts), len(counts), blocks), -(-sum(counts) // blocks)
     large, other, loads = first_steps(counts, blocks)
@@ -81,7 +84,8 @@ def naive(counts: list[int], blocks: int) -> Fragments:
         while rest:
             free = [capacity - load for load in loads]
             holders = [b for b in range(blocks) if free[b] >= rest]
-            into = min(holders, key=lambda b: (free[b], b)) if holders else free.index(max(free))
+            tightest = chosen == "tightest" and holders
+            into = min(holders, key=lambda b: (free[b], b)) if tightest else free.index(max(free))
             taken = min(rest, free[into])
             placed[key].append([into, taken])
             loads[into] += taken
@@ -90,9 +94,10 @@ def naive(counts: list[int], blocks: int) -> Fragments:
 
 
 @few
-@given(counts_lists, st.integers(1, 12))
-def test_the_plan_equals_a_naive_model_of_the_listing(counts: np.ndarray, blocks: int) -> None:
-    assert fragments_of(plan_blocks(counts, blocks), counts) == naive(counts.tolist(), blocks)
+@given(counts_lists, st.integers(1, 12), rests)
+def test_the_plan_equals_a_naive_model_of_the_listing(counts: np.ndarray, blocks: int, rest: Rest) -> None:
+    plan = plan_blocks(counts, blocks, rest=rest)
+    assert fragments_of(plan, counts) == naive(counts.tolist(), blocks, rest)
 
 
 @few
@@ -108,11 +113,11 @@ def test_a_list_that_is_only_nearly_sorted_finds_the_same_large_keys(
 
 
 @few
-@given(counts_lists, st.integers(1, 12))
+@given(counts_lists, st.integers(1, 12), rests)
 def test_a_plan_places_every_tuple_and_never_the_same_key_twice_in_a_block(
-    counts: np.ndarray, blocks: int
+    counts: np.ndarray, blocks: int, rest: Rest
 ) -> None:
-    plan = plan_blocks(counts, blocks)
+    plan = plan_blocks(counts, blocks, rest=rest)
     fragments = fragments_of(plan, counts)
     for count, parts in zip(counts.tolist(), fragments, strict=True):
         assert sum(size for _, size in parts) == count
@@ -123,12 +128,12 @@ def test_a_plan_places_every_tuple_and_never_the_same_key_twice_in_a_block(
 
 
 @few
-@given(counts_lists, st.integers(1, 12))
+@given(counts_lists, st.integers(1, 12), rests)
 def test_no_block_exceeds_its_capacity_unless_the_first_two_steps_did(
-    counts: np.ndarray, blocks: int
+    counts: np.ndarray, blocks: int, rest: Rest
 ) -> None:
     loads = Counter[int]()
-    for parts in fragments_of(plan_blocks(counts, blocks), counts):
+    for parts in fragments_of(plan_blocks(counts, blocks, rest=rest), counts):
         for block, size in parts:
             loads[block] += size
     _, _, before = first_steps(counts.tolist(), blocks)
@@ -187,14 +192,13 @@ def test_a_keys_tuples_go_to_its_fragments_in_order_of_arrival(stream: Stream, w
         assert routes[key] == [block for block, size in parts for _ in range(size)]
 
 
-@pytest.mark.parametrize("order", ["exact", "quasi"])
-@given(stream=streams, workers=st.integers(1, 20))
+@given(streams, st.integers(1, 20), st.sampled_from(["exact", "quasi"]), rests)
 @few
-def test_blocks_are_bounded_and_rare_keys_whole_with_either_order(
-    order: str, stream: Stream, workers: int
+def test_blocks_are_bounded_and_rare_keys_whole_with_any_options(
+    stream: Stream, workers: int, order: str, rest: Rest
 ) -> None:
     keys, times = stream
-    p = create("prompt", workers=workers, order=order)
+    p = create("prompt", workers=workers, order=order, rest=rest)
     out = p.assign_batch(keys, times)
     distinct, holders = fragmentation(out, keys)
     _, counts = np.unique(keys, return_counts=True)
@@ -242,6 +246,16 @@ def test_blocks_of_a_skewed_batch_are_level_where_hashing_is_not() -> None:
     assert block_size_imbalance(prompt, 16) < 1
     assert block_size_imbalance(hashing, 16) > 10_000
     assert replication_factor(prompt, keys) < 1.2
+
+
+def test_the_roomiest_block_for_the_rest_makes_fewer_splits_and_evener_cardinalities() -> None:
+    keys, times = zipf(100_000, keys=10_000, z=1.0)
+    tight, roomy = (
+        create("prompt", workers=16, rest=rest).assign_batch(keys, times) for rest in ("tightest", "roomiest")
+    )
+    assert block_size_imbalance(roomy, 16) < 1
+    assert replication_factor(roomy, keys) < replication_factor(tight, keys)
+    assert block_cardinality_imbalance(roomy, keys, 16) < block_cardinality_imbalance(tight, keys, 16) / 4
 
 
 def test_a_rescale_keeps_what_was_learnt_of_batches() -> None:

@@ -1,6 +1,7 @@
 """Prompt's Algorithm 3: every key meets in one bucket, and each task's own clusters are dealt out evenly."""
 
 from collections import defaultdict
+from fractions import Fraction
 
 import numpy as np
 from hypothesis import given, settings
@@ -29,17 +30,17 @@ def columns(task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.array(list(task), np.uint64), sizes, np.array([split for _, split in task.values()], bool)
 
 
-def naive(task: Task, buckets: int) -> dict[int, int]:
+def naive(task: Task, buckets: int, first: int = 0) -> dict[int, int]:
     """Algorithm 3 by the listing."""
     keys = list(task)
     hashed = bucket_of(np.array(keys, np.uint64), buckets).tolist()
     placed = {key: to for key, to in zip(keys, hashed, strict=True) if task[key][1]}
-    capacity = [sum(size for size, _ in task.values()) / buckets] * buckets
+    capacity = [Fraction(sum(size for size, _ in task.values()), buckets)] * buckets
     for key, to in placed.items():
         capacity[to] -= task[key][0]
     candidates = list(range(buckets))
     for key in sorted((k for k in keys if not task[k][1]), key=lambda k: (-task[k][0], k)):
-        to = max(candidates, key=lambda b: (capacity[b], -b))
+        to = max(candidates, key=lambda b: (capacity[b], -((b - first) % buckets)))
         placed[key] = to
         capacity[to] -= task[key][0]
         candidates.remove(to)
@@ -48,11 +49,12 @@ def naive(task: Task, buckets: int) -> dict[int, int]:
 
 
 @few
-@given(tasks, st.integers(1, 9))
-def test_one_tasks_buckets_equal_a_naive_model_of_the_listing(task: Task, buckets: int) -> None:
+@given(tasks, st.integers(1, 9), st.integers(0, 8))
+def test_one_tasks_buckets_equal_a_naive_model_of_the_listing(task: Task, buckets: int, first: int) -> None:
     keys, sizes, split = columns(task)
-    out = allocate(keys, sizes, split, buckets)
-    assert dict(zip(keys.tolist(), out.tolist(), strict=True)) == naive(task, buckets)
+    first %= buckets
+    out = allocate(keys, sizes, split, buckets, first=first)
+    assert dict(zip(keys.tolist(), out.tolist(), strict=True)) == naive(task, buckets, first)
 
 
 @few
@@ -121,3 +123,12 @@ def test_reduce_buckets_of_a_prompt_batch_are_more_even_than_hashed_ones() -> No
     clusters = clusters_of(create("prompt", workers=8).assign_batch(keys, times), keys)
     allocated = allocate_all(clusters, 8)[clusters.of_tuple]
     assert block_size_imbalance(allocated, 8) < block_size_imbalance(bucket_of(keys, 8), 8)
+
+
+def test_tasks_that_know_nothing_of_each_other_do_not_all_begin_with_the_same_bucket() -> None:
+    keys, times = zipf(100_000, keys=10_000, z=0.8)
+    clusters = clusters_of(create("hashing", workers=8).assign_batch(keys, times), keys)
+    largest = [
+        np.flatnonzero(clusters.block == b)[clusters.sizes[clusters.block == b].argmax()] for b in range(8)
+    ]
+    assert sorted(allocate_all(clusters, 8)[largest].tolist()) == list(range(8))

@@ -37,7 +37,7 @@ def test_reading_gives_descending_counts_and_equal_counts_by_key(
     key = np.array(keys, np.uint64)
     tree = count_tree(3)
     for entry in range(len(keys)):
-        if entry == len(tree.count):
+        if entry == len(tree.counts):
             tree = widened(tree, 2 * entry)
         add_entry(*tree, key, entry, 1)
     counts = [1] * len(keys)
@@ -47,7 +47,7 @@ def test_reading_gives_descending_counts_and_equal_counts_by_key(
         raise_entry(*tree, key, entry, counts[entry])
         expected = sorted(range(len(keys)), key=lambda e: (-counts[e], keys[e]))
         assert read(tree, len(keys)) == expected
-    assert tree.count[: len(keys)].tolist() == counts
+    assert tree.counts[: len(keys)].tolist() == counts
 
 
 def test_the_tree_is_shallow_even_when_keys_come_in_order() -> None:
