@@ -10,8 +10,8 @@ it arrives; then `budget` renewals per key, and `smoothing` of N_est and K_avg o
 which block takes what is left of a split key ("tightest" as in the paper, "roomiest" is better: see
 `prompt_blocks`). The batch interval ends with the greatest time of the batch.
 Cost per tuple: O(1), one access to a hash table of the batch's keys; and per batch that of Algorithm 2.
-State: two numbers between batches; while a batch is planned, 24 to 32 bytes per key of it and 4 per tuple
-(quasi: 48 more per key).
+State: three numbers between batches; while a batch is planned, 24 to 48 bytes per key of it and 4 per
+tuple (quasi: 48 to 96 more per key).
 Releasing the batch 5 % early, to plan in the time so gained, is the engine's business.
 Paper: Abdelhamid, PhD thesis 2021 (001), chapter 2.
 """

@@ -131,6 +131,13 @@ def test_a_batch_may_have_any_size(name: str, options: dict, sizes: list[int]) -
         q = restore(q.snapshot())
 
 
+@each_micro_batch
+def test_a_batch_may_hold_a_million_distinct_keys(name: str, options: dict) -> None:
+    out = create(name, workers=16, **options).assign_batch(*all_distinct(1_000_000))
+    assert out.min() >= 0
+    assert out.max() <= 15
+
+
 @each
 def test_an_empty_block_changes_nothing(name: str, options: dict) -> None:
     keys, times = zipf(500)
