@@ -31,11 +31,11 @@ from pydantic import Field
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
 from evenflow.partitioners.base import Int32s, Int64s, State, UInt64s
-from evenflow.partitioners.head import HeadOptions, HeadPartitioner, less_loaded_of_two, offered_is_head
-from evenflow.partitioners.pkg import least_loaded
-from evenflow.sketches.least_loaded import raised, rebuild, tournament
+from evenflow.partitioners.head import HeadOptions, HeadPartitioner, offered_is_head
+from evenflow.partitioners.pkg import least_loaded, sent_to_one_of_two
+from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.space_saving import SIZE, TOTAL, Rows, Summary, UInt32s, count_of
-from evenflow.sketches.window_loads import WindowLoads, add, advance
+from evenflow.sketches.window_loads import ROW, WindowLoads, advance
 
 Float64s = npt.NDArray[np.float64]
 _NEXT, _D, _MARK = 0, 1, 2
@@ -121,7 +121,7 @@ def _route(
     out: Int32s,
     summary: Summary,
     window: WindowLoads,
-    tree: Int32s,
+    tree: Int64s,
     seen: Int64s,
     shares: Float64s,
     schedule: Int64s,
@@ -146,7 +146,7 @@ def _route(
         if windowed and advance(loads, ring, clock, times[row]) and d >= n:
             rebuild(tree, loads)
         if not offered_is_head(entry, group, order, table, meta, key, theta, warm_up):
-            best = less_loaded_of_two(key, one, two, workers, loads)
+            best = sent_to_one_of_two(key, one, two, workers, loads)
         else:
             total = meta[TOTAL]
             if total >= schedule[_NEXT]:
@@ -158,15 +158,14 @@ def _route(
                 if d >= n and before < n:
                     rebuild(tree, loads)
             if d >= n:
-                best = np.int64(tree[1])
+                best = winner(tree)
             elif distinct:
                 best = _least_loaded_distinct(key, family, d, loads, seen, schedule)
             else:
                 best = least_loaded(key, family, d, workers, loads)
-        if windowed:
-            add(loads, ring, clock, best)
-        else:
             loads[best] += 1
+        if windowed:
+            ring[clock[ROW], best] += 1
         if d >= n:
             raised(tree, loads, best)
         out[row] = best

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import candidate_kernel, members
+from evenflow.keys import members
 from evenflow.partitioners.base import Int64s, Partitioner, State
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.space_saving import (
@@ -47,16 +47,6 @@ def offered_is_head(
     at = offer(entry, group, order, table, meta, key)
     total = meta[TOTAL]
     return total > warm_up and count_of(entry, group, at) >= theta * total
-
-
-@inlined
-def less_loaded_of_two(
-    key: np.uint64, one: np.uint64, two: np.uint64, workers: np.uint64, loads: Int64s
-) -> np.int64:
-    """The less loaded of F_1 and F_2, F_1 on a tie; `one` and `two` are their members of the family."""
-    first = candidate_kernel(key, one, workers)
-    second = candidate_kernel(key, two, workers)
-    return second if loads[second] < loads[first] else first
 
 
 @kernel

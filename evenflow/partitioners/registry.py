@@ -14,7 +14,9 @@ from evenflow.partitioners.base import Options, Partitioner, unpack
 from evenflow.partitioners.d_choices import DChoices
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.pkg import Pkg
+from evenflow.partitioners.rr_head import RRHead
 from evenflow.partitioners.shuffle import Shuffle
+from evenflow.partitioners.w_choices import WChoices
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ _ENTRIES: dict[str, _Entry] = {
     "pkg": _Entry(Pkg),
     "pk5": _Entry(Pkg, {"d": 5}),
     "d-choices": _Entry(DChoices),
+    "w-choices": _Entry(WChoices),
+    "rr-head": _Entry(RRHead),
 }
 
 

@@ -23,6 +23,10 @@ MORE = [
     ("d-choices", {"distinct": True}),
     ("d-choices", {"theta": 0.001, "counters": 50, "growth": 0.0}),
     ("d-choices", {"warm_up": 1000, "eps": 0.01}),
+    ("w-choices", WINDOWED),
+    ("w-choices", {"theta": 0.02, "counters": 30, "warm_up": 500}),
+    ("rr-head", WINDOWED),
+    ("rr-head", {"theta": 0.0}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
 each = pytest.mark.parametrize(
