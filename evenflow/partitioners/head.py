@@ -111,10 +111,14 @@ class HeadPartitioner(Partitioner):
 
     def _head_keys(self) -> int:
         total = self._heavy.total
-        return int(_head_size(self._heavy.summary, self._theta * total)) if total > self.options.warm_up else 0
+        return (
+            int(_head_size(self._heavy.summary, self._theta * total)) if total > self.options.warm_up else 0
+        )
 
     def _state_bytes(self) -> int:
-        return sum(array.nbytes for array in (*self._heavy.summary, *self._loads, self._family, *self._more()))
+        return sum(
+            array.nbytes for array in (*self._heavy.summary, *self._loads, self._family, *self._more())
+        )
 
     def _more(self) -> tuple[npt.NDArray[Any], ...]:
         """Further arrays of the subclass, for `state_bytes`."""

@@ -121,7 +121,9 @@ def _new_group(group: Rows, meta: Int64s, below: Any, count: Any, last: Any) -> 
 
 
 @inlined
-def _enter(entry: Rows, group: Rows, order: UInt32s, meta: Int64s, at: Any, position: Any, count: Any) -> None:
+def _enter(
+    entry: Rows, group: Rows, order: UInt32s, meta: Int64s, at: Any, position: Any, count: Any
+) -> None:
     """Put a new entry below all others; none has a lower count."""
     lowest = group[_BOTTOM]["up"]
     if group[lowest]["count"] != count:
