@@ -17,6 +17,9 @@ from evenflow.partitioners.pkg import Pkg
 from evenflow.partitioners.prompt import Prompt
 from evenflow.partitioners.shuffle import Shuffle
 from evenflow.partitioners.time_based import TimeBased
+from evenflow.partitioners.rr_head import RRHead
+from evenflow.partitioners.shuffle import Shuffle
+from evenflow.partitioners.w_choices import WChoices
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ _ENTRIES: dict[str, _Entry] = {
     "d-choices": _Entry(DChoices),
     "time-based": _Entry(TimeBased),
     "prompt": _Entry(Prompt),
+    "w-choices": _Entry(WChoices),
+    "rr-head": _Entry(RRHead),
 }
 
 

@@ -27,6 +27,10 @@ MORE = [
     ("prompt", {"order": "quasi"}),
     ("prompt", {"rest": "roomiest"}),
     ("prompt", {"order": "quasi", "budget": 1, "smoothing": 1.0}),
+    ("w-choices", WINDOWED),
+    ("w-choices", {"theta": 0.02, "counters": 30, "warm_up": 500}),
+    ("rr-head", WINDOWED),
+    ("rr-head", {"theta": 0.0}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
 
