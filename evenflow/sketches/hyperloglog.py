@@ -9,10 +9,10 @@ A register holds the largest number of leading zero bits, plus one, among the ke
 sum of 2^-M is kept as a whole number, so it is exact and depends on no order. Small cardinalities are
 estimated by linear counting, m ln(m/V) with V empty registers. The original rule leaves it when the raw
 estimate exceeds 2.5 m, where that is 1.6 standard errors too high (measured, precision 12) and the
-estimate may fall; here it is left when linear counting itself exceeds 3 m (0.7 standard errors; worst
-root mean square error 1.26 instead of 1.8), and the raw estimate counts for at least 3 m from then on, so
-that the estimate is a monotone function of the registers. Hashes have 64 bits, so large cardinalities need no correction. No HIP estimator: it is better, but
-depends on order and cannot be merged.
+estimate may fall. Here it is left when linear counting itself exceeds 3 m (0.7 standard errors; worst
+root mean square error 1.26 instead of 1.8), and the raw estimate counts for at least 3 m from then on:
+the estimate is a monotone function of the registers. Hashes have 64 bits, so large cardinalities need no
+correction. No HIP estimator: it is better, but depends on the order and cannot be merged.
 
 Cost: O(1) per key. State: 2^precision bytes (the papers pack 5 bits a register, which only saves memory).
 Papers: Flajolet et al., AofA 2007; as used in 004, section 3.2.2 ("optimistic contains").
@@ -125,6 +125,18 @@ def _sum_up(values: UInt8s, sums: Int64s, empty: Int64s, sketch: Any) -> None:
 
 
 @kernel
+def _bias(slots: Any) -> float:
+    """alpha_m of the paper."""
+    if slots == 16:
+        return 0.673
+    if slots == 32:
+        return 0.697
+    if slots == 64:
+        return 0.709
+    return 0.7213 / (1.0 + 1.079 / slots)
+
+
+@kernel
 def estimate(values: UInt8s, sums: Int64s, empty: Int64s, estimates: Float64s, sketch: Any) -> float:
     """Distinct keys of one sketch; computed only when it has changed since."""
     if estimates[sketch] < 0:
@@ -135,13 +147,7 @@ def estimate(values: UInt8s, sums: Int64s, empty: Int64s, estimates: Float64s, s
         if free >= m * math.exp(-_LEAVE):
             estimates[sketch] = m * math.log(m / free)
         else:
-            bias = 0.7213 / (1.0 + 1.079 / m)
-            if m == 16.0:
-                bias = 0.673
-            elif m == 32.0:
-                bias = 0.697
-            elif m == 64.0:
-                bias = 0.709
+            bias = _bias(values.shape[1])
             raw = bias * m * (np.float64(_UNIT) / np.float64(sums[sketch]))
             estimates[sketch] = max(raw, _LEAVE * m)
     return estimates[sketch]
