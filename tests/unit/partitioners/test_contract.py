@@ -17,12 +17,26 @@ from evenflow.partitioners import Partitioner, create, describe, names, restore
 from tests.unit.partitioners.streams import STREAMS, Stream, all_distinct, zipf
 
 WINDOWED = {"load": "windowed", "window_ms": 1000, "slide_ms": 100}
+SLIDING = {"mode": "sliding", "window_ms": 1000, "slide_ms": 100}
+HLL = {"cardinality": "hll", "mode": "tumbling"}
 MORE = [
     ("pkg", WINDOWED),
     ("d-choices", WINDOWED),
     ("d-choices", {"distinct": True}),
     ("d-choices", {"theta": 0.001, "counters": 50, "growth": 0.0}),
     ("d-choices", {"warm_up": 1000, "eps": 0.01}),
+    ("cm", HLL),
+    ("cm", {**HLL, **SLIDING}),
+    ("am", SLIDING),
+    ("am", {"mode": "tumbling", "window_ms": 700, "d": 5}),
+    ("am", {**HLL, "d": 3}),
+    ("cam", {"mode": "cumulative"}),
+    ("cam", SLIDING),
+    ("cam", HLL),
+    ("cam", {**HLL, **SLIDING, "precision": 8}),
+    ("lm", {**SLIDING, "p": 0.9}),
+    ("lm", HLL),
+    ("lm", {**HLL, **SLIDING, "precision": 8, "d": 3}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
 each = pytest.mark.parametrize(
