@@ -37,7 +37,7 @@ from evenflow.sketches.window_holders import (
 )
 from evenflow.sketches.window_holders import advance as advance_holders
 from evenflow.sketches.window_holders import touch as touch_holder
-from evenflow.sketches.window_loads import WindowLoads, add
+from evenflow.sketches.window_loads import WindowLoads, add, due
 from evenflow.sketches.window_loads import advance as advance_loads
 
 
@@ -61,8 +61,9 @@ def route_affine(
     loads, load_ring, load_clock = window
     while row < keys.shape[0]:
         key = keys[row]
-        advance_loads(loads, load_ring, load_clock, times[row])
-        advance_holders(key_of, link, table, ring, distinct, clock, times[row])
+        if due(clock, times[row]):
+            advance_loads(loads, load_ring, load_clock, times[row])
+            advance_holders(key_of, link, table, ring, distinct, clock, times[row])
         if room(clock) < 2:
             return row
         held = first_holder(key_of, link, table, key)
@@ -83,11 +84,11 @@ def first_unchanged(
     key: np.uint64, hashed: np.uint64, family: UInt64s, workers: np.uint64, values: UInt8s
 ) -> np.int64:
     """The first candidate whose sketch the key would not change, so that seems to hold it; or -1."""
-    for i in range(family.shape[0]):
+    best = np.int64(-1)
+    for i in range(family.shape[0] - 1, -1, -1):  # selects, not branches: which one it is nobody can predict
         other = candidate_kernel(key, family[i], workers)
-        if not would_change(values, other, hashed):
-            return other
-    return np.int64(-1)
+        best = best if would_change(values, np.uint64(other), hashed) else other
+    return best
 
 
 @kernel
@@ -102,11 +103,14 @@ def _route_sketched(
     values, sums, empty, estimates, ring, newer, clock = window
     for row in range(keys.shape[0]):
         key, hashed = keys[row], sketch_hash(keys[row])
-        advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
+        if due(clock, times[row]):
+            advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
         best = first_unchanged(key, hashed, family, workers, values)
-        if best < 0:
+        new = best < 0
+        if new:
             best = least_estimated(key, family, workers, values, sums, empty, estimates)
-        touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, hashed)
+        if new or ring.shape[0] > 0:
+            touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, hashed)
         out[row] = best
 
 

@@ -25,7 +25,7 @@ from evenflow.sketches.window_cardinalities import WindowCardinalities
 from evenflow.sketches.window_cardinalities import advance as advance_sketches
 from evenflow.sketches.window_cardinalities import touch as touch_sketch
 from evenflow.sketches.window_holders import WindowHolders
-from evenflow.sketches.window_loads import WindowLoads, add
+from evenflow.sketches.window_loads import WindowLoads, add, due
 from evenflow.sketches.window_loads import advance as advance_loads
 
 
@@ -43,12 +43,15 @@ def _route_sketched(
     values, sums, empty, estimates, ring, newer, clock = sketches
     for row in range(keys.shape[0]):
         key, hashed = keys[row], sketch_hash(keys[row])
-        advance_loads(loads, load_ring, load_clock, times[row])
-        advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
+        if due(clock, times[row]):
+            advance_loads(loads, load_ring, load_clock, times[row])
+            advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
         best = first_unchanged(key, hashed, family, workers, values)
-        if best < 0:
+        new = best < 0
+        if new:
             best = least_loaded(key, family, family.shape[0], workers, loads)
-        touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, hashed)
+        if new or ring.shape[0] > 0:
+            touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, hashed)
         add(loads, load_ring, load_clock, best)
         out[row] = best
 

@@ -25,6 +25,7 @@ from evenflow.sketches.window_cardinalities import touch as touch_sketch
 from evenflow.sketches.window_holders import HolderPool, WindowHolders, room
 from evenflow.sketches.window_holders import advance as advance_holders
 from evenflow.sketches.window_holders import touch as touch_holder
+from evenflow.sketches.window_loads import due
 
 
 @kernel
@@ -33,7 +34,8 @@ def _route_exact(
 ) -> int:
     key_of, link, table, ring, distinct, clock = pool
     while row < keys.shape[0]:
-        advance_holders(key_of, link, table, ring, distinct, clock, times[row])
+        if due(clock, times[row]):
+            advance_holders(key_of, link, table, ring, distinct, clock, times[row])
         if room(clock) < 2:
             return row
         best = least_loaded(keys[row], family, family.shape[0], workers, distinct)
@@ -54,7 +56,8 @@ def _route_sketched(
 ) -> None:
     values, sums, empty, estimates, ring, newer, clock = window
     for row in range(keys.shape[0]):
-        advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
+        if due(clock, times[row]):
+            advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
         best = least_estimated(keys[row], family, workers, values, sums, empty, estimates)
         touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, sketch_hash(keys[row]))
         out[row] = best

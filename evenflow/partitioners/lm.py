@@ -30,7 +30,7 @@ from evenflow.sketches.window_cardinalities import touch as touch_sketch
 from evenflow.sketches.window_holders import HolderPool, WindowHolders, room
 from evenflow.sketches.window_holders import advance as advance_holders
 from evenflow.sketches.window_holders import touch as touch_holder
-from evenflow.sketches.window_loads import WindowLoads, add
+from evenflow.sketches.window_loads import WindowLoads, add, due
 from evenflow.sketches.window_loads import advance as advance_loads
 
 _LEAST, _AT_LEAST, _MOST, _SCALE = range(4)
@@ -104,9 +104,10 @@ def _route_exact(
     _measure(loads, load_spread)
     _measure(distinct, spread)
     while row < keys.shape[0]:
-        if advance_loads(loads, load_ring, load_clock, times[row]):
+        if due(clock, times[row]):
+            advance_loads(loads, load_ring, load_clock, times[row])
+            advance_holders(key_of, link, table, ring, distinct, clock, times[row])
             _measure(loads, load_spread)
-        if advance_holders(key_of, link, table, ring, distinct, clock, times[row]):
             _measure(distinct, spread)
         if room(clock) < 2:
             return row
@@ -139,9 +140,10 @@ def _route_sketched(
     unknown = True
     for row in range(keys.shape[0]):
         hashed = sketch_hash(keys[row])
-        if advance_loads(loads, load_ring, load_clock, times[row]):
+        if due(clock, times[row]):
+            advance_loads(loads, load_ring, load_clock, times[row])
+            advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
             _measure(loads, load_spread)
-        if advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row]):
             unknown = True
         if unknown:
             for worker in range(loads.shape[0]):

@@ -78,8 +78,8 @@ def exceeds(hashed: np.uint64, slots: Any, value: Any) -> Any:
 
 @inlined
 def register_of(hashed: np.uint64, slots: Any) -> Any:
-    """The number of the key's register."""
-    return np.int64(hashed & np.uint64(slots - 1))
+    """The number of the key's register; unsigned, so that numba does not look for negative ones."""
+    return hashed & np.uint64(slots - 1)
 
 
 @kernel

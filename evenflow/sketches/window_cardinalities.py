@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.kernels import kernel
+from evenflow.kernels import inlined, kernel
 from evenflow.sketches import hyperloglog
 from evenflow.sketches.hyperloglog import (
     Float64s,
@@ -164,7 +164,7 @@ def advance(
     return True
 
 
-@kernel
+@inlined
 def touch(
     values: UInt8s,
     sums: Int64s,

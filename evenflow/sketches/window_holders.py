@@ -10,6 +10,8 @@ the list of *some* slide in which it was touched; when that slide expires, a pai
 the list of its last slide and any other leaves the window. So a tuple costs O(1), amortised, and a
 slide of many tuples costs no more than its new pairs.
 
+Ask `window_loads.due` before `advance`: it saves a call per tuple.
+
 A kernel cannot enlarge the pool. Before each tuple it asks `room` for the two rows that one may need,
 and returns its position when they are not there; Python calls `grow` and the kernel again:
 
@@ -28,7 +30,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.kernels import kernel
+from evenflow.kernels import inlined, kernel
 
 UInt64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
@@ -66,13 +68,13 @@ class HolderPool(NamedTuple):
     row, number of unused rows]"""
 
 
-@kernel
+@inlined
 def _home(table: Int32s, wanted: np.uint64, worker: Any) -> np.int64:
     mixed = (wanted ^ (np.uint64(worker + 1) * _SALT)) * _SPREAD
     return np.int64(mixed >> _HALF) & np.int64(table.shape[0] - 1)
 
 
-@kernel
+@inlined
 def find(key: UInt64s, link: Int32s, table: Int32s, wanted: np.uint64, worker: Any) -> np.int64:
     """The row of this pair, or -1 when the worker does not hold the key."""
     row = np.int64(table[_home(table, wanted, worker)])
@@ -81,39 +83,39 @@ def find(key: UInt64s, link: Int32s, table: Int32s, wanted: np.uint64, worker: A
     return row
 
 
-@kernel
+@inlined
 def holder_count(key: UInt64s, link: Int32s, table: Int32s, wanted: np.uint64) -> np.int64:
     """|X(k)|: how many workers hold the key."""
     row = find(key, link, table, wanted, _KEY_ROW)
     return np.int64(link[row, _HOLDERS]) if row >= 0 else np.int64(0)
 
 
-@kernel
+@inlined
 def first_holder(key: UInt64s, link: Int32s, table: Int32s, wanted: np.uint64) -> np.int64:
     """The row of the key's newest holder, or -1; go on with `next_holder`, read with `worker_of`."""
     row = find(key, link, table, wanted, _KEY_ROW)
     return np.int64(link[row, _NEXT]) if row >= 0 else np.int64(-1)
 
 
-@kernel
+@inlined
 def next_holder(link: Int32s, row: Any) -> np.int64:
     """The row of the holder that came before this one, or -1."""
     return np.int64(link[row, _NEXT])
 
 
-@kernel
+@inlined
 def worker_of(link: Int32s, row: Any) -> np.int64:
     """The worker of a pair's row."""
     return np.int64(link[row, _WORKER])
 
 
-@kernel
+@inlined
 def room(clock: Int64s) -> np.int64:
     """Unused rows; a new pair takes one, a new key another."""
     return clock[_ROOM]
 
 
-@kernel
+@inlined
 def refresh(link: Int32s, clock: Int64s, row: Any) -> None:
     """The pair of this row has got a tuple in the current slide."""
     link[row, _TOUCHED] = clock[_SLOT]
@@ -198,7 +200,7 @@ def _remove(key: UInt64s, link: Int32s, table: Int32s, distinct: Int64s, clock: 
     _give_back(key, link, table, clock, row)
 
 
-@kernel
+@inlined
 def touch(
     key: UInt64s,
     link: Int32s,
@@ -289,6 +291,31 @@ def _rehash(key: UInt64s, link: Int32s, table: Int32s) -> None:
             table[home] = row
 
 
+@kernel
+def _touch(
+    key: UInt64s,
+    link: Int32s,
+    table: Int32s,
+    ring: Int32s,
+    distinct: Int64s,
+    clock: Int64s,
+    wanted: np.uint64,
+    worker: Any,
+) -> bool:
+    return touch(key, link, table, ring, distinct, clock, wanted, worker)
+
+
+@kernel
+def _holders(key: UInt64s, link: Int32s, table: Int32s, wanted: np.uint64, found: Int64s) -> int:
+    count = 0
+    row = first_holder(key, link, table, wanted)
+    while row >= 0:
+        found[count] = worker_of(link, row)
+        count += 1
+        row = next_holder(link, row)
+    return count
+
+
 def _pool(workers: int, slides: int, slide_ms: int, capacity: int) -> HolderPool:
     link = np.full((capacity, 8), -1, np.int32)
     link[:, _WORKER] = _UNUSED
@@ -326,18 +353,17 @@ class WindowHolders:
 
     def touch(self, key: int, worker: int) -> bool:
         """A tuple of the key for this worker now; True when it did not hold the key. Kernels use `touch`."""
-        if room(self.pool.clock) < 2:
+        if self.pool.clock[_ROOM] < 2:
             self.grow()
-        return bool(touch(*self.pool, np.uint64(key), worker))
+        return bool(_touch(*self.pool, np.uint64(key), worker))
 
     def holders(self, key: int) -> list[int]:
         """X(k), the newest holder first."""
-        pool, found = self.pool, []
-        row = first_holder(pool.key, pool.link, pool.table, np.uint64(key))
-        while row >= 0:
-            found.append(int(worker_of(pool.link, row)))
-            row = next_holder(pool.link, row)
-        return found
+        pool = self.pool
+        found = np.empty(len(pool.distinct), np.int64)
+        count = _holders(pool.key, pool.link, pool.table, np.uint64(key), found)
+        workers: list[int] = found[:count].tolist()
+        return workers
 
     def grow(self) -> None:
         """Double the pool; rows keep their numbers."""
@@ -359,7 +385,7 @@ class WindowHolders:
     def trim(self) -> None:
         """Make the pool smaller when less than an eighth of it is in use; call it once per block."""
         capacity = len(self.pool.key)
-        if capacity > _LEAST_CAPACITY and 8 * (capacity - int(room(self.pool.clock))) < capacity:
+        if capacity > _LEAST_CAPACITY and 8 * (capacity - int(self.pool.clock[_ROOM])) < capacity:
             self.load(self.snapshot())
 
     def snapshot(self) -> State:

