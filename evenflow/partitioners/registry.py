@@ -10,9 +10,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.partitioners.am import Am
 from evenflow.partitioners.base import Options, Partitioner, unpack
+from evenflow.partitioners.cam import Cam
+from evenflow.partitioners.cm import Cm
 from evenflow.partitioners.d_choices import DChoices
 from evenflow.partitioners.hashing import Hashing
+from evenflow.partitioners.lm import Lm
 from evenflow.partitioners.pkg import Pkg
 from evenflow.partitioners.prompt import Prompt
 from evenflow.partitioners.shuffle import Shuffle
@@ -38,6 +42,10 @@ _ENTRIES: dict[str, _Entry] = {
     "prompt": _Entry(Prompt),
     "w-choices": _Entry(WChoices),
     "rr-head": _Entry(RRHead),
+    "cm": _Entry(Cm),
+    "am": _Entry(Am),
+    "cam": _Entry(Cam),
+    "lm": _Entry(Lm),
 }
 
 

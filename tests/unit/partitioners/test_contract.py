@@ -17,6 +17,8 @@ from evenflow.partitioners import Partitioner, create, describe, names, restore
 from tests.unit.partitioners.streams import STREAMS, Stream, all_distinct, zipf
 
 WINDOWED = {"load": "windowed", "window_ms": 1000, "slide_ms": 100}
+SLIDING = {"mode": "sliding", "window_ms": 1000, "slide_ms": 100}
+HLL = {"cardinality": "hll", "mode": "tumbling"}
 MORE = [
     ("pkg", WINDOWED),
     ("d-choices", WINDOWED),
@@ -31,6 +33,18 @@ MORE = [
     ("w-choices", {"theta": 0.02, "counters": 30, "warm_up": 500}),
     ("rr-head", WINDOWED),
     ("rr-head", {"theta": 0.0}),
+    ("cm", HLL),
+    ("cm", {**HLL, **SLIDING}),
+    ("am", SLIDING),
+    ("am", {"mode": "tumbling", "window_ms": 700, "d": 5}),
+    ("am", {**HLL, "d": 3}),
+    ("cam", {"mode": "cumulative"}),
+    ("cam", SLIDING),
+    ("cam", HLL),
+    ("cam", {**HLL, **SLIDING, "precision": 8}),
+    ("lm", {**SLIDING, "p": 0.9}),
+    ("lm", HLL),
+    ("lm", {**HLL, **SLIDING, "precision": 8, "d": 3}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
 

@@ -1,0 +1,133 @@
+"""AM (group affinity, by cardinality): a key stays where it is; a new one goes to the emptier candidate.
+
+Idea: a key that a worker has in the window is not split; a key that none has goes to that of
+F_1(k)..F_d(k) with the fewest distinct keys (the first on a tie). So nothing has to be merged, as with
+hashing, and the keys are spread more evenly; the load of the hottest key stays where it is. With exact
+sets a key is on one worker as long as it is in the window. With HyperLogLog it may be split: the first
+candidate that the key would not change gets it, and that may be wrong (see `cardinality`); with many keys
+per register all goes to F_1, which is hashing.
+
+Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `mode`, `window_ms`, `slide_ms`.
+Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one; hll O(d). State: see
+`cardinality`. Paper: 004, Algorithm 3 (AM-2, AM-5, AM-2-H).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evenflow.kernels import kernel
+from evenflow.keys import candidate_kernel
+from evenflow.partitioners.base import Int32s, Int64s, UInt64s
+from evenflow.partitioners.cardinality import CardinalityPartitioner, least_estimated
+from evenflow.partitioners.pkg import least_loaded
+from evenflow.sketches.hyperloglog import UInt8s, sketch_hash, would_change
+from evenflow.sketches.window_cardinalities import WindowCardinalities
+from evenflow.sketches.window_cardinalities import advance as advance_sketches
+from evenflow.sketches.window_cardinalities import touch as touch_sketch
+from evenflow.sketches.window_holders import (
+    HolderPool,
+    WindowHolders,
+    first_holder,
+    refresh,
+    room,
+    worker_of,
+)
+from evenflow.sketches.window_holders import advance as advance_holders
+from evenflow.sketches.window_holders import touch as touch_holder
+from evenflow.sketches.window_loads import WindowLoads, add, due
+from evenflow.sketches.window_loads import advance as advance_loads
+
+
+@kernel
+def route_affine(
+    keys: UInt64s,
+    times: Int64s,
+    family: UInt64s,
+    workers: np.uint64,
+    window: WindowLoads,
+    pool: HolderPool,
+    burden: Int64s,
+    row: int,
+    out: Int32s,
+) -> int:
+    """From this row on: the key's holder (there is one at most), else its least burdened candidate.
+
+    `burden` is C (am) or L (cam). Stops at the row for which the pool has no room.
+    """
+    key_of, link, table, ring, distinct, clock = pool
+    loads, load_ring, load_clock = window
+    while row < keys.shape[0]:
+        key = keys[row]
+        if due(clock, times[row]):
+            advance_loads(loads, load_ring, load_clock, times[row])
+            advance_holders(key_of, link, table, ring, distinct, clock, times[row])
+        if room(clock) < 2:
+            return row
+        held = first_holder(key_of, link, table, key)
+        if held >= 0:
+            refresh(link, clock, held)
+            best = worker_of(link, held)
+        else:
+            best = least_loaded(key, family, family.shape[0], workers, burden)
+            touch_holder(key_of, link, table, ring, distinct, clock, key, best)
+        add(loads, load_ring, load_clock, best)
+        out[row] = best
+        row += 1
+    return row
+
+
+@kernel
+def first_unchanged(
+    key: np.uint64, hashed: np.uint64, family: UInt64s, workers: np.uint64, values: UInt8s
+) -> np.int64:
+    """The first candidate whose sketch the key would not change, so that seems to hold it; or -1."""
+    best = np.int64(-1)
+    for i in range(family.shape[0] - 1, -1, -1):  # selects, not branches: which one it is nobody can predict
+        other = candidate_kernel(key, family[i], workers)
+        best = best if would_change(values, np.uint64(other), hashed) else other
+    return best
+
+
+@kernel
+def _route_sketched(
+    keys: UInt64s,
+    times: Int64s,
+    family: UInt64s,
+    workers: np.uint64,
+    window: WindowCardinalities,
+    out: Int32s,
+) -> None:
+    values, sums, empty, estimates, ring, newer, clock = window
+    for row in range(keys.shape[0]):
+        key, hashed = keys[row], sketch_hash(keys[row])
+        if due(clock, times[row]):
+            advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
+        best = first_unchanged(key, hashed, family, workers, values)
+        new = best < 0
+        if new:
+            best = least_estimated(key, family, workers, values, sums, empty, estimates)
+        if new or ring.shape[0] > 0:
+            touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, hashed)
+        out[row] = best
+
+
+class Am(CardinalityPartitioner):
+    """A key of the window stays on its worker; a new one takes its candidate with the fewest keys."""
+
+    def _burden(self, holders: WindowHolders) -> Any:
+        return holders.pool.distinct
+
+    def _route_exact(
+        self, keys: UInt64s, times: Int64s, out: Int32s, holders: WindowHolders, row: int
+    ) -> int:
+        family, workers = self._family, np.uint64(self.workers)
+        burden = self._burden(holders)
+        return int(route_affine(keys, times, family, workers, self._loads, holders.pool, burden, row, out))
+
+    def _route_sketched(
+        self, keys: UInt64s, times: Int64s, out: Int32s, sketches: WindowCardinalities
+    ) -> None:
+        _route_sketched(keys, times, self._family, np.uint64(self.workers), sketches, out)

@@ -1,0 +1,68 @@
+"""cAM (group affinity, by load): a key stays where it is; a new one goes to the less loaded candidate.
+
+Idea: as `am`, but a key that no worker has in the window goes to that of F_1(k)..F_d(k) with the fewest
+tuples (the first on a tie): no key is split, and the tuples are spread more evenly than by hashing. With
+HyperLogLog a key may be split, as with `am`.
+
+Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `mode`, `window_ms`, `slide_ms`.
+Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one; hll O(d), and no estimate is
+ever computed. State: see `cardinality`; n loads, sliding n x slides more.
+Paper: 004, Algorithm 4 (cAM-2, cAM-5); lines 8-9 there say `estimate` of L, which is a counter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evenflow.kernels import kernel
+from evenflow.partitioners.am import Am, first_unchanged
+from evenflow.partitioners.base import Int32s, Int64s, UInt64s
+from evenflow.partitioners.pkg import least_loaded
+from evenflow.sketches.hyperloglog import sketch_hash
+from evenflow.sketches.window_cardinalities import WindowCardinalities
+from evenflow.sketches.window_cardinalities import advance as advance_sketches
+from evenflow.sketches.window_cardinalities import touch as touch_sketch
+from evenflow.sketches.window_holders import WindowHolders
+from evenflow.sketches.window_loads import WindowLoads, add, due
+from evenflow.sketches.window_loads import advance as advance_loads
+
+
+@kernel
+def _route_sketched(
+    keys: UInt64s,
+    times: Int64s,
+    family: UInt64s,
+    workers: np.uint64,
+    window: WindowLoads,
+    sketches: WindowCardinalities,
+    out: Int32s,
+) -> None:
+    loads, load_ring, load_clock = window
+    values, sums, empty, estimates, ring, newer, clock = sketches
+    for row in range(keys.shape[0]):
+        key, hashed = keys[row], sketch_hash(keys[row])
+        if due(clock, times[row]):
+            advance_loads(loads, load_ring, load_clock, times[row])
+            advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
+        best = first_unchanged(key, hashed, family, workers, values)
+        new = best < 0
+        if new:
+            best = least_loaded(key, family, family.shape[0], workers, loads)
+        if new or ring.shape[0] > 0:
+            touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, hashed)
+        add(loads, load_ring, load_clock, best)
+        out[row] = best
+
+
+class Cam(Am):
+    """A key of the window stays on its worker; a new one takes its less loaded candidate."""
+
+    def _burden(self, holders: WindowHolders) -> Any:
+        return self._loads.loads
+
+    def _route_sketched(
+        self, keys: UInt64s, times: Int64s, out: Int32s, sketches: WindowCardinalities
+    ) -> None:
+        _route_sketched(keys, times, self._family, np.uint64(self.workers), self._loads, sketches, out)

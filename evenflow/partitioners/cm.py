@@ -1,0 +1,77 @@
+"""CM (cardinality imbalance minimisation): the candidate with the fewest distinct keys.
+
+Idea: where a worker's effort grows with its keys and not with its tuples, balance the keys: each tuple
+goes to that of F_1(k)..F_d(k) that has the fewest distinct keys in the window (the first on a tie). So a
+key is on at most d workers. Once all keys were seen the numbers stand still, and every key then goes to
+its emptier candidate always: the imbalance of tuples may exceed PKG's by far, and depends on the seed.
+
+Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `mode`, `window_ms`, `slide_ms`.
+Cost per tuple: O(d), and O(1) amortised for the window. State: see `cardinality`.
+Paper: 004, Algorithm 2 (CM-2, CM-2-H).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenflow.kernels import kernel
+from evenflow.partitioners.base import Int32s, Int64s, UInt64s
+from evenflow.partitioners.cardinality import CardinalityPartitioner, least_estimated
+from evenflow.partitioners.pkg import least_loaded
+from evenflow.sketches.hyperloglog import sketch_hash
+from evenflow.sketches.window_cardinalities import WindowCardinalities
+from evenflow.sketches.window_cardinalities import advance as advance_sketches
+from evenflow.sketches.window_cardinalities import touch as touch_sketch
+from evenflow.sketches.window_holders import HolderPool, WindowHolders, room
+from evenflow.sketches.window_holders import advance as advance_holders
+from evenflow.sketches.window_holders import touch as touch_holder
+from evenflow.sketches.window_loads import due
+
+
+@kernel
+def _route_exact(
+    keys: UInt64s, times: Int64s, family: UInt64s, workers: np.uint64, pool: HolderPool, row: int, out: Int32s
+) -> int:
+    key_of, link, table, ring, distinct, clock = pool
+    while row < keys.shape[0]:
+        if due(clock, times[row]):
+            advance_holders(key_of, link, table, ring, distinct, clock, times[row])
+        if room(clock) < 2:
+            return row
+        best = least_loaded(keys[row], family, family.shape[0], workers, distinct)
+        touch_holder(key_of, link, table, ring, distinct, clock, keys[row], best)
+        out[row] = best
+        row += 1
+    return row
+
+
+@kernel
+def _route_sketched(
+    keys: UInt64s,
+    times: Int64s,
+    family: UInt64s,
+    workers: np.uint64,
+    window: WindowCardinalities,
+    out: Int32s,
+) -> None:
+    values, sums, empty, estimates, ring, newer, clock = window
+    for row in range(keys.shape[0]):
+        if due(clock, times[row]):
+            advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
+        best = least_estimated(keys[row], family, workers, values, sums, empty, estimates)
+        touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, sketch_hash(keys[row]))
+        out[row] = best
+
+
+class Cm(CardinalityPartitioner):
+    """Each key has d candidates; every tuple takes the one with the fewest distinct keys."""
+
+    def _route_exact(
+        self, keys: UInt64s, times: Int64s, out: Int32s, holders: WindowHolders, row: int
+    ) -> int:
+        return int(_route_exact(keys, times, self._family, np.uint64(self.workers), holders.pool, row, out))
+
+    def _route_sketched(
+        self, keys: UInt64s, times: Int64s, out: Int32s, sketches: WindowCardinalities
+    ) -> None:
+        _route_sketched(keys, times, self._family, np.uint64(self.workers), sketches, out)

@@ -1,0 +1,195 @@
+"""C[w] by HyperLogLog: about how many distinct keys each worker has, within a window of whole slides.
+
+The window and its clock are those of `window_loads`. A register cannot forget, so a sliding window keeps
+one bank of registers per slide and their maxima. The maxima are kept as a queue of two stacks: the older
+slides hold the maximum from themselves up to a *pivot*, one bank holds that of the slides from the pivot
+on; when the last of the older slides leaves, all slides are summed up anew and the pivot moves to the
+present. A slide that passes then costs 4 passes over one bank instead of `slides`.
+
+A window of one slide (tumbling, cumulative) needs the one bank only. State: workers x 2^precision bytes,
+times slides + 2 when it slides. `hyperloglog` has the estimate and its laws.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenflow.kernels import inlined, kernel
+from evenflow.sketches import hyperloglog
+from evenflow.sketches.hyperloglog import (
+    Float64s,
+    Int64s,
+    UInt8s,
+    add,
+    exceeds,
+    register_of,
+    registers,
+)
+
+_NEVER = -(2**63)
+_NOW, _SLIDE, _END, _SLOT, _PIVOT = range(5)
+
+
+class WindowCardinalities(NamedTuple):
+    """`values`, `sums`, `empty`, `estimates` are `Registers` of the whole window, one row per worker; read
+    them with `hyperloglog.estimate` and `would_change`. A kernel unpacks all once, before its loop."""
+
+    values: npt.NDArray[np.uint8]
+    sums: Int64s
+    empty: Int64s
+    estimates: Float64s
+    ring: npt.NDArray[np.uint8]
+    """(slides, workers, m): registers of each slide, or maxima from it up to the pivot; empty for 1 slide."""
+    newer: npt.NDArray[np.uint8]
+    """(workers, m): maxima of the complete slides from the pivot on; empty for 1 slide."""
+    clock: npt.NDArray[np.int64]
+    """[current slide, slide length in ms, end of the current slide in ms, its row in `ring`, the pivot]"""
+
+    @property
+    def kept(self) -> dict[str, npt.NDArray[Any]]:
+        """What a snapshot needs; the rest follows from it."""
+        return {"values": self.values, "ring": self.ring, "newer": self.newer, "clock": self.clock}
+
+
+def window_cardinalities(
+    workers: int, precision: int, *, window_ms: int, slide_ms: int
+) -> WindowCardinalities:
+    """An empty window; `window_ms` is a multiple of `slide_ms`."""
+    slides = window_ms // slide_ms
+    banks = slides if slides > 1 else 0
+    shape = (workers, 1 << precision)
+    return WindowCardinalities(
+        *registers(workers, precision),
+        ring=np.zeros((banks, *shape), np.uint8),
+        newer=np.zeros(shape if banks else (0, 0), np.uint8),
+        clock=np.array([_NEVER, slide_ms, _NEVER, 0, 0], np.int64),
+    )
+
+
+def restored(kept: dict[str, npt.NDArray[Any]]) -> WindowCardinalities:
+    """The window that has this `kept`."""
+    workers, slots = kept["values"].shape
+    fresh = registers(workers, slots.bit_length() - 1)
+    return WindowCardinalities(**{**fresh._asdict(), **kept})
+
+
+@kernel
+def _clear(bank: UInt8s) -> None:
+    for worker in range(bank.shape[0]):
+        for at in range(bank.shape[1]):
+            bank[worker, at] = 0
+
+
+@kernel
+def _clear_slide(ring: UInt8s, slot: Any) -> None:
+    for worker in range(ring.shape[1]):
+        for at in range(ring.shape[2]):
+            ring[slot, worker, at] = 0
+
+
+@kernel
+def _raise_to_slide(bank: UInt8s, ring: UInt8s, slot: Any) -> None:
+    for worker in range(bank.shape[0]):
+        for at in range(bank.shape[1]):
+            value, other = bank[worker, at], ring[slot, worker, at]
+            bank[worker, at] = other if other > value else value
+
+
+@kernel
+def _raise_slide_to_slide(ring: UInt8s, slot: Any, source: Any) -> None:
+    for worker in range(ring.shape[1]):
+        for at in range(ring.shape[2]):
+            value, other = ring[slot, worker, at], ring[source, worker, at]
+            ring[slot, worker, at] = other if other > value else value
+
+
+@kernel
+def _begin_slide(ring: UInt8s, newer: UInt8s, clock: Int64s, slide: Any) -> None:
+    """`slide` begins and the one `slides` before it leaves."""
+    slides = ring.shape[0]
+    _raise_to_slide(newer, ring, (slide - 1) % slides)
+    _clear_slide(ring, slide % slides)
+    oldest = slide - slides + 1
+    if oldest >= clock[_PIVOT]:
+        for older in range(slide - 2, oldest - 1, -1):
+            _raise_slide_to_slide(ring, older % slides, (older + 1) % slides)
+        _clear(newer)
+        clock[_PIVOT] = slide
+
+
+@kernel
+def advance(
+    values: UInt8s,
+    sums: Int64s,
+    empty: Int64s,
+    estimates: Float64s,
+    ring: UInt8s,
+    newer: UInt8s,
+    clock: Int64s,
+    time: Any,
+) -> bool:
+    """Move the window to `time`; True when estimates may have changed. The window's arrays come first."""
+    if time < clock[_END]:
+        return False
+    now = time // clock[_SLIDE]
+    current, slides = clock[_NOW], ring.shape[0]
+    if current == _NEVER:
+        clock[_PIVOT] = now
+    elif now - current >= slides:
+        _clear(values)
+        _clear(newer)
+        for slot in range(slides):
+            _clear_slide(ring, slot)
+        clock[_PIVOT] = now
+    else:
+        for slide in range(current + 1, now + 1):
+            _begin_slide(ring, newer, clock, slide)
+        _clear(values)
+        oldest = now - slides + 1
+        if oldest < clock[_PIVOT]:
+            _raise_to_slide(values, ring, oldest % slides)
+        for worker in range(values.shape[0]):
+            for at in range(values.shape[1]):
+                value, other = values[worker, at], newer[worker, at]
+                values[worker, at] = other if other > value else value
+    for worker in range(values.shape[0]):
+        sums[worker] = -1
+        estimates[worker] = -1
+    clock[_NOW] = now
+    clock[_END] = (now + 1) * clock[_SLIDE]
+    clock[_SLOT] = now % max(1, slides)
+    return True
+
+
+@inlined
+def touch(
+    values: UInt8s,
+    sums: Int64s,
+    empty: Int64s,
+    estimates: Float64s,
+    ring: UInt8s,
+    newer: UInt8s,
+    clock: Int64s,
+    worker: Any,
+    hashed: np.uint64,
+) -> bool:
+    """The worker gets a tuple of the key `hashed` (`sketch_hash`) in the current slide; True when that has
+    changed the window."""
+    changed = add(values, sums, empty, estimates, worker, hashed)
+    if ring.shape[0] > 0:
+        slot, slots = clock[_SLOT], values.shape[1]
+        at = register_of(hashed, slots)
+        value = np.int64(ring[slot, worker, at])
+        while exceeds(hashed, slots, value):
+            value += 1
+        ring[slot, worker, at] = value
+    return changed
+
+
+def estimates(window: WindowCardinalities) -> Float64s:
+    """C[w] of every worker; a copy."""
+    arrays = window.values, window.sums, window.empty, window.estimates
+    return np.array([hyperloglog.estimate(*arrays, worker) for worker in range(len(window.sums))])
