@@ -28,10 +28,14 @@ def _whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        number = float(text)
-        if number != int(number):
-            raise
-        return int(number)
+        pass
+    try:
+        number = int(float(text))
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is not a whole number") from None
+    if number != float(text):
+        raise typer.BadParameter(f"{text!r} is not a whole number")
+    return number
 
 
 def _counted(help_text: str) -> Any:

@@ -3,6 +3,7 @@ worker. Needs the extra `plots` (altair draws, vl-convert renders; no browser, n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,7 +106,7 @@ def _loads(results: Sequence[Result], colour: altair.Color) -> altair.Chart:
     ]
     lines = alt.Chart(alt.Data(values=rows)).encode(
         alt.X("worker:Q", title="workers, fullest first", scale=alt.Scale(nice=False)),
-        alt.Y("load:Q", title="load / mean load", scale=alt.Scale(type="symlog", constant=0.1)),
+        alt.Y("load:Q", title="load / mean load", scale=alt.Scale(type="symlog", constant=1)),
         colour,
     )
     return _titled(lines.mark_line(strokeWidth=1.5, point={"size": 12}), "load per worker")
@@ -118,8 +119,9 @@ def _imbalance(result: Result) -> float:
 
 def _log_axis(field: str, title: str) -> altair.Y:
     alt = _altair()
-    scale = alt.Scale(type="log", domainMin=_FLOOR, nice=False)
-    return alt.Y(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(format="~e", tickCount=8))
+    scale = alt.Scale(type="log", domain=[_FLOOR, 1], clamp=True)
+    ticks = [10.0**power for power in range(round(math.log10(_FLOOR)), 1)]
+    return alt.Y(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(format="~e", values=ticks))
 
 
 def _titled(chart: altair.Chart, title: str) -> altair.Chart:

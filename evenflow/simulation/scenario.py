@@ -48,7 +48,7 @@ class Scenario:
     slide_ms: int = 1_000
     """Slide in ms; also the batch of a micro-batch partitioner."""
     warmup_slides: int | None = None
-    """First slides without figures; None: a window's slides if the stream has more of them, otherwise 0."""
+    """First slides without figures; None: a window's slides if tuples are left after them, otherwise 0."""
     batch: int | None = None
     """Tuples of the stream in a micro-batch; None: a slide."""
     samples: int = 100
@@ -111,7 +111,7 @@ class Scenario:
         added: dict[str, Any] = {}
         load = "cumulative" if self.window_ms is None else "windowed"
         cumulative = False
-        if "load" in fields and load in get_args(fields["load"].annotation):
+        if "load" in fields and load in _words_of(fields["load"].annotation):
             added["load"] = load
             cumulative = {**added, **who.options}["load"] == "cumulative"
         if not cumulative and not {"window_ms", "slide_ms"} & set(who.options):
@@ -135,17 +135,21 @@ class Scenario:
         full = stream.next_time is not None and stream.next_time >= (last + 1) * self.slide_ms
         if not full and last > first:
             last -= 1
-        complete = last - first + 1
         warmup = self.warmup_slides
         if warmup is None:
-            warmup = self.panes_per_window if complete > self.panes_per_window else 0
-        if warmup >= complete:
+            warmup = self.panes_per_window if self._holds(panes, first + self.panes_per_window, last) else 0
+        if not self._holds(panes, first + warmup, last):
             raise ConfigError(
-                f"the stream has {complete:,} complete slides of {self.slide_ms} ms: "
-                f"none is left after a warm-up of {warmup:,}",
+                f"complete slides of {self.slide_ms} ms in the stream: {last - first + 1:,}; "
+                f"none with tuples is left after a warm-up of {warmup:,}",
                 hint="give fewer --warmup-slides, more tuples, or a shorter --slide",
             )
         return first + warmup, last
+
+    def _holds(self, panes: Int64s, first: int, last: int) -> bool:
+        """Whether a window that ends with one of these slides has a tuple."""
+        until = int(np.searchsorted(panes, last, side="right"))
+        return last >= first and until > 0 and int(panes[until - 1]) > first - self.panes_per_window
 
     def batches(self, stream: KeyedStream) -> npt.NDArray[np.int64]:
         """Where micro-batches begin, and the end of the stream."""
@@ -153,3 +157,9 @@ class Scenario:
             return np.append(np.arange(0, len(stream), self.batch), len(stream))
         cuts = np.flatnonzero(np.diff(self.panes(stream.times))) + 1
         return np.concatenate([[0], cuts, [len(stream)]])
+
+
+def _words_of(annotation: Any) -> set[Any]:
+    """The words of a Literal, also within a union."""
+    parts = get_args(annotation)
+    return {part for part in parts if isinstance(part, str)}.union(*map(_words_of, parts))

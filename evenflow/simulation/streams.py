@@ -143,6 +143,7 @@ def from_columns(keys: pa.Array, times: Int64s | None, *, rate: float | None = N
 
     Without times they are numbered: at `rate` tuples per second, or the tuple's index in ms.
     """
+    _check_rate(rate)
     if len(keys) == 0:
         raise ConfigError("the input has no tuples", hint="name a file with rows")
     if keys.null_count:
@@ -186,10 +187,14 @@ def _check(
         raise ConfigError(f"zipf must be an exponent between 0 and 100, not {zipf}")
     if seed < 0:
         raise ConfigError(f"seed must be at least 0, not {seed}")
-    if rate is not None and not 0 < rate < float("inf"):
-        raise ConfigError(f"rate must be more than 0 tuples per second, not {rate}")
+    _check_rate(rate)
     if period_ms < 1:
         raise ConfigError(f"period must be at least 1 ms, not {period_ms}")
+
+
+def _check_rate(rate: float | None) -> None:
+    if rate is not None and not 0 < rate < float("inf"):
+        raise ConfigError(f"rate must be more than 0 tuples per second, not {rate}")
 
 
 def _column(folder: Path | None, name: str, tuples: int) -> npt.NDArray[Any]:
