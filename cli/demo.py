@@ -45,8 +45,8 @@ def demo(
     ] = False,
 ) -> None:
     """Run the whole pipeline on this machine with real data and verify every window; exit 1 on differences."""
+    from evenflow.partitioners.written import parse_partitioner
     from workbench.demo import DemoOptions, run
-    from workbench.demo.options import parse_partitioner
 
     name, options = parse_partitioner(partitioner)
     result = run(

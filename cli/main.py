@@ -24,6 +24,7 @@ COMMANDS = (
     "partition",
     "replay",
     "settings",
+    "simulate",
     "spark",
     "verify",
 )

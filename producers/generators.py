@@ -10,95 +10,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.errors import ConfigError
+from evenflow.rank_laws import (
+    DISORDER,
+    LABELS,
+    RANKS,
+    VALUES,
+    Alternating,
+    Drift,
+    RandomExponent,
+    RankLaw,
+    Uniform,
+    Zipf,
+    numbered_times,
+    ranks_by_period,
+)
 from producers.event_time import TimeUnit, parse_times, render_times
 from producers.options import WordOptions
-from producers.source import BATCH_TUPLES, Batch, SourceOptions, key_bytes, numbered_times, require_columns
+from producers.source import BATCH_TUPLES, Batch, SourceOptions, key_bytes, require_columns
 
 DEFAULT_START = "2026-01-01T00:00:00Z"
 MOST_KEYS = 10_000_000
-_RANKS, _VALUES, _DISORDER, _LABELS, _EXPONENTS = range(5)
-
-
-class RankLaw:
-    """Which rank (0 = hottest) a uniform draw in [0, 1) stands for, in a given period."""
-
-    def ranks(self, draws: np.ndarray, period: int) -> np.ndarray:
-        """int64 ranks of the draws; all of them lie in this period."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Uniform(RankLaw):
-    """Every key is equally likely."""
-
-    keys: int
-
-    def ranks(self, draws: np.ndarray, period: int) -> np.ndarray:
-        return np.minimum((draws * self.keys).astype(np.int64), self.keys - 1)
-
-
-class Zipf(RankLaw):
-    """P(rank r) is proportional to (r+1)^-exponent, exactly, for any exponent of 0 or more."""
-
-    def __init__(self, keys: int, exponent: float) -> None:
-        self._cdf = zipf_cdf(keys, exponent)
-
-    def ranks(self, draws: np.ndarray, period: int) -> np.ndarray:
-        return np.searchsorted(self._cdf, draws, side="right").astype(np.int64)
-
-
-class Alternating(RankLaw):
-    """Uniform in even periods, Zipf in odd ones."""
-
-    def __init__(self, keys: int, exponent: float) -> None:
-        self._laws = (Uniform(keys), Zipf(keys, exponent))
-
-    def ranks(self, draws: np.ndarray, period: int) -> np.ndarray:
-        return self._laws[period % 2].ranks(draws, period)
-
-
-class RandomExponent(RankLaw):
-    """Zipf whose exponent is drawn anew, uniformly from [low, high], for each period."""
-
-    def __init__(self, keys: int, low: float, high: float, seed: int) -> None:
-        self._keys, self._low, self._high, self._seed = keys, low, high, seed
-        self._latest: tuple[int, Zipf] | None = None
-
-    def exponent(self, period: int) -> float:
-        """The exponent of a period: a function of seed and period only."""
-        draw = np.random.default_rng([self._seed, _EXPONENTS, period]).random()
-        return self._low + draw * (self._high - self._low)
-
-    def ranks(self, draws: np.ndarray, period: int) -> np.ndarray:
-        if self._latest is None or self._latest[0] != period:
-            self._latest = (period, Zipf(self._keys, self.exponent(period)))
-        return self._latest[1].ranks(draws, period)
-
-
-class Drift(RankLaw):
-    """Zipf whose hot keys change: in period j, rank r is the key r + j*step (modulo the keys)."""
-
-    def __init__(self, keys: int, exponent: float, step: int) -> None:
-        self._zipf, self._keys, self._step = Zipf(keys, exponent), keys, step
-
-    def ranks(self, draws: np.ndarray, period: int) -> np.ndarray:
-        return (self._zipf.ranks(draws, period) + period * self._step) % self._keys
-
-
-def zipf_cdf(keys: int, exponent: float) -> np.ndarray:
-    """Cumulative probabilities of ranks 0 .. keys-1; the last is exactly 1."""
-    weights = np.arange(1, keys + 1, dtype=np.float64) ** -exponent
-    cdf = np.cumsum(weights)
-    cdf /= cdf[-1]
-    cdf[-1] = 1.0
-    return cdf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,13 +82,13 @@ class Generated:
     def batches(self, tuples: int = BATCH_TUPLES) -> Iterator[Batch]:
         stream = self._stream
         ranks, values, disorder = (
-            np.random.default_rng([stream.seed, role]) for role in (_RANKS, _VALUES, _DISORDER)
+            np.random.default_rng([stream.seed, role]) for role in (RANKS, VALUES, DISORDER)
         )
         first = 0
         while stream.tuples is None or first < stream.tuples:
             count = tuples if stream.tuples is None else min(tuples, stream.tuples - first)
             base = numbered_times(first, count, rate=stream.rate)
-            chosen = self._ranks(ranks.random(count), base)
+            chosen = ranks_by_period(self._law, ranks.random(count), base // stream.period)
             times = stream.start + base
             if stream.disorder:
                 times = times + (disorder.random(count) * (stream.disorder + 1)).astype(np.int64)
@@ -159,14 +96,6 @@ class Generated:
                 times = times // 1000 * 1000
             yield self._batch(chosen, times, (values.random(count) * stream.values).astype(np.int64))
             first += count
-
-    def _ranks(self, draws: np.ndarray, base: np.ndarray) -> np.ndarray:
-        periods = base // self._stream.period
-        if periods[0] == periods[-1]:
-            return self._law.ranks(draws, int(periods[0]))
-        cuts = [0, *(np.flatnonzero(np.diff(periods)) + 1).tolist(), len(draws)]
-        parts = [self._law.ranks(draws[low:high], int(periods[low])) for low, high in pairwise(cuts)]
-        return np.concatenate(parts)
 
     def _batch(self, ranks: np.ndarray, times: np.ndarray, values: np.ndarray) -> Batch:
         keys = self._labels.take(pa.array(ranks))
@@ -185,7 +114,7 @@ class Generated:
 def _labels(stream: Stream) -> pa.Array:
     ids = np.arange(stream.keys)
     if stream.permute:
-        ids = np.random.default_rng([stream.seed, _LABELS]).permutation(ids)
+        ids = np.random.default_rng([stream.seed, LABELS]).permutation(ids)
     return pc.binary_join_element_wise("k", pa.array(ids).cast(pa.string()), "")
 
 

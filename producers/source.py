@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.errors import ConfigError
+from evenflow.rank_laws import numbered_times
 from evenflow.settings import Settings
 from evenflow.settings.query import ColumnType
 from producers.event_time import TimeUnit, parse_times, render_times
@@ -265,9 +266,3 @@ def _numbered(name: str, rows: int, rate: float | None) -> np.ndarray:
             hint="--time COLUMN, or --event-rate R to number the rows at R tuples per second of event time",
         )
     return numbered_times(0, rows, rate=rate)
-
-
-def numbered_times(first: int, count: int, *, rate: float, start: int = 0) -> np.ndarray:
-    """Event times of tuples first .. first+count-1 at `rate` tuples per second, from `start` (ms) on."""
-    index = np.arange(first, first + count, dtype=np.float64)
-    return start + np.floor(index * 1000.0 / rate).astype(np.int64)

@@ -1,11 +1,19 @@
 """Exact figures of a routing decision, as the papers define them.
 
 Admission rule: pure, vectorised functions over arrays (worker, key hash and pane of each tuple).
-Tuple imbalance is in `loads`, what splitting costs in `splitting`, micro-batch figures in `blocks`.
+Tuple imbalance is in `loads`, what splitting costs in `splitting`, micro-batch figures in `blocks`, all of them
+for every sliding window of a long stream in `sliding`.
 """
 
 from evenflow.metrics.blocks import block_cardinality_imbalance, block_size_imbalance, micro_batch_index
 from evenflow.metrics.loads import absolute_imbalance, imbalance, window_imbalance, worker_loads
+from evenflow.metrics.sliding import (
+    WindowFigures,
+    key_codes,
+    sampled_imbalance,
+    stream_figures,
+    window_figures,
+)
 from evenflow.metrics.splitting import (
     aggregation_cost,
     cardinality_imbalance,
@@ -18,6 +26,7 @@ from evenflow.metrics.splitting import (
 )
 
 __all__ = [
+    "WindowFigures",
     "absolute_imbalance",
     "aggregation_cost",
     "block_cardinality_imbalance",
@@ -26,10 +35,14 @@ __all__ = [
     "distinct_keys",
     "fragmentation",
     "imbalance",
+    "key_codes",
     "max_holders",
     "memory_against",
     "micro_batch_index",
     "replication_factor",
+    "sampled_imbalance",
+    "stream_figures",
+    "window_figures",
     "window_imbalance",
     "worker_cardinalities",
     "worker_loads",

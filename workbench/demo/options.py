@@ -64,29 +64,6 @@ def prepare(options: DemoOptions, kafka: KafkaSettings, folder: Path) -> tuple[S
     return settings, source
 
 
-def parse_partitioner(text: str) -> tuple[str, dict[str, Any]]:
-    """`"pkg:d=3,load=windowed"` -> ("pkg", {"d": 3, "load": "windowed"}); ConfigError when it is neither."""
-    name, _, rest = text.partition(":")
-    options: dict[str, Any] = {}
-    for part in filter(None, rest.split(",")):
-        option, equals, value = part.partition("=")
-        if not equals:
-            raise ConfigError(f"{part!r} is no option; write --partitioner NAME:option=value,...")
-        options[option.strip().replace("-", "_")] = _typed(value.strip())
-    return name, options
-
-
-def _typed(text: str) -> int | float | bool | str:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
 def _from_query(options: DemoOptions) -> tuple[dict[str, Any], Source]:
     query = queries.named(options.query)
     fields = {"name": f"demo-{query.name}", **query.fields}

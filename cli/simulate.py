@@ -1,0 +1,309 @@
+"""`evenflow simulate`: partitioners over a stream, without Kafka."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from evenflow.simulation import Entrant, KeyedStream, Result
+
+Kind = Literal["zipf", "uniform", "shift", "alternating", "drift", "random-exponent"]
+_TUPLES, _KEYS, _ZIPF, _PERIOD = 1_000_000, 100_000, 1.0, "10s"
+_DISORDER_MS = 60_000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(simulate)
+
+
+def _whole(text: str) -> int:
+    """A whole number; 1e7 and 10_000_000 are welcome."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = int(float(text))
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is not a whole number") from None
+    if number != float(text):
+        raise typer.BadParameter(f"{text!r} is not a whole number")
+    return number
+
+
+def _counted(help_text: str) -> Any:
+    return typer.Option(parser=_whole, metavar="NUMBER", help=help_text)
+
+
+def simulate(
+    partitioner: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[:option=value,...]", help="Repeatable. Default: every registered name."),
+    ] = None,
+    workers: Annotated[int, _counted("Workers.")] = 64,
+    tuples: Annotated[
+        int | None, _counted("Tuples to generate (1,000,000), or the first so many of --input (all).")
+    ] = None,
+    stream: Annotated[
+        Kind | None,
+        typer.Option(
+            help="Generated stream (zipf): shift is uniform and Zipf from half of the tuples on; alternating changes "
+            "between the two each --period; drift moves the hot keys on by 10 each --period; random-exponent draws "
+            "one of 0.5-1.5 each --period."
+        ),
+    ] = None,
+    keys: Annotated[int | None, _counted("Keys of the generated stream (100,000).")] = None,
+    zipf: Annotated[float | None, typer.Option(help="Exponent of Zipf streams (1.0).")] = None,
+    period: Annotated[str | None, typer.Option(help="Period of the stream, in event time (10s).")] = None,
+    sources: Annotated[
+        int,
+        _counted("Independent partitioners: tuple t goes to source t mod S; loads are measured over all."),
+    ] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the stream and of the hash family.")] = 1,
+    hash_seed: Annotated[
+        int | None, typer.Option(help="Another seed for the hash family, on the same stream.")
+    ] = None,
+    input: Annotated[
+        str | None,
+        typer.Option("--input", metavar="FILE", help="A file (.csv[.gz], ...) instead of --stream."),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Key column of --input.")] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Event time column of --input. Default: numbered, see --rate.")
+    ] = None,
+    time_unit: Annotated[Literal["s", "ms", "us", "iso"] | None, typer.Option(help="Its unit (ms).")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Delimiter of CSV. Default: a comma.")] = None,
+    no_header: Annotated[bool, typer.Option("--no-header", help="CSV without names: c0, c1, ...")] = False,
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Tuples per second of event time. Default: a tuple's index is its time in ms."),
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            help="Sliding window, e.g. 60s, for every rule that knows windows and for the figures. Default: state is "
+            "cumulative, figures are of the whole stream."
+        ),
+    ] = None,
+    slide: Annotated[str, typer.Option(help="Slide; without --batch also a micro-batch.")] = "1s",
+    warmup_slides: Annotated[
+        int | None,
+        typer.Option(
+            help="First slides left out of the means. Default: those of one window, if more follow."
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None, _counted("Tuples in a batch of the micro-batch partitioners. Default: one slide.")
+    ] = None,
+    max_disorder: Annotated[
+        str | None,
+        typer.Option(help="How far times of --input may run back. Default: the window, without one 60s."),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes at a time. Default: the cores.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Write charts: imbalance against replication, over time, loads (.png .svg .html)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON Lines, one object per partitioner.")] = False,
+) -> None:
+    """Route a stream through partitioners without Kafka, and compare balance, replication and cost."""
+    from tempfile import TemporaryDirectory
+
+    from evenflow.errors import ConfigError
+    from evenflow.partitioners import names
+    from evenflow.simulation import Scenario, entrant, generated
+    from evenflow.simulation import simulate as run
+    from evenflow.simulation.charts import check_target
+    from evenflow.simulation.charts import plot as draw
+
+    if warmup_slides is not None and window is None:
+        raise ConfigError("--warmup-slides counts slides of a window", hint="give --window too")
+    scenario = Scenario(
+        workers=workers,
+        sources=sources,
+        seed=seed if hash_seed is None else hash_seed,
+        window_ms=None if window is None else _milliseconds("--window", window),
+        slide_ms=_milliseconds("--slide", slide),
+        warmup_slides=warmup_slides,
+        batch=batch,
+    )
+    entrants = [entrant(text) for text in partitioner or names()]
+    for who in entrants:
+        scenario.check(who)
+    if plot is not None:
+        check_target(plot)
+    with TemporaryDirectory(prefix="evenflow-simulate-") as folder:
+        if input is not None:
+            made = {"--stream": stream, "--keys": keys, "--zipf": zipf, "--period": period}
+            _refuse(made, "describes a generated stream", "drop it, or drop --input")
+            read_options = {"key": key, "time": time, "time_unit": time_unit, "delimiter": delimiter}
+            disorder = (
+                (scenario.window_ms or _DISORDER_MS)
+                if max_disorder is None
+                else _milliseconds("--max-disorder", max_disorder)
+            )
+            routed = _read(
+                input,
+                tuples=tuples,
+                rate=rate,
+                max_disorder_ms=disorder,
+                header=not no_header,
+                **read_options,
+            )
+        else:
+            read_only = {"--key": key, "--time": time, "--time-unit": time_unit, "--delimiter": delimiter}
+            _refuse({**read_only, "--max-disorder": max_disorder}, "describes a file", "name it with --input")
+            routed = generated(
+                stream or "zipf",
+                tuples=_TUPLES if tuples is None else tuples,
+                keys=_KEYS if keys is None else keys,
+                zipf=_ZIPF if zipf is None else zipf,
+                seed=seed,
+                rate=rate,
+                period_ms=_milliseconds("--period", period or _PERIOD),
+                folder=Path(folder),
+            )
+        with _progress_bars(entrants, len(routed)) as watch:
+            results = run(routed, entrants, scenario, processes=jobs, watch=watch)
+    if as_json:
+        import json
+
+        for result in results:
+            typer.echo(json.dumps(result.figures.as_json()))
+    else:
+        _print_table(results, windowed=window is not None)
+    if plot is not None:
+        draw(results, plot)
+        typer.echo(f"charts: {plot}", err=True)
+
+
+def _milliseconds(option: str, text: str) -> int:
+    from evenflow.errors import ConfigError
+    from evenflow.settings.durations import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise ConfigError(f"{option}: {error}") from None
+
+
+def _refuse(given: dict[str, Any], why: str, hint: str) -> None:
+    from evenflow.errors import ConfigError
+
+    for option, value in given.items():
+        if value is not None:
+            raise ConfigError(f"{option} {why}", hint=hint)
+
+
+def _read(
+    path: str,
+    *,
+    tuples: int | None,
+    rate: float | None,
+    max_disorder_ms: int,
+    key: str | None,
+    time: str | None,
+    time_unit: Any,
+    delimiter: str | None,
+    header: bool,
+) -> KeyedStream:
+    """The file as a stream, in its own order."""
+    import numpy as np
+    import pyarrow as pa
+
+    from evenflow.errors import ConfigError
+    from evenflow.simulation import from_columns
+    from evenflow.simulation.streams import check_order
+    from producers.datasets import open_source
+    from producers.source import SourceOptions
+
+    if time is not None and rate is not None:
+        raise ConfigError("--rate numbers tuples that have no time", hint="drop --rate or --time")
+    if time is None and time_unit is not None:
+        raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
+    if tuples is not None and tuples < 1:
+        raise ConfigError(f"--tuples must be at least 1, not {tuples}")
+    options = SourceOptions(
+        key=key,
+        time=time,
+        time_unit=time_unit,
+        columns=tuple(dict.fromkeys(name for name in (key, time) if name is not None)) or None,
+        types={key: "string"} if key is not None else {},
+        delimiter="\t" if delimiter == "\\t" else delimiter,
+        header=header,
+        keep_order=True,
+        event_rate=None if time is not None else 1000.0,
+    )
+    batches = list(open_source(path, options).batches())
+    keys = pa.chunked_array([part.keys for part in batches], pa.large_binary()).combine_chunks()[:tuples]
+    if time is None:
+        return from_columns(keys, None, rate=rate)
+    times = np.concatenate([part.times for part in batches] or [np.empty(0, np.int64)])[:tuples]
+    read = from_columns(keys, times)
+    check_order(times, max_disorder_ms=max_disorder_ms, where=path)
+    return read
+
+
+@contextmanager
+def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callable[[Sequence[int]], None]]:
+    """A bar for each partitioner on standard error; silent where that is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(file=sys.stderr)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        tasks = [bars.add_task(who.label, total=tuples) for who in entrants]
+
+        def watch(done: Sequence[int]) -> None:
+            for task, tuples_done in zip(tasks, done, strict=True):
+                bars.update(task, completed=tuples_done)
+
+        yield watch
+
+
+def _print_table(results: Sequence[Result], *, windowed: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console = console if console.is_terminal else Console(width=140)
+    first = results[0].figures
+    of = "mean over windows" if windowed else "whole stream"
+    table = Table(
+        title=f"{first.tuples:,} tuples, {first.keys:,} keys, {first.workers:,} workers",
+        caption=f"window imbalance, Gamma, keys, replication, holders: {of}"
+        if windowed
+        else f"figures: {of}",
+    )
+    table.add_column("partitioner", no_wrap=True)
+    titles = [
+        "I(m)",
+        "mean I(t)",
+        "window imbalance",
+        "Gamma",
+        "keys",
+        "replication",
+        "most holders",
+        "hot keys",
+        "ns/tuple",
+    ]
+    for title in titles:
+        if windowed or title != "window imbalance":
+            table.add_column(title, justify="right")
+    for result in results:
+        figures = result.figures
+        cells = [f"{figures.imbalance:.3g}", f"{figures.imbalance_mean:.3g}"]
+        if figures.window_imbalance is not None:
+            cells.append(f"{figures.window_imbalance:.3g}")
+        cells += [f"{figures.gamma:,.0f}", f"{figures.distinct:,.0f}", f"{figures.ksr:.4f}"]
+        cells += [f"{figures.max_holders:,.1f}", "-" if figures.hot_keys is None else f"{figures.hot_keys:,}"]
+        table.add_row(figures.partitioner, *cells, f"{figures.ns_per_tuple:,.1f}")
+    console.print(table)

@@ -1,0 +1,267 @@
+"""Figures of every sliding window of a long routed stream, in one pass (1e7 tuples in seconds).
+
+The tuples of a window are the rows [tail, head) of the stream: a row that enters or leaves changes one counter of
+its (key, worker) pair, and Gamma, |K|, the largest number of holders and the loads follow incrementally. So a window
+costs O(workers) when it ends, and a tuple O(1) however long the window is.
+
+Memory: 12 bytes x at most 4 x the pairs held at once (a hash table that is half full at most and grows), 4 bytes a
+key, and a window's loads. The definitions are those of `loads` and `splitting`, which take one window at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.kernels import kernel
+from evenflow.keys import mix64
+from evenflow.metrics.loads import Float64s, Int64s, Integers, worker_loads
+
+Int32s = npt.NDArray[np.int32]
+UInt64s = npt.NDArray[np.uint64]
+
+_GAMMA, _DISTINCT, _MOST, _USED, _HEAD, _TAIL, _PANE, _CLOSED = range(8)
+_DONE, _TABLE_IS_FULL, _OUTPUT_IS_FULL = range(3)
+_FIRST_SLOTS = 1 << 16
+_MOST_OUTPUT = 1 << 16
+_ONE_WINDOW = 1 << 62
+
+
+@dataclass(frozen=True, eq=False)
+class WindowFigures:
+    """Of each window that holds a tuple, in order; arrays of shape (windows,)."""
+
+    ends: Int64s
+    """Last pane of the window."""
+    imbalance: Float64s
+    """(max load - mean load) / tuples of the window."""
+    gamma: Int64s
+    """Distinct (key, worker) pairs."""
+    distinct: Int64s
+    """Distinct keys."""
+    max_holders: Int64s
+    """Workers that hold the most split key."""
+
+    @property
+    def ksr(self) -> Float64s:
+        """Gamma / |K| of each window."""
+        return self.gamma / self.distinct
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, chosen: slice) -> WindowFigures:
+        return WindowFigures(
+            self.ends[chosen],
+            self.imbalance[chosen],
+            self.gamma[chosen],
+            self.distinct[chosen],
+            self.max_holders[chosen],
+        )
+
+
+class _Held(NamedTuple):
+    """Tuples of each (key, worker) pair in the window; slots of an open-addressing table."""
+
+    pairs: UInt64s
+    """code * workers + worker + 1; 0: free."""
+    counts: Int64s
+
+
+def _held(slots: int) -> _Held:
+    return _Held(np.zeros(slots, np.uint64), np.zeros(slots, np.int64))
+
+
+@kernel
+def _slot(pairs: UInt64s, pair: np.uint64) -> Any:
+    """Where the pair is, or the free slot where it belongs."""
+    mask = np.uint64(pairs.shape[0] - 1)
+    at = mix64(pair) & mask
+    while pairs[at] != 0 and pairs[at] != pair:
+        at = (at + np.uint64(1)) & mask
+    return at
+
+
+@kernel
+def _move(pairs: UInt64s, counts: Int64s, new_pairs: UInt64s, new_counts: Int64s) -> None:
+    """Everything that is still held, into an empty table."""
+    for at in range(pairs.shape[0]):
+        if counts[at] > 0:
+            to = _slot(new_pairs, pairs[at])
+            new_pairs[to] = pairs[at]
+            new_counts[to] = counts[at]
+
+
+@kernel
+def _walk(
+    workers: Int32s,
+    codes: Int32s,
+    panes: Int64s,
+    width: Any,
+    through: Any,
+    pairs: UInt64s,
+    counts: Int64s,
+    holders: Int32s,
+    by_holders: Int64s,
+    loads: Int64s,
+    state: Int64s,
+    whole: Int64s,
+    imbalance: Float64s,
+) -> int:
+    """Go on from `state`; `whole` has the rows end, gamma, distinct and max holders of the windows closed."""
+    n = loads.shape[0]
+    head, tail, now = state[_HEAD], state[_TAIL], state[_PANE]
+    closed = 0
+    answer = _DONE
+    while True:
+        pane = panes[head] if head < workers.shape[0] else through + 1
+        while now < pane and now <= through:
+            if closed == imbalance.shape[0]:
+                answer = _OUTPUT_IS_FULL
+                break
+            if tail < head:
+                most = np.int64(0)
+                for worker in range(n):
+                    most = max(most, loads[worker])
+                imbalance[closed] = most / (head - tail) - 1.0 / n
+                whole[0, closed] = now
+                whole[1, closed] = state[_GAMMA]
+                whole[2, closed] = state[_DISTINCT]
+                whole[3, closed] = state[_MOST]
+                closed += 1
+            now += 1
+            while tail < head and panes[tail] <= now - width:
+                code, worker = np.int64(codes[tail]), np.int64(workers[tail])
+                tail += 1
+                loads[worker] -= 1
+                at = _slot(pairs, np.uint64(code * n + worker + 1))
+                counts[at] -= 1
+                if counts[at] == 0:
+                    held = holders[code]
+                    holders[code] = held - 1
+                    by_holders[held] -= 1
+                    by_holders[held - 1] += 1
+                    state[_GAMMA] -= 1
+                    if held == 1:
+                        state[_DISTINCT] -= 1
+                    if held == state[_MOST] and by_holders[held] == 0:
+                        state[_MOST] -= 1
+            if tail == head:
+                now = min(pane, through + 1)
+        if answer != _DONE or head == workers.shape[0]:
+            break
+        if 2 * state[_USED] >= pairs.shape[0]:
+            answer = _TABLE_IS_FULL
+            break
+        now = pane
+        code, worker = np.int64(codes[head]), np.int64(workers[head])
+        head += 1
+        loads[worker] += 1
+        pair = np.uint64(code * n + worker + 1)
+        at = _slot(pairs, pair)
+        if pairs[at] == 0:
+            pairs[at] = pair
+            state[_USED] += 1
+        counts[at] += 1
+        if counts[at] == 1:
+            held = holders[code] + 1
+            holders[code] = held
+            by_holders[held - 1] -= 1
+            by_holders[held] += 1
+            state[_GAMMA] += 1
+            if held == 1:
+                state[_DISTINCT] += 1
+            state[_MOST] = max(state[_MOST], np.int64(held))
+    state[_HEAD], state[_TAIL], state[_PANE], state[_CLOSED] = head, tail, now, closed
+    return answer
+
+
+def key_codes(keys: Integers) -> tuple[Int32s, int]:
+    """Every key as a number from 0 on, in order of first appearance, and how many there are."""
+    encoded = pc.dictionary_encode(pa.array(keys))
+    return encoded.indices.to_numpy(), len(encoded.dictionary)
+
+
+def window_figures(
+    workers: Integers,
+    codes: Integers,
+    panes: Int64s,
+    n: int,
+    *,
+    panes_per_window: int,
+    through: int | None = None,
+) -> WindowFigures:
+    """The figures of every window that ends with a pane up to `through` (default: the last) and holds a tuple.
+
+    `codes` are the keys as small numbers (`key_codes`); `panes` must not decrease. The first windows are still
+    filling.
+    """
+    worker_loads(workers, n)
+    if not len(workers) == len(codes) == len(panes):
+        raise ValueError(
+            f"{len(workers)} workers, {len(codes)} codes, {len(panes)} panes: one of each per tuple"
+        )
+    if not len(panes):
+        none = np.empty(0, np.int64)
+        return WindowFigures(none, np.empty(0), none, none, none)
+    if bool((panes[1:] < panes[:-1]).any()):
+        raise ValueError("panes decrease: take the largest pane so far, or sort the tuples")
+    last = int(panes[-1]) if through is None else through
+    return _figures(
+        _fixed(workers, np.int32), _fixed(codes, np.int32), _fixed(panes, np.int64), n, panes_per_window, last
+    )
+
+
+def stream_figures(workers: Integers, codes: Integers, n: int) -> WindowFigures:
+    """The same of the whole stream: one window, pane 0 (none without tuples)."""
+    return window_figures(workers, codes, np.zeros(len(workers), np.int64), n, panes_per_window=_ONE_WINDOW)
+
+
+def sampled_imbalance(workers: Integers, n: int, *, samples: int = 100) -> tuple[Int64s, Float64s]:
+    """(tuples so far, I of the stream so far) at this many evenly spaced points; the last one is the end."""
+    points = np.unique(np.arange(1, samples + 1, dtype=np.int64) * len(workers) // samples)
+    points = points[points > 0]
+    parts = np.split(np.asarray(workers), points[:-1]) if len(points) else []
+    loads = np.cumsum([worker_loads(part, n) for part in parts], axis=0, dtype=np.int64).reshape(-1, n)
+    return points, loads.max(axis=1, initial=0) / np.maximum(points, 1) - 1 / n
+
+
+def _fixed(values: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """Read-only and contiguous: one machine code for memory-mapped and other columns."""
+    view = np.ascontiguousarray(values, dtype).view(np.ndarray)
+    view = view[:]
+    view.flags.writeable = False
+    return view
+
+
+def _figures(
+    workers: Int32s, codes: Int32s, panes: Int64s, n: int, width: int, through: int
+) -> WindowFigures:
+    if int(codes.min()) < 0:
+        raise ValueError("codes are counted from 0")
+    table = _held(_FIRST_SLOTS)
+    holders = np.zeros(int(codes.max()) + 1, np.int32)
+    by_holders, loads = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
+    state = np.zeros(8, np.int64)
+    state[_PANE] = panes[0]
+    room = int(min(_MOST_OUTPUT, max(1, through - int(panes[0]) + 1)))
+    whole, imbalance = np.empty((4, room), np.int64), np.empty(room)
+    found: list[tuple[Int64s, Float64s]] = []
+    answer = _OUTPUT_IS_FULL
+    while answer != _DONE:
+        answer = _walk(
+            workers, codes, panes, width, through, *table, holders, by_holders, loads, state, whole, imbalance
+        )
+        closed = int(state[_CLOSED])
+        found.append((whole[:, :closed].copy(), imbalance[:closed].copy()))
+        if answer == _TABLE_IS_FULL:
+            bigger = _held(max(len(table.pairs), 1 << (4 * int(state[_GAMMA])).bit_length()))
+            _move(*table, *bigger)
+            state[_USED], table = state[_GAMMA], bigger
+    ends, gamma, distinct, most = np.concatenate([block for block, _ in found], axis=1)
+    return WindowFigures(ends, np.concatenate([block for _, block in found]), gamma, distinct, most)

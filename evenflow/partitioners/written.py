@@ -1,0 +1,38 @@
+"""Partitioners as a person writes them: `NAME[:option=value,...]`, e.g. `pkg:d=3,load=windowed`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evenflow.errors import ConfigError
+
+_WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
+
+
+def parse_partitioner(text: str) -> tuple[str, dict[str, Any]]:
+    """`"pkg:d=3,load=windowed"` -> ("pkg", {"d": 3, "load": "windowed"}); ConfigError when it is neither.
+
+    Whether name and options exist is for `create` to say.
+    """
+    name, _, rest = text.partition(":")
+    options: dict[str, Any] = {}
+    for part in filter(None, (piece.strip() for piece in rest.split(","))):
+        option, equals, value = part.partition("=")
+        option = option.strip().replace("-", "_")
+        if not equals or not option:
+            raise ConfigError(f"{part!r} is no option", hint="write --partitioner NAME:option=value,...")
+        if option in options:
+            raise ConfigError(f"{text!r} gives the option {option!r} twice")
+        options[option] = _typed(value.strip())
+    return name.strip(), options
+
+
+def _typed(text: str) -> int | float | bool | str | None:
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,109 @@
+"""Which key each tuple of a generated stream has: laws over ranks (0 = hottest), drawn by inverse CDF.
+
+Inverse CDF makes Zipf exact for every exponent, and every tuple takes one uniform draw, so that neither the cut
+into batches nor the law of another period changes a draw. `evenflow replay` and `evenflow simulate` share these.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+Float64s = npt.NDArray[np.float64]
+Int64s = npt.NDArray[np.int64]
+
+RANKS, VALUES, DISORDER, LABELS, EXPONENTS = range(5)
+"""Which random quantity: each has a generator of its own, `default_rng([seed, role])`."""
+
+
+class RankLaw(ABC):
+    """Which rank (0 = hottest) a uniform draw in [0, 1) stands for, in a given period."""
+
+    @abstractmethod
+    def ranks(self, draws: Float64s, period: int) -> Int64s:
+        """Ranks of the draws, shape (m,); all of them lie in this period."""
+
+
+@dataclass(frozen=True)
+class Uniform(RankLaw):
+    """Every key is equally likely."""
+
+    keys: int
+
+    def ranks(self, draws: Float64s, period: int) -> Int64s:
+        return np.minimum((draws * self.keys).astype(np.int64), self.keys - 1)
+
+
+class Zipf(RankLaw):
+    """P(rank r) is proportional to (r+1)^-exponent, exactly, for any exponent of 0 or more."""
+
+    def __init__(self, keys: int, exponent: float) -> None:
+        self._cdf = zipf_cdf(keys, exponent)
+
+    def ranks(self, draws: Float64s, period: int) -> Int64s:
+        return np.searchsorted(self._cdf, draws, side="right").astype(np.int64)
+
+
+class Alternating(RankLaw):
+    """Uniform in even periods, Zipf in odd ones."""
+
+    def __init__(self, keys: int, exponent: float) -> None:
+        self._laws: tuple[RankLaw, RankLaw] = (Uniform(keys), Zipf(keys, exponent))
+
+    def ranks(self, draws: Float64s, period: int) -> Int64s:
+        return self._laws[period % 2].ranks(draws, period)
+
+
+class RandomExponent(RankLaw):
+    """Zipf whose exponent is drawn anew, uniformly from [low, high], for each period."""
+
+    def __init__(self, keys: int, low: float, high: float, seed: int) -> None:
+        self._keys, self._low, self._high, self._seed = keys, low, high, seed
+        self._latest: tuple[int, Zipf] | None = None
+
+    def exponent(self, period: int) -> float:
+        """The exponent of a period: a function of seed and period only."""
+        draw = np.random.default_rng([self._seed, EXPONENTS, period]).random()
+        return self._low + draw * (self._high - self._low)
+
+    def ranks(self, draws: Float64s, period: int) -> Int64s:
+        if self._latest is None or self._latest[0] != period:
+            self._latest = (period, Zipf(self._keys, self.exponent(period)))
+        return self._latest[1].ranks(draws, period)
+
+
+class Drift(RankLaw):
+    """Zipf whose hot keys change: in period j, rank r is the key r + j*step (modulo the keys)."""
+
+    def __init__(self, keys: int, exponent: float, step: int) -> None:
+        self._zipf, self._keys, self._step = Zipf(keys, exponent), keys, step
+
+    def ranks(self, draws: Float64s, period: int) -> Int64s:
+        return (self._zipf.ranks(draws, period) + period * self._step) % self._keys
+
+
+def zipf_cdf(keys: int, exponent: float) -> Float64s:
+    """Cumulative probabilities of ranks 0 .. keys-1; the last is exactly 1."""
+    weights = np.arange(1, keys + 1, dtype=np.float64) ** -exponent
+    cdf: Float64s = np.cumsum(weights)
+    cdf /= cdf[-1]
+    cdf[-1] = 1.0
+    return cdf
+
+
+def ranks_by_period(law: RankLaw, draws: Float64s, periods: Int64s) -> Int64s:
+    """Ranks of consecutive tuples; `periods` is the (non-decreasing) period of each."""
+    if not len(draws) or periods[0] == periods[-1]:
+        return law.ranks(draws, int(periods[0]) if len(periods) else 0)
+    cuts = [0, *(np.flatnonzero(np.diff(periods)) + 1).tolist(), len(draws)]
+    return np.concatenate([law.ranks(draws[low:high], int(periods[low])) for low, high in pairwise(cuts)])
+
+
+def numbered_times(first: int, count: int, *, rate: float, start: int = 0) -> Int64s:
+    """Event times (ms) of tuples first .. first+count-1 at `rate` tuples per second, from `start` (ms) on."""
+    index = np.arange(first, first + count, dtype=np.float64)
+    return start + np.floor(index * 1000.0 / rate).astype(np.int64)

@@ -1,0 +1,30 @@
+"""Partitioners over a stream without Kafka: what each of them would have done, in figures.
+
+Admission rule: streams as arrays, routing them through any registered partitioner, and what that means by the
+metrics; no service, no clock but the one that measures `assign`. `streams` makes and stores the tuples, `scenario`
+says over what they are routed, `routing` routes, `run` does several partitioners in processes, `charts` draws.
+
+>>> from evenflow.simulation import Scenario, entrant, generated, simulate
+>>> stream = generated("zipf", tuples=10_000, keys=1_000, zipf=1.4)
+>>> (result,) = simulate(stream, [entrant("hashing")], Scenario(workers=4))
+>>> result.figures.ksr
+1.0
+"""
+
+from evenflow.simulation.results import Figures, Result
+from evenflow.simulation.run import simulate
+from evenflow.simulation.scenario import Entrant, Scenario, entrant
+from evenflow.simulation.streams import STREAMS, KeyedStream, from_columns, generated
+
+__all__ = [
+    "STREAMS",
+    "Entrant",
+    "Figures",
+    "KeyedStream",
+    "Result",
+    "Scenario",
+    "entrant",
+    "from_columns",
+    "generated",
+    "simulate",
+]

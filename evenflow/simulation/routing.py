@@ -1,0 +1,71 @@
+"""One stream through one partitioner: its sources side by side, each with state of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from evenflow.partitioners import Partitioner
+from evenflow.partitioners.base import Int32s
+from evenflow.simulation.scenario import Entrant, Scenario
+from evenflow.simulation.streams import KeyedStream
+
+BLOCK = 1 << 18
+"""Tuples of the stream routed at once; the cut changes nothing (a micro-batch is a block of its own)."""
+_WARM_UP_TUPLES = 2_000
+Progress = Callable[[int], None]
+"""Told how many tuples have been routed; may raise to stop."""
+
+
+@dataclass(frozen=True, eq=False)
+class Routed:
+    """What a partitioner did; `workers` has shape (m,)."""
+
+    workers: Int32s
+    seconds: float
+    hot_keys: int | None
+
+
+def route(
+    stream: KeyedStream, who: Entrant, scenario: Scenario, *, progress: Progress = lambda done: None
+) -> Routed:
+    """The worker of every tuple, and the time spent in `assign`: of this thread, so other processes do not count."""
+    _compile(stream, who, scenario)
+    sources = scenario.partitioners(who, stream)
+    micro_batch = sources[0].micro_batch
+    edges = scenario.batches(stream) if micro_batch else [*range(0, len(stream), BLOCK), len(stream)]
+    out = np.empty(len(stream), np.int32)
+    seconds, told = 0.0, 0
+    for low, high in pairwise(int(edge) for edge in edges):
+        seconds += _route_block(sources, stream, out, low, high)
+        if high - told >= BLOCK or high == len(stream):
+            progress(high)
+            told = high
+    hot = [seen.head_keys for seen in (source.observe() for source in sources) if seen.head_keys is not None]
+    return Routed(out, seconds, max(hot) if hot else None)
+
+
+def _route_block(sources: list[Partitioner], stream: KeyedStream, out: Int32s, low: int, high: int) -> float:
+    """Tuples low .. high-1, tuple t by source t mod sources; the seconds inside `assign`."""
+    seconds = 0.0
+    for number, source in enumerate(sources):
+        mine = slice(low + (number - low) % len(sources), high, len(sources))
+        keys, times = np.ascontiguousarray(stream.keys[mine]), np.ascontiguousarray(stream.times[mine])
+        assign = source.assign_batch if source.micro_batch else source.assign
+        if len(keys):
+            began = time.thread_time()
+            workers = assign(keys, times)
+            seconds += time.thread_time() - began
+            out[mine] = workers
+    return seconds
+
+
+def _compile(stream: KeyedStream, who: Entrant, scenario: Scenario) -> None:
+    """Load the kernels with partitioners that are thrown away, so that no figure holds a compilation."""
+    few = slice(0, _WARM_UP_TUPLES)
+    scratch = scenario.partitioners(who, stream)[0]
+    scratch.assign_batch(np.array(stream.keys[few]), np.array(stream.times[few]))

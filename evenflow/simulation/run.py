@@ -1,0 +1,147 @@
+"""Several partitioners over one stream, one process each, as many at a time as there are cores.
+
+The stream lies in files that every process maps; nothing is copied or pickled but figures and curves. A small mapped
+file carries progress back and the wish to stop forth.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from evenflow.errors import EvenflowError
+from evenflow.metrics.loads import Int64s
+from evenflow.simulation.results import Result, measure
+from evenflow.simulation.routing import route
+from evenflow.simulation.scenario import Entrant, Scenario
+from evenflow.simulation.streams import KeyedStream, opened
+
+_LOOK_EVERY = 0.1
+Watcher = Callable[[Sequence[int]], None]
+"""Told, a few times a second, how many tuples of each entrant have been routed."""
+
+
+class _StoppedError(Exception):
+    """The one who asked is gone."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a process needs to know of its work."""
+
+    number: int
+    who: Entrant
+    scenario: Scenario
+    folder: Path
+    board: Path
+    key_count: int
+    next_time: int | None
+
+
+def simulate(
+    stream: KeyedStream,
+    entrants: Sequence[Entrant],
+    scenario: Scenario,
+    *,
+    processes: int | None = None,
+    watch: Watcher = lambda done: None,
+) -> list[Result]:
+    """What each entrant does with the stream, in their order; ConfigError before anything runs.
+
+    `processes`: at most so many at a time (default: the cores). With one, everything runs in this process; with more
+    they are spawned, so a script that calls this guards its own start with `if __name__ == "__main__"`.
+    """
+    for who in entrants:
+        scenario.partitioners(who, stream)
+    if scenario.window_ms is not None:
+        scenario.measured_slides(scenario.panes(stream.times), stream)
+    cores = len(os.sched_getaffinity(0)) if processes is None else processes
+    if min(cores, len(entrants)) <= 1:
+        return _here(stream, entrants, scenario, watch)
+    with TemporaryDirectory(prefix="evenflow-simulate-") as folder:
+        return _apart(stream, entrants, scenario, min(cores, len(entrants)), watch, Path(folder))
+
+
+def _here(
+    stream: KeyedStream, entrants: Sequence[Entrant], scenario: Scenario, watch: Watcher
+) -> list[Result]:
+    done = [0] * len(entrants)
+    results = []
+    for number, who in enumerate(entrants):
+
+        def told(tuples: int, number: int = number) -> None:
+            done[number] = tuples
+            watch(done)
+
+        results.append(measure(route(stream, who, scenario, progress=told), who, stream, scenario))
+    return results
+
+
+def _apart(
+    stream: KeyedStream,
+    entrants: Sequence[Entrant],
+    scenario: Scenario,
+    processes: int,
+    watch: Watcher,
+    folder: Path,
+) -> list[Result]:
+    stored = stream.stored(folder)
+    assert stored.folder is not None
+    board = folder / "board.npy"
+    np.save(board, np.zeros(len(entrants) + 1, np.int64))
+    progress = np.load(board, mmap_mode="r+")
+    tasks = [
+        _Task(number, who, scenario, stored.folder, board, stream.key_count, stream.next_time)
+        for number, who in enumerate(entrants)
+    ]
+    pool = ProcessPoolExecutor(
+        processes, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
+    )
+    try:
+        running = [pool.submit(_work, task) for task in tasks]
+        _follow(running, progress, watch)
+        return [future.result() for future in running]
+    except BrokenProcessPool:
+        raise EvenflowError(
+            "a process of the simulation died", hint="out of memory? Try fewer tuples, keys or --jobs"
+        ) from None
+    finally:
+        progress[0] = 1
+        pool.shutdown(cancel_futures=True)
+
+
+def _follow(running: list[Future[Result]], progress: Int64s, watch: Watcher) -> None:
+    left = set(running)
+    while left:
+        finished, left = wait(left, timeout=_LOOK_EVERY)
+        watch(progress[1:].tolist())
+        for future in finished:
+            future.result()
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C is for the process that asked; it stops these by the board."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _work(task: _Task) -> Result:
+    progress = np.load(task.board, mmap_mode="r+")
+
+    def told(tuples: int) -> None:
+        progress[task.number + 1] = tuples
+        if progress[0]:
+            raise _StoppedError
+
+    stream = opened(task.folder, key_count=task.key_count, next_time=task.next_time)
+    told(0)
+    routed = route(stream, task.who, task.scenario, progress=told)
+    return measure(routed, task.who, stream, task.scenario)

@@ -1,0 +1,165 @@
+"""Over what the partitioners are compared: workers, sources, windows; and how each is told of the window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from evenflow.errors import ConfigError
+from evenflow.partitioners import Partitioner, create
+from evenflow.partitioners.load_options import MAX_SLIDES
+from evenflow.partitioners.written import parse_partitioner
+from evenflow.simulation.streams import KeyedStream
+from evenflow.windows import Int64s, pane_of
+
+_MOST_CUMULATIVE_SLIDES = 10_000
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A partitioner that takes part: a registered name with options."""
+
+    label: str
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def entrant(text: str) -> Entrant:
+    """`"pkg:d=3"` as an entrant; whether name and options exist is checked before anything runs."""
+    name, options = parse_partitioner(text)
+    return Entrant(text, name, options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """What is the same for all entrants. ConfigError when a value is out of range."""
+
+    workers: int
+    sources: int = 1
+    """Tuple t goes to source t mod sources; each is a partitioner with state of its own."""
+    seed: int = 1
+    """Seed of the hash family and of partitioners that draw."""
+    window_ms: int | None = None
+    """Sliding window in ms; None: cumulative state and figures of the whole stream."""
+    slide_ms: int = 1_000
+    """Slide in ms; also the batch of a micro-batch partitioner."""
+    warmup_slides: int | None = None
+    """First slides without figures; None: a window's slides if tuples are left after them, otherwise 0."""
+    batch: int | None = None
+    """Tuples of the stream in a micro-batch; None: a slide."""
+    samples: int = 100
+    """Points of the stream at which I(t) is taken."""
+
+    def __post_init__(self) -> None:
+        self._at_least("workers", self.workers, 1)
+        self._at_least("sources", self.sources, 1)
+        self._at_least("slide", self.slide_ms, 1)
+        self._at_least("samples", self.samples, 1)
+        self._at_least("batch", self.batch, 1)
+        self._at_least("warmup_slides", self.warmup_slides, 0)
+        if self.window_ms is None:
+            return
+        self._at_least("window", self.window_ms, 1)
+        if self.window_ms % self.slide_ms:
+            raise ConfigError(
+                f"the slide ({self.slide_ms} ms) does not divide the window ({self.window_ms} ms)",
+                hint="a window is a whole number of slides, e.g. --window 60s --slide 1s",
+            )
+        if self.panes_per_window > MAX_SLIDES:
+            raise ConfigError(f"a window has at most {MAX_SLIDES:,} slides, not {self.panes_per_window:,}")
+
+    @staticmethod
+    def _at_least(what: str, value: int | None, least: int) -> None:
+        if value is not None and value < least:
+            raise ConfigError(f"{what} must be at least {least}, not {value}")
+
+    @property
+    def panes_per_window(self) -> int:
+        """Slides in a window."""
+        return (self.window_ms or self.slide_ms) // self.slide_ms
+
+    def panes(self, times: Int64s) -> Int64s:
+        """The slide in which each tuple counts: a tuple older than the current slide counts in the current one."""
+        return np.maximum.accumulate(pane_of(times, self.slide_ms))
+
+    def partitioners(self, who: Entrant, stream: KeyedStream) -> list[Partitioner]:
+        """One partitioner in its first state for each source; ConfigError for what does not exist."""
+        options = self.options_of(who, stream)
+        return [
+            create(
+                who.name, workers=self.workers, seed=self.seed, source=source, sources=self.sources, **options
+            )
+            for source in range(self.sources)
+        ]
+
+    def check(self, who: Entrant) -> None:
+        """ConfigError when there is no such partitioner or option, before there is a stream."""
+        create(who.name, workers=self.workers, seed=self.seed, **who.options)
+
+    def options_of(self, who: Entrant, stream: KeyedStream) -> dict[str, Any]:
+        """The entrant's options and what the scenario says about windows, wherever its rule knows of windows.
+
+        With a window every rule that can use it does. Without one state is cumulative; a rule that knows nothing
+        but windows gets one that is as long as the stream. An option that the entrant gives is never changed.
+        """
+        fields = create(who.name, workers=self.workers, seed=self.seed).options_type.model_fields
+        window, slide = self._windows_of(stream)
+        added: dict[str, Any] = {}
+        load = "cumulative" if self.window_ms is None else "windowed"
+        cumulative = False
+        if "load" in fields and load in _words_of(fields["load"].annotation):
+            added["load"] = load
+            cumulative = {**added, **who.options}["load"] == "cumulative"
+        if not cumulative and not {"window_ms", "slide_ms"} & set(who.options):
+            added |= {"window_ms": window, "slide_ms": slide}
+        return {**{name: value for name, value in added.items() if name in fields}, **who.options}
+
+    def _windows_of(self, stream: KeyedStream) -> tuple[int, int]:
+        if self.window_ms is not None:
+            return self.window_ms, self.slide_ms
+        span = int(stream.times.max()) - int(stream.times.min()) + 1
+        slide = max(self.slide_ms, -(-span // _MOST_CUMULATIVE_SLIDES))
+        return (span // slide + 2) * slide, slide
+
+    def measured_slides(self, panes: Int64s, stream: KeyedStream) -> tuple[int, int]:
+        """(first, last) slide with figures: complete ones after the warm-up. ConfigError when there are none.
+
+        The last slide of the stream is complete when the next tuple would come after it; of a file with times
+        nobody knows, and it is left out unless it is the only one.
+        """
+        first, last = int(panes[0]), int(panes[-1])
+        full = stream.next_time is not None and stream.next_time >= (last + 1) * self.slide_ms
+        if not full and last > first:
+            last -= 1
+        warmup = self.warmup_slides
+        if warmup is None:
+            warmup = self.panes_per_window if self._holds(panes, first + self.panes_per_window, last) else 0
+        if not self._holds(panes, first + warmup, last):
+            raise ConfigError(
+                f"complete slides of {self.slide_ms} ms in the stream: {last - first + 1:,}; "
+                f"none with tuples is left after a warm-up of {warmup:,}",
+                hint="give fewer --warmup-slides, more tuples, or a shorter --slide",
+            )
+        return first + warmup, last
+
+    def _holds(self, panes: Int64s, first: int, last: int) -> bool:
+        """Whether a window that ends with one of these slides has a tuple."""
+        until = int(np.searchsorted(panes, last, side="right"))
+        return last >= first and until > 0 and int(panes[until - 1]) > first - self.panes_per_window
+
+    def batches(self, stream: KeyedStream) -> npt.NDArray[np.int64]:
+        """Where micro-batches begin, and the end of the stream."""
+        if self.batch is not None:
+            return np.append(np.arange(0, len(stream), self.batch), len(stream))
+        cuts = np.flatnonzero(np.diff(self.panes(stream.times))) + 1
+        return np.concatenate([[0], cuts, [len(stream)]])
+
+
+def _words_of(annotation: Any) -> set[Any]:
+    """The words of a Literal, also within a union."""
+    parts = get_args(annotation)
+    return {part for part in parts if isinstance(part, str)}.union(*map(_words_of, parts))

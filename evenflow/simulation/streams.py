@@ -1,0 +1,211 @@
+"""The tuples to route: three columns (key hash, key number, event time), made once and shared by every process.
+
+A generated stream is that of `evenflow replay` with the same law, keys and seed: the same draws, the same labels
+k0, k1, ... hashed the same way. 20 bytes a tuple; in a folder the columns are memory-mapped files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.errors import ConfigError
+from evenflow.keys import hash_keys
+from evenflow.rank_laws import (
+    RANKS,
+    Alternating,
+    Drift,
+    Int64s,
+    RandomExponent,
+    RankLaw,
+    Uniform,
+    Zipf,
+    numbered_times,
+    ranks_by_period,
+)
+
+UInt64s = npt.NDArray[np.uint64]
+Int32s = npt.NDArray[np.int32]
+
+MOST_KEYS = 100_000_000
+DRIFT_STEP = 10
+_AT_ONCE = 1 << 20
+_INDEX_RATE = 1000.0
+_COLUMNS = {"keys": np.uint64, "codes": np.int32, "times": np.int64}
+_Law = Callable[[int, float, int], RankLaw]
+
+
+@dataclass(frozen=True, eq=False)
+class KeyedStream:
+    """Tuples in arrival order; columns of shape (m,)."""
+
+    keys: UInt64s
+    """Key hashes (`keys.hash_keys`)."""
+    codes: Int32s
+    """The same keys as numbers 0 .. key_count-1."""
+    times: Int64s
+    """Event times, ms."""
+    key_count: int
+    """Keys there are (generated: whether or not each occurs)."""
+    next_time: int | None
+    """When the tuple after the last one would come; None when nobody knows (a file with a time column)."""
+    folder: Path | None = None
+    """Where the columns lie as files."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def stored(self, folder: Path) -> KeyedStream:
+        """The same stream in files, for other processes to `opened`; itself when it is stored already."""
+        if self.folder is not None:
+            return self
+        for name in _COLUMNS:
+            np.save(folder / f"{name}.npy", getattr(self, name))
+        return KeyedStream(self.keys, self.codes, self.times, self.key_count, self.next_time, folder)
+
+
+def opened(folder: Path, *, key_count: int, next_time: int | None) -> KeyedStream:
+    """A stored stream, memory-mapped."""
+    keys, codes, times = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in _COLUMNS)
+    return KeyedStream(keys, codes, times, key_count, next_time, folder)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    what: str
+    law: _Law
+
+
+STREAMS: dict[str, _Kind] = {
+    "zipf": _Kind("Zipf(z) over the keys", lambda keys, z, seed: Zipf(keys, z)),
+    "uniform": _Kind("every key equally likely", lambda keys, z, seed: Uniform(keys)),
+    "shift": _Kind(
+        "uniform, and Zipf(z) from half of the tuples on", lambda keys, z, seed: Alternating(keys, z)
+    ),
+    "alternating": _Kind("uniform and Zipf(z) by turns", lambda keys, z, seed: Alternating(keys, z)),
+    "drift": _Kind(
+        f"Zipf(z) whose hot keys move on by {DRIFT_STEP} each period",
+        lambda keys, z, seed: Drift(keys, z, DRIFT_STEP),
+    ),
+    "random-exponent": _Kind(
+        "Zipf with an exponent from [0.5, 1.5], new each period",
+        lambda keys, z, seed: RandomExponent(keys, 0.5, 1.5, seed),
+    ),
+}
+"""Generated streams by name."""
+
+
+def generated(
+    kind: str,
+    *,
+    tuples: int,
+    keys: int = 100_000,
+    zipf: float = 1.0,
+    seed: int = 1,
+    rate: float | None = None,
+    period_ms: int = 10_000,
+    folder: Path | None = None,
+) -> KeyedStream:
+    """A seeded stream by name (`STREAMS`), in memory or as files in `folder`.
+
+    Times begin at 0: at `rate` tuples per second, or without it the tuple's index in ms. `period_ms` is the length
+    of a period (drift, alternating, random-exponent) in event time.
+    """
+    _check(kind, tuples=tuples, keys=keys, zipf=zipf, seed=seed, rate=rate, period_ms=period_ms)
+    law = STREAMS[kind].law(keys, zipf, seed)
+    labels = pc.binary_join_element_wise("k", pa.array(np.arange(keys)).cast(pa.string()), "")
+    hashes = hash_keys(labels)
+    all_keys, codes, times = (_column(folder, name, tuples) for name in _COLUMNS)
+    draws = np.random.default_rng([seed, RANKS])
+    pace = rate or _INDEX_RATE
+    for first, count in _pieces(tuples):
+        here = slice(first, first + count)
+        times[here] = numbered_times(first, count, rate=pace)
+        if kind == "shift":
+            periods = (2 * np.arange(first, first + count) >= tuples).astype(np.int64)
+        else:
+            periods = times[here] // period_ms
+        codes[here] = ranks_by_period(law, draws.random(count), periods)
+        all_keys[here] = hashes[codes[here]]
+    next_time = int(numbered_times(tuples, 1, rate=pace)[0])
+    return KeyedStream(all_keys, codes, times, keys, next_time, folder)
+
+
+def from_columns(keys: pa.Array, times: Int64s | None, *, rate: float | None = None) -> KeyedStream:
+    """A stream of given (binary or text) keys, with their event times in ms.
+
+    Without times they are numbered: at `rate` tuples per second, or the tuple's index in ms.
+    """
+    _check_rate(rate)
+    if len(keys) == 0:
+        raise ConfigError("the input has no tuples", hint="name a file with rows")
+    if keys.null_count:
+        raise ConfigError(
+            f"{keys.null_count} of {len(keys)} keys are missing",
+            hint="choose another --key, or drop those rows",
+        )
+    encoded = pc.dictionary_encode(keys)
+    codes = encoded.indices.to_numpy()
+    next_time = None
+    if times is None:
+        pace = rate or _INDEX_RATE
+        times = numbered_times(0, len(keys), rate=pace)
+        next_time = int(numbered_times(len(keys), 1, rate=pace)[0])
+    hashes = hash_keys(encoded.dictionary)
+    return KeyedStream(hashes[codes], codes, times, len(hashes), next_time)
+
+
+def check_order(times: Int64s, *, max_disorder_ms: int, where: str) -> None:
+    """ConfigError when a time lies further than this behind the largest time before it."""
+    behind = np.maximum.accumulate(times) - times
+    row = int(behind.argmax())
+    if behind[row] > max_disorder_ms:
+        raise ConfigError(
+            f"{where}: tuple {row + 1:,} lies {int(behind[row]):,} ms behind an earlier one, "
+            f"more than {max_disorder_ms:,} ms allowed",
+            hint="sort the file by its time column, or allow more with --max-disorder",
+        )
+
+
+def _check(
+    kind: str, *, tuples: int, keys: int, zipf: float, seed: int, rate: float | None, period_ms: int
+) -> None:
+    if kind not in STREAMS:
+        raise ConfigError(f"there is no stream {kind!r}", hint=f"known: {', '.join(STREAMS)}")
+    if not 1 <= keys <= MOST_KEYS:
+        raise ConfigError(f"keys must be between 1 and {MOST_KEYS:,}, not {keys:,}")
+    if tuples < 1:
+        raise ConfigError(f"tuples must be at least 1, not {tuples}")
+    if not 0 <= zipf <= 100:
+        raise ConfigError(f"zipf must be an exponent between 0 and 100, not {zipf}")
+    if seed < 0:
+        raise ConfigError(f"seed must be at least 0, not {seed}")
+    _check_rate(rate)
+    if period_ms < 1:
+        raise ConfigError(f"period must be at least 1 ms, not {period_ms}")
+
+
+def _check_rate(rate: float | None) -> None:
+    if rate is not None and not 0 < rate < float("inf"):
+        raise ConfigError(f"rate must be more than 0 tuples per second, not {rate}")
+
+
+def _column(folder: Path | None, name: str, tuples: int) -> npt.NDArray[Any]:
+    if folder is None:
+        return np.empty(tuples, _COLUMNS[name])
+    made: npt.NDArray[Any] = np.lib.format.open_memmap(
+        folder / f"{name}.npy", mode="w+", dtype=_COLUMNS[name], shape=(tuples,)
+    )
+    return made
+
+
+def _pieces(tuples: int) -> Iterator[tuple[int, int]]:
+    for first in range(0, tuples, _AT_ONCE):
+        yield first, min(_AT_ONCE, tuples - first)

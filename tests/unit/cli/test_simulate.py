@@ -1,0 +1,132 @@
+"""`evenflow simulate` as a person uses it."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from evenflow.errors import ConfigError
+from evenflow.partitioners import names
+from tests.unit.simulation.test_figures import FIELDS
+
+SMALL = ["--tuples", "4e3", "--keys", "100", "--workers", "5", "--jobs", "1"]
+
+
+def rows(*words: object) -> list[dict]:
+    result = CliRunner().invoke(app, ["simulate", "--json", *map(str, words)])
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def refusal(*words: object) -> str:
+    result = CliRunner().invoke(app, ["simulate", *map(str, words)])
+    assert result.exit_code != 0
+    if isinstance(result.exception, ConfigError):
+        return str(result.exception)
+    return " ".join(result.output.replace("│", " ").split())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """300 rows, ten a second, an hour's pause in the middle, one tuple 300 ms behind."""
+    lines = ["who,at,what"]
+    for row in range(300):
+        at = row * 100 + (3_600_000 if row >= 150 else 0) - (400 if row == 77 else 0)
+        lines.append(f"customer {row * row % 17},{at},{row}")
+    path = tmp_path / "orders.csv.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    return path
+
+
+def test_json_lines_have_exactly_the_fields_one_object_a_partitioner() -> None:
+    found = rows(
+        *SMALL, "--partitioner", "pkg:d=3", "--partitioner", "hashing", "--zipf", 1.4, "--sources", 3
+    )
+    assert [list(row) for row in found] == [FIELDS, FIELDS]
+    assert [row["partitioner"] for row in found] == ["pkg:d=3", "hashing"]
+    assert found[0]["max_holders"] <= 3
+    assert found[1]["ksr"] == 1
+    assert (found[0]["tuples"], found[0]["keys"], found[0]["workers"]) == (4_000, 100, 5)
+    assert found[0]["window_imbalance"] is None
+
+
+def test_without_names_every_registered_one_takes_part() -> None:
+    assert [row["partitioner"] for row in rows(*SMALL)] == list(names())
+
+
+@pytest.mark.parametrize("stream", ["zipf", "uniform", "shift", "alternating", "drift", "random-exponent"])
+def test_windows_over_every_stream(stream: str) -> None:
+    (row,) = rows(
+        *SMALL, "--partitioner", "pkg", "--stream", stream, "--period", "500ms",
+        "--window", "1s", "--slide", "100ms", "--rate", 2000, "--warmup-slides", 5,
+    )  # fmt: skip
+    assert 0 <= row["window_imbalance"] < 1
+    assert row["max_holders"] <= 2
+
+
+def test_the_hash_seed_moves_the_keys_and_not_the_stream() -> None:
+    one, other, same = (
+        rows(*SMALL, "--partitioner", "hashing", *seeds)[0]
+        for seeds in (["--seed", 2], ["--seed", 2, "--hash-seed", 9], ["--seed", 2, "--hash-seed", 2])
+    )
+    assert one["imbalance"] == same["imbalance"] != other["imbalance"]
+    assert one["distinct"] == other["distinct"]
+
+
+def test_a_csv_file_by_its_own_times(file: Path) -> None:
+    (row,) = rows(
+        "--input", file, "--key", "who", "--time", "at", "--workers", 4, "--partitioner", "shuffle",
+        "--window", "2s", "--slide", "1s",
+    )  # fmt: skip
+    assert (row["tuples"], row["keys"], row["distinct"] <= row["keys"]) == (300, 9, True)
+    (first,) = rows("--input", file, "--key", "who", "--tuples", 100, "--partitioner", "hashing")
+    assert first["tuples"] == 100
+
+
+def test_a_table_names_every_partitioner_and_a_plot_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "out.svg"
+    words = [*SMALL, "--partitioner", "pkg", "--partitioner", "hashing", "--plot", str(path)]
+    result = CliRunner().invoke(app, ["simulate", *words, "--window", "1s", "--slide", "500ms"])
+    assert result.exit_code == 0, result.output
+    for words_shown in ("pkg", "hashing", "replication", "window imbalance"):
+        assert words_shown in result.stdout
+    assert path.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--partitioner pgk", "unknown partitioner 'pgk'; did you mean 'pkg'?"),
+        ("--partitioner d-choices:thetta=1", "unknown option 'thetta' of d-choices; did you mean 'theta'?"),
+        ("--partitioner pkg:d", "'d' is no option"),
+        ("--workers 0", "workers must be at least 1, not 0"),
+        ("--workers many", "'many' is not a whole number"),
+        ("--tuples 1.5", "'1.5' is not a whole number"),
+        ("--tuples inf", "'inf' is not a whole number"),
+        ("--tuples 0", "tuples must be at least 1"),
+        ("--window 10s --slide 3s", "the slide (3000 ms) does not divide the window (10000 ms)"),
+        ("--window soon", "--window: 'soon' is not a duration"),
+        ("--warmup-slides 3", "--warmup-slides counts slides of a window"),
+        ("--tuples 1000 --window 1s --warmup-slides 9", "none with tuples is left after a warm-up of 9"),
+        ("--plot out.pdf", "out.pdf ends with none of .png, .svg, .html"),
+        ("--key who", "--key describes a file"),
+        ("--input {file} --key who --zipf 2", "--zipf describes a generated stream"),
+        ("--input {file} --key nobody", "has no column 'nobody'; it has 'who', 'at', 'what'"),
+        ("--input {file} --key who --time when", "has no column 'when'"),
+        ("--input {file}", "which column is the record key?"),
+        ("--input {file} --key who --time at --rate 5", "--rate numbers tuples that have no time"),
+        ("--input {file} --key who --time-unit s", "--time-unit needs --time"),
+        ("--input {file} --key who --tuples 0", "--tuples must be at least 1"),
+        ("--input /no/such.csv --key who", "there is no file /no/such.csv"),
+        ("--input {file} --key who --time at --max-disorder 200ms", "300 ms behind an earlier one"),
+        (
+            "--input {file} --key who --time at --window 200ms --slide 100ms",
+            "sort the file by its time column",
+        ),
+    ],
+)
+def test_bad_input_is_refused_with_what_is_wrong(words: str, message: str, file: Path) -> None:
+    assert message in refusal(*words.format(file=file).split())

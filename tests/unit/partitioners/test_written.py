@@ -1,0 +1,34 @@
+"""Partitioners as a person writes them."""
+
+import pytest
+
+from evenflow.errors import ConfigError
+from evenflow.partitioners.written import parse_partitioner
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "options"),
+    [
+        ("pkg", "pkg", {}),
+        ("pkg:", "pkg", {}),
+        ("pkg:d=3", "pkg", {"d": 3}),
+        (" pkg : d = 3 , load = windowed ,", "pkg", {"d": 3, "load": "windowed"}),
+        ("d-choices:theta=1e-3,distinct=TRUE,warm-up=5", "d-choices", None),
+        ("d-choices:theta=none", "d-choices", {"theta": None}),
+        ("am:cardinality=hll", "am", {"cardinality": "hll"}),
+    ],
+)
+def test_name_and_options_are_taken_apart(text: str, name: str, options: dict | None) -> None:
+    expected = {"theta": 0.001, "distinct": True, "warm_up": 5} if options is None else options
+    assert parse_partitioner(text) == (name, expected)
+
+
+@pytest.mark.parametrize("text", ["pkg:d", "pkg:=3", "pkg:d=3,windowed"])
+def test_what_is_no_option_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="is no option"):
+        parse_partitioner(text)
+
+
+def test_an_option_given_twice_is_refused() -> None:
+    with pytest.raises(ConfigError, match="gives the option 'd' twice"):
+        parse_partitioner("pkg:d=3,d=4")

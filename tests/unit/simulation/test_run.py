@@ -1,0 +1,77 @@
+"""Several partitioners in processes of their own: the same figures, in order; the picture in three formats."""
+
+from pathlib import Path
+
+import pytest
+
+from evenflow.errors import ConfigError, EvenflowError
+from evenflow.simulation import Scenario, entrant, generated, simulate
+from evenflow.simulation import run as run_module
+from evenflow.simulation.charts import check_target, plot
+
+SCENARIO = Scenario(workers=6, sources=2, window_ms=1_000, slide_ms=100)
+ENTRANTS = [entrant(text) for text in ("hashing", "pkg", "pkg:d=4", "d-choices")]
+
+
+def test_processes_find_what_one_process_finds_and_tell_how_far_they_are() -> None:
+    stream = generated("zipf", tuples=20_000, keys=500, zipf=1.3)
+    seen: list[list[int]] = []
+    apart = simulate(stream, ENTRANTS, SCENARIO, processes=2, watch=lambda done: seen.append(list(done)))
+    here = simulate(stream, ENTRANTS, SCENARIO, processes=1)
+    assert [result.figures.partitioner for result in apart] == [who.label for who in ENTRANTS]
+    assert seen[-1] == [20_000] * 4
+    for one, other in zip(apart, here, strict=True):
+        for name, value in one.figures.as_json().items():
+            assert name in ("seconds", "ns_per_tuple") or value == getattr(other.figures, name)
+        assert one.loads.tolist() == other.loads.tolist()
+        assert one.over_time.tolist() == other.over_time.tolist()
+        assert len(one.at) == len(one.over_time)
+
+
+def test_nothing_runs_when_one_of_them_cannot() -> None:
+    stream = generated("zipf", tuples=100, keys=5)
+
+    def never(done: object) -> None:
+        raise AssertionError
+
+    for text in ("pgk", "pkg:e=3", "pkg:d=0"):
+        with pytest.raises(ConfigError):
+            simulate(stream, [entrant("hashing"), entrant(text)], SCENARIO, watch=never)
+    with pytest.raises(ConfigError, match="warm-up of 60"):
+        simulate(stream, ENTRANTS, Scenario(workers=2, window_ms=1_000, warmup_slides=60), watch=never)
+
+
+def test_a_process_that_dies_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "_work", _dies)
+    with pytest.raises(EvenflowError, match="a process of the simulation died"):
+        simulate(generated("zipf", tuples=100, keys=5), ENTRANTS, Scenario(workers=2), processes=2)
+
+
+def _dies(task: object) -> None:
+    import os
+
+    os._exit(9)
+
+
+@pytest.mark.parametrize("windowed", [True, False])
+def test_the_picture_is_written_in_three_formats(tmp_path: Path, windowed: bool) -> None:
+    stream = generated("zipf", tuples=5_000, keys=100, zipf=1.3)
+    results = simulate(stream, ENTRANTS, SCENARIO if windowed else Scenario(workers=6), processes=1)
+    begins = {".png": b"\x89PNG", ".svg": b"<svg", ".html": b"<!DOCTYPE html>"}
+    for ending, begin in begins.items():
+        path = tmp_path / f"out{ending}"
+        plot(results, path)
+        content = path.read_bytes()
+        assert content.startswith(begin)
+        if ending != ".png":
+            for words in (b"balance and its price", b"imbalance over time", b"load per worker", b"pkg:d=4"):
+                assert words in content
+        if ending == ".html":
+            assert b"<script src=" not in content, "the page would need the network"
+
+
+def test_a_picture_that_cannot_be_written_is_refused_beforehand(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"ends with none of \.png, \.svg, \.html"):
+        check_target(tmp_path / "x.pdf")
+    with pytest.raises(ConfigError, match="there is no folder"):
+        check_target(tmp_path / "no" / "x.png")

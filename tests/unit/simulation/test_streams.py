@@ -1,0 +1,105 @@
+"""Generated streams are those of `evenflow replay`; files keep their order; bad parameters are refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from evenflow.errors import ConfigError
+from evenflow.keys import hash_keys
+from evenflow.simulation import STREAMS, KeyedStream, from_columns, generated
+from evenflow.simulation import streams as module
+from evenflow.simulation.streams import check_order, opened
+from producers.generators import generate
+
+
+@pytest.mark.parametrize("kind", ["zipf", "uniform", "alternating", "drift", "random-exponent"])
+def test_a_generated_stream_is_the_one_that_replay_sends(kind: str) -> None:
+    made = generated(kind, tuples=30_000, keys=500, zipf=1.3, seed=4, rate=2_000, period_ms=2_500)
+    z = "z=1.3," if kind in ("zipf", "alternating", "drift") else ""
+    words = f"{z}keys=500,tuples=30000,seed=4,rate=2000,period=2500ms,start=0"
+    sent = list(generate(kind, words).batches())
+    assert np.array_equal(made.keys, np.concatenate([hash_keys(part.keys) for part in sent]))
+    assert np.array_equal(made.times, np.concatenate([part.times for part in sent]))
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_pieces_and_files_change_no_tuple(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = generated(kind, tuples=5_001, keys=90, period_ms=700)
+    monkeypatch.setattr(module, "_AT_ONCE", 64)
+    cut = generated(kind, tuples=5_001, keys=90, period_ms=700, folder=tmp_path)
+    mapped = opened(tmp_path, key_count=cut.key_count, next_time=cut.next_time)
+    for other in (cut, mapped):
+        assert_same(whole, other)
+
+
+def assert_same(one: KeyedStream, other: KeyedStream) -> None:
+    for name in ("keys", "codes", "times"):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
+    assert (one.key_count, one.next_time) == (other.key_count, other.next_time)
+
+
+def test_shift_is_uniform_in_its_first_half_and_zipf_in_its_second() -> None:
+    codes = generated("shift", tuples=40_001, keys=100, zipf=1.5).codes
+    shares = [np.bincount(half, minlength=100)[0] / len(half) for half in (codes[:20_001], codes[20_001:])]
+    assert shares[0] < 0.02
+    assert shares[1] > 0.3
+
+
+def test_without_rate_the_index_is_the_time_in_ms() -> None:
+    stream = generated("uniform", tuples=10, keys=3)
+    assert stream.times.tolist() == list(range(10))
+    assert stream.next_time == 10
+    assert generated("uniform", tuples=10, keys=3, rate=100).next_time == 100
+
+
+def test_columns_of_a_file_keep_their_order_and_get_numbers() -> None:
+    keys, times = pa.array([b"b", b"a", b"b"], pa.large_binary()), np.array([5, 3, 9])
+    stream = from_columns(keys, times)
+    assert stream.keys.tolist() == hash_keys(keys).tolist()
+    assert (stream.codes.tolist(), stream.key_count) == ([0, 1, 0], 2)
+    assert (stream.times.tolist(), stream.next_time) == ([5, 3, 9], None)
+    numbered = from_columns(keys, None, rate=10)
+    assert (numbered.times.tolist(), numbered.next_time) == ([0, 100, 200], 300)
+
+
+def test_a_stored_stream_is_the_same_and_is_stored_once(tmp_path: Path) -> None:
+    stream = from_columns(pa.array(["x", "y", "x"]), None)
+    stored = stream.stored(tmp_path)
+    assert stored.stored(tmp_path / "nowhere") is stored
+    assert_same(stream, opened(tmp_path, key_count=2, next_time=3))
+
+
+def test_times_may_run_back_as_far_as_allowed_and_no_further() -> None:
+    times = np.array([0, 5_000, 4_000, 9_000])
+    check_order(times, max_disorder_ms=1_000, where="f.csv")
+    with pytest.raises(ConfigError, match=r"f.csv: tuple 3 lies 1,000 ms behind.*\n.*sort the file"):
+        check_order(times, max_disorder_ms=999, where="f.csv")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"kind": "pareto"}, "no stream 'pareto'.*\n.*known: zipf"),
+        ({"keys": 0}, "keys must be between 1 and"),
+        ({"tuples": 0}, "tuples must be at least 1"),
+        ({"zipf": -0.1}, "zipf must be an exponent"),
+        ({"zipf": float("nan")}, "zipf must be an exponent"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"rate": 0.0}, "rate must be more than 0"),
+        ({"period_ms": 0}, "period must be at least 1 ms"),
+    ],
+)
+def test_impossible_streams_are_refused(wrong: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        generated(**{"kind": "zipf", "tuples": 10, **wrong})
+
+
+def test_files_without_tuples_or_with_missing_keys_are_refused() -> None:
+    with pytest.raises(ConfigError, match="no tuples"):
+        from_columns(pa.array([], pa.string()), None)
+    with pytest.raises(ConfigError, match="1 of 2 keys are missing"):
+        from_columns(pa.array(["a", None]), None)
+    with pytest.raises(ConfigError, match="rate must be more than 0"):
+        from_columns(pa.array(["a"]), None, rate=-1)
