@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners.base import Options, Partitioner, unpack
 from evenflow.partitioners.d_choices import DChoices
+from evenflow.partitioners.dalton import Dalton
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.pkg import Pkg
 from evenflow.partitioners.shuffle import Shuffle
@@ -29,6 +30,7 @@ _ENTRIES: dict[str, _Entry] = {
     "pkg": _Entry(Pkg),
     "pk5": _Entry(Pkg, {"d": 5}),
     "d-choices": _Entry(DChoices),
+    "dalton": _Entry(Dalton),
 }
 
 

@@ -98,7 +98,9 @@ class CountMin:
 
     def __init__(self, width: int, depth: int = 4, *, seed: int = 0) -> None:
         if not 1 <= width <= MAX_WIDTH or not 1 <= depth <= 64:
-            raise ValueError(f"Count-Min needs 1 to {MAX_WIDTH} columns and 1 to 64 rows, not {width}x{depth}")
+            raise ValueError(
+                f"Count-Min needs 1 to {MAX_WIDTH} columns and 1 to 64 rows, not {width}x{depth}"
+            )
         bits = max(1, (width - 1).bit_length())
         self.seed = seed
         words = members(seed, 3 * depth).reshape(depth, 3)
@@ -147,4 +149,3 @@ class CountMin:
         made = CountMin(self.width, mine.shape[0], seed=self.seed)
         made.table.cells[:] = mine + theirs
         return made
-
