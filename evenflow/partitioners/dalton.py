@@ -172,7 +172,7 @@ def route(
     `deferring`: rewards are kept back instead of being learned.
     """
     loads, ring, clock = window
-    columns, hashes, at = sketch
+    columns, hashes = sketch
     key_of, slots, row, bound, q, last, kept, gain, meta = table
     workers = np.uint64(loads.shape[0])
     n = np.int64(loads.shape[0])
@@ -208,7 +208,7 @@ def route(
             frequency = cells[slot, COUNT]
             home_slide = cells[slot, LAST]
         else:
-            frequency = increment(columns, hashes, at, key)
+            frequency = increment(columns, hashes, key)
         stats[SEEN] += 1
         r = find(key_of, slots, key)
         if frequency * n >= stats[PREVIOUS] and frequency > 1 and stats[PREVIOUS] > 0:

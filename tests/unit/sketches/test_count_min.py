@@ -69,7 +69,7 @@ def test_conservative_counting_is_closer_than_the_plain_sketch() -> None:
     for at, key in enumerate(keys):
         one = CountMin(64)
         one.count(np.array([key], np.uint64))
-        columns[at] = one.table.at
+        columns[at] = one.table.cells.argmax(axis=1)
     for row in range(4):
         np.add.at(plain[row], columns[:, row], exact)
     of_plain = plain[np.arange(4), columns].min(axis=1)
