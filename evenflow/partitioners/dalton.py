@@ -72,7 +72,8 @@ from evenflow.sketches.window_loads import WindowLoads, add, advance, window_loa
 
 NEVER = -(2**63)
 _UNCAPPED = 1 << 40
-_STREAMS = 1 << 32  # members of the family from here on seed generators, one per source
+FIRST_STREAM = 1 << 32
+"""Members of the family from here on seed the generators, one per source."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(11)
 _UNIT = 2.0**-53
@@ -279,37 +280,35 @@ class BanditOptions(Options):
         """Holders from which a key explores among them, at first; out of reach when uniform."""
         return self.cap if self.explore == "capped" else _UNCAPPED
 
-
-class DaltonOptions(BanditOptions):
-    """Options of dalton; see the module's docstring."""
-
-    heavy_hitters: Literal["exact", "sketch"] = Field(
-        "exact", description="Counts of keys: exact (grows with the keys of a statistics window) or a sketch."
-    )
-    stats_ms: int | None = Field(
-        None, ge=1, description="Length of the statistics window, ms; none = one slide."
-    )
+    @property
+    def last_cap(self) -> int:
+        """What the cap may grow to; 0 when there is none."""
+        return self.cap_max if self.explore == "capped" else 0
 
 
-class Dalton(Partitioner):
-    """Hot keys are split by a learned policy, all others are hashed."""
+class BanditPartitioner(Partitioner):
+    """What `dalton` and its cooperating form share; not a scheme of its own."""
 
-    options_type = DaltonOptions
-    options: DaltonOptions
+    options: BanditOptions
+
+    @property
+    def _exact(self) -> bool:
+        """Whether keys are counted exactly."""
+        return True
+
+    @property
+    def _statistics_ms(self) -> int:
+        """Length of the statistics window at first."""
+        return self.options.slide_ms
 
     @property
     def keeps_every_key(self) -> bool:
         return self._exact
 
-    @property
-    def _exact(self) -> bool:
-        return self.options.heavy_hitters == "exact"
-
     def _start(self) -> None:
-        length = self.options.stats_ms or self.options.slide_ms
-        self._stats = np.array([1, NEVER, length, 0, 0, 0], np.int64)
+        self._stats = np.array([1, NEVER, self._statistics_ms, 0, 0, 0], np.int64)
         self._counts = TumblingCounts()
-        self._rng = members(self.seed, 1, first=_STREAMS + self.source)
+        self._rng = members(self.seed, 1, first=FIRST_STREAM + self.source)
         self._shape()
         self._sketch = self._new_sketch()
 
@@ -371,7 +370,7 @@ class Dalton(Partitioner):
                 options.eps,
                 options.p1,
                 options.p2,
-                options.cap_max if options.explore == "capped" else 0,
+                options.last_cap,
                 options.cap_growth,
             )
         )
@@ -420,3 +419,29 @@ class Dalton(Partitioner):
             + self._split.nbytes
             + self._sketch.nbytes
         )
+
+
+class DaltonOptions(BanditOptions):
+    """Options of dalton; see the module's docstring."""
+
+    heavy_hitters: Literal["exact", "sketch"] = Field(
+        "exact", description="Counts of keys: exact (grows with the keys of a statistics window) or a sketch."
+    )
+    stats_ms: int | None = Field(
+        None, ge=1, description="Length of the statistics window, ms; none = one slide."
+    )
+
+
+class Dalton(BanditPartitioner):
+    """Hot keys are split by a learned policy, all others are hashed."""
+
+    options_type = DaltonOptions
+    options: DaltonOptions
+
+    @property
+    def _exact(self) -> bool:
+        return self.options.heavy_hitters == "exact"
+
+    @property
+    def _statistics_ms(self) -> int:
+        return self.options.stats_ms or self.options.slide_ms

@@ -13,6 +13,7 @@ from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners.base import Options, Partitioner, unpack
 from evenflow.partitioners.d_choices import DChoices
 from evenflow.partitioners.dalton import Dalton
+from evenflow.partitioners.dalton_batch import DaltonBatch
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.pkg import Pkg
 from evenflow.partitioners.prompt import Prompt
@@ -33,6 +34,7 @@ _ENTRIES: dict[str, _Entry] = {
     "pk5": _Entry(Pkg, {"d": 5}),
     "d-choices": _Entry(DChoices),
     "dalton": _Entry(Dalton),
+    "dalton-batch": _Entry(DaltonBatch),
     "time-based": _Entry(TimeBased),
     "prompt": _Entry(Prompt),
 }

@@ -1,6 +1,7 @@
 """Dalton written a second time, slowly and plainly: dictionaries, full scans, no window ever subtracted."""
 
 from collections import Counter, defaultdict
+from typing import Any
 
 import numpy as np
 
@@ -95,6 +96,10 @@ class SlowDalton:
             return home
         worker = self.choose(key, home)
         self.sent.append((self.slide, key, worker))
+        self.learn(key, worker)
+        return worker
+
+    def learn(self, key: int, worker: int) -> None:
         loads, held = self.loads(), len(self.holders()[key])
         average = sum(loads) / self.n
         cost = (loads[worker] - average) / max(loads[worker], average)
@@ -105,7 +110,6 @@ class SlowDalton:
             holders = self.holders()
             capped = sum(len(holders.get(k, ())) >= self.cap for k in self.q)
             self.cap += capped > 0 and capped >= self.cap_growth * len(self.q)
-        return worker
 
     def choose(self, key: int, home: int) -> int:
         row = self.q[key]
@@ -115,3 +119,43 @@ class SlowDalton:
         if self.cap is not None and len(holders) >= self.cap:
             return holders[self.draw() % len(holders)]
         return self.draw() % self.n
+
+
+class SlowDaltonBatch(SlowDalton):
+    """Section 3.4: frequencies and holders of the batch, values of all batches so far."""
+
+    def __init__(self, workers: int, *, by_batch: bool = False, **options: Any) -> None:
+        super().__init__(workers, **options)
+        self.by_batch = by_batch
+        self.batch = 0
+        self.placed: list[tuple[int, int, int]] = []
+        self.new: set[int] = set()
+
+    def inside(self) -> list[tuple[int, int, int]]:
+        return self.placed if self.by_batch else super().inside()
+
+    def holders(self) -> dict[int, set[int]]:
+        found: dict[int, set[int]] = defaultdict(set)
+        for _, key, worker in self.placed:
+            found[key].add(worker)
+        return dict(found)
+
+    def assign_batch(self, keys: list[int], times: list[int]) -> list[int]:
+        self.batch += 1
+        self.placed.clear()
+        counts = Counter(keys)
+        self.new = {k for k, f in counts.items() if f > 1 and f * self.n >= len(keys)}
+        self.expiry |= dict.fromkeys(self.new, self.batch + 1)
+        self.expiry = {k: until for k, until in self.expiry.items() if until >= self.batch}
+        self.q = {k: self.q.get(k, [-2.0] * self.n) for k in self.expiry}
+        return [self.place(key, time) for key, time in zip(keys, times, strict=True)]
+
+    def place(self, key: int, time: int) -> int:
+        slide, home = time // self.slide_ms, self.home(key)
+        self.slide = slide if self.slide is None else max(slide, self.slide)
+        worker = self.choose(key, home) if key in self.q else home
+        self.sent.append((self.slide, key, worker))
+        self.placed.append(self.sent[-1])
+        if key in self.q:
+            self.learn(key, worker)
+        return worker

@@ -26,6 +26,8 @@ MORE = [
     ("dalton", {"explore": "capped", "cap_growth": 0.2, "window_ms": 1000, "slide_ms": 100}),
     ("dalton", {"heavy_hitters": "sketch", "window_ms": 900, "slide_ms": 300, "stats_ms": 250}),
     ("dalton", {"eps": 0.5, "p1": 0.9, "p2": 0.1, "stats_ms": 2500}),
+    ("dalton-batch", {"load_scope": "batch", "eps": 0.4}),
+    ("dalton-batch", {"explore": "capped", "window_ms": 1000, "slide_ms": 100}),
     ("time-based", {"interval_ms": 300}),
     ("prompt", {"order": "quasi"}),
     ("prompt", {"rest": "roomiest"}),
