@@ -15,6 +15,8 @@ from evenflow.partitioners.base import Options, Partitioner, unpack
 from evenflow.partitioners.cam import Cam
 from evenflow.partitioners.cm import Cm
 from evenflow.partitioners.d_choices import DChoices
+from evenflow.partitioners.dalton import Dalton
+from evenflow.partitioners.dalton_batch import DaltonBatch
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.lm import Lm
 from evenflow.partitioners.pkg import Pkg
@@ -38,6 +40,8 @@ _ENTRIES: dict[str, _Entry] = {
     "pkg": _Entry(Pkg),
     "pk5": _Entry(Pkg, {"d": 5}),
     "d-choices": _Entry(DChoices),
+    "dalton": _Entry(Dalton),
+    "dalton-batch": _Entry(DaltonBatch),
     "time-based": _Entry(TimeBased),
     "prompt": _Entry(Prompt),
     "w-choices": _Entry(WChoices),
