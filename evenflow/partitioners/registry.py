@@ -21,10 +21,9 @@ from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.lm import Lm
 from evenflow.partitioners.pkg import Pkg
 from evenflow.partitioners.prompt import Prompt
-from evenflow.partitioners.shuffle import Shuffle
-from evenflow.partitioners.time_based import TimeBased
 from evenflow.partitioners.rr_head import RRHead
 from evenflow.partitioners.shuffle import Shuffle
+from evenflow.partitioners.time_based import TimeBased
 from evenflow.partitioners.w_choices import WChoices
 
 
