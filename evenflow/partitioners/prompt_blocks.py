@@ -22,9 +22,9 @@ left goes to the block with the most room, which it at worst fills: blocks then 
 residuals find their own block full. Zipf 1.0, 1e6 tuples, 1e5 keys, P = 16: the fullest block has 114 keys
 more than the mean instead of 2,698, and fragments / keys is 1.028 instead of 1.071, with equal loads.
 
-Cost: O(K log P), and O(P^2) for "tightest"; nothing per tuple. 100,000 keys took 1.5 to 2.3 times
-numpy's sort of their counts for P = 16 to 256, and 3.3 to 7 times for 1024. State: none; a plan takes 4 bytes per key and
-8 to 32 per large key.
+Cost: O(K log P), and O(P^2) for "tightest"; nothing per tuple. 100,000 keys took 1.5 to 2.3 times numpy's
+sort of their counts for P = 16 to 256, and 3.3 to 7 times for 1024. State: none; a plan takes 4 bytes per
+key and 8 to 32 per large key.
 Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 2 and section 2.4.2.
 """
 
