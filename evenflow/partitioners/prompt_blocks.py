@@ -22,9 +22,9 @@ left goes to the block with the most room, which it at worst fills: blocks then 
 residuals find their own block full. Zipf 1.0, 1e6 tuples, 1e5 keys, P = 16: the fullest block has 114 keys
 more than the mean instead of 2,698, and fragments / keys is 1.028 instead of 1.071, with equal loads.
 
-Cost: O(K log P), and O(P^2) for "tightest"; nothing per tuple. 100,000 keys took 2 to 2.5 times numpy's
-sort of their counts for P = 16 to 256, and 5 times for 1024. State: none; a plan takes 4 bytes per key and
-8 to 32 per large key.
+Cost: O(K log P), and O(P^2) for "tightest"; nothing per tuple. 100,000 keys took 1.5 to 2.3 times numpy's
+sort of their counts for P = 16 to 256, and 3.3 to 7 times for 1024. State: none; a plan takes 4 bytes per
+key and 8 to 32 per large key.
 Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 2 and section 2.4.2.
 """
 
@@ -73,25 +73,26 @@ class BlockPlan:
 
 @kernel
 def _place(counts: Int64s, cut: int, block: Int32s, large: Int64s, loads: Int64s) -> int:
-    """Steps 1 and 2; the positions of large keys are written to `large`. Gives their number."""
+    """Steps 1 and 2, which do not look at each other, in one pass; the positions of large keys are written
+    to `large`. Gives their number."""
     blocks = loads.shape[0]
     found, turn = 0, 0
+    at, step = 0, 1
     for key in range(counts.shape[0]):
-        if counts[key] > cut:
+        count = counts[key]
+        if count > cut:
             large[found] = key
             found += 1
             block[key] = turn
             loads[turn] += cut
             turn = turn + 1 if turn + 1 < blocks else 0
-    turn, step = 0, 1
-    for key in range(counts.shape[0]):
-        if counts[key] <= cut:
-            block[key] = turn
-            loads[turn] += counts[key]
-            turn += step
-            if turn == blocks or turn < 0:
+        else:
+            block[key] = at
+            loads[at] += count
+            at += step
+            if at == blocks or at < 0:
                 step = -step
-                turn += step
+                at += step
     return found
 
 
