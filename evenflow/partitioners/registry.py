@@ -68,6 +68,11 @@ def names() -> tuple[str, ...]:
     return tuple(_ENTRIES)
 
 
+def options_type(name: str) -> type[Options]:
+    """The declaration of this algorithm's options; ConfigError for an unknown name."""
+    return _entry(name).algorithm.options_type
+
+
 def create(
     name: str,
     *,
