@@ -11,7 +11,9 @@ from pydantic import ValidationError
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners.base import Options, Partitioner, unpack
+from evenflow.partitioners.cg import ConsistentGrouping
 from evenflow.partitioners.d_choices import DChoices
+from evenflow.partitioners.dkg import DynamicKeyGrouping
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.pkg import Pkg
 from evenflow.partitioners.rr_head import RRHead
@@ -33,6 +35,8 @@ _ENTRIES: dict[str, _Entry] = {
     "d-choices": _Entry(DChoices),
     "w-choices": _Entry(WChoices),
     "rr-head": _Entry(RRHead),
+    "cg": _Entry(ConsistentGrouping),
+    "dkg": _Entry(DynamicKeyGrouping),
 }
 
 

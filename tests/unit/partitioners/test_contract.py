@@ -27,6 +27,10 @@ MORE = [
     ("w-choices", {"theta": 0.02, "counters": 30, "warm_up": 500}),
     ("rr-head", WINDOWED),
     ("rr-head", {"theta": 0.0}),
+    ("cg", WINDOWED),
+    ("cg", {"alpha": 3, "eps": 0.0, "capacities": (1.0, 2.5), "check": 7}),
+    ("dkg", WINDOWED),
+    ("dkg", {"check_ms": 50, "warm_up_ms": 100, "frequent": 1.0, "counters": 100}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
 each = pytest.mark.parametrize(
