@@ -61,7 +61,7 @@ def _first_with_room(
         if probe <= size:
             at = candidate_kernel(key, member_kernel(seed, probe), size)
         else:
-            at = at + 1 if at + 1 < loads.shape[0] else 0
+            at = np.int64(at + 1 if at + 1 < loads.shape[0] else 0)
     return at, np.int64(probe)
 
 
@@ -88,11 +88,11 @@ def _rebalance(
             low = worker
     if sums[high] <= (1.0 + eps) * shares[high] * total + owned[high]:
         return
-    moved = -1
+    moved, heaviest = -1, np.int64(0)
     for at in range(owner.shape[0]):
-        if owner[at] == high and loads[at] > (loads[moved] if moved >= 0 else 0):
-            if (sums[low] + loads[at]) / shares[low] < sums[high] / shares[high]:
-                moved = at
+        improves = (sums[low] + loads[at]) / shares[low] < sums[high] / shares[high]
+        if owner[at] == high and loads[at] > heaviest and improves:
+            moved, heaviest = at, loads[at]
     if moved >= 0:
         owner[moved] = low
 

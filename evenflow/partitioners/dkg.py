@@ -21,6 +21,7 @@ Paper: Dalabasmaz and Can, "Dynamic Key Grouping", 2020, as far as its rule is p
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -37,7 +38,7 @@ _TOTAL, _NOW, _BEGIN = 0, 1, 2
 
 
 @inlined
-def _change(first: int, width: int, loads: Int64s, total: int, least: int) -> int:
+def _change(first: Any, width: int, loads: Int64s, total: int, least: int) -> int:
     """+1, -1 or 0: what becomes of a row of `width` workers from `first` on, the lightest with load `least`."""
     n = loads.shape[0]
     ideal = 100.0 / n
@@ -56,7 +57,7 @@ def _change(first: int, width: int, loads: Int64s, total: int, least: int) -> in
 
 
 @inlined
-def _lightest(first: int, width: int, loads: Int64s) -> int:
+def _lightest(first: Any, width: int, loads: Int64s) -> Any:
     """The least loaded of the workers first, first + 1, ... (modulo n); the earliest on a tie."""
     n = loads.shape[0]
     best, at = first, first

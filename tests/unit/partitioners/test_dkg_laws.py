@@ -42,7 +42,7 @@ def naive(
     rows: dict[int, list[int]] = {}  # key: [width, time of the last change]
     out: list[int] = []
     ideal = 100 / n
-    for row, (key, home, now) in enumerate(zip(stream[0].tolist(), homes, clock, strict=True)):
+    for key, home, now in zip(stream[0].tolist(), homes, clock, strict=True):
         sketch.offer(np.array([key], np.uint64))
         monitored = sketch.counters()[0].tolist()
         rows = {k: v for k, v in rows.items() if k in set(monitored)}
