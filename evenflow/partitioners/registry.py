@@ -17,6 +17,9 @@ from evenflow.partitioners.cm import Cm
 from evenflow.partitioners.d_choices import DChoices
 from evenflow.partitioners.dalton import Dalton
 from evenflow.partitioners.dalton_batch import DaltonBatch
+from evenflow.partitioners.cg import ConsistentGrouping
+from evenflow.partitioners.d_choices import DChoices
+from evenflow.partitioners.dkg import DynamicKeyGrouping
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.lm import Lm
 from evenflow.partitioners.pkg import Pkg
@@ -49,6 +52,8 @@ _ENTRIES: dict[str, _Entry] = {
     "am": _Entry(Am),
     "cam": _Entry(Cam),
     "lm": _Entry(Lm),
+    "cg": _Entry(ConsistentGrouping),
+    "dkg": _Entry(DynamicKeyGrouping),
 }
 
 

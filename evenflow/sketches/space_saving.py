@@ -192,7 +192,7 @@ def offer(
 @inlined
 def count_of(entry: Rows, group: Rows, at: Any) -> np.int64:
     """The entry's count: never below the key's frequency."""
-    return group[entry[at]["group"]]["count"]  # type: ignore[no-any-return]
+    return group[entry[at]["group"]]["count"]
 
 
 @kernel
@@ -203,7 +203,7 @@ def _offer_all(s: Summary, keys: UInt64s) -> None:
 
 
 @kernel
-def _find_one(s: Summary, key: np.uint64) -> int:
+def _find_one(s: Summary, key: np.uint64) -> np.int64:
     return np.int64(find(s.entry, s.table, s.meta, key))
 
 

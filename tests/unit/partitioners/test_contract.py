@@ -50,6 +50,10 @@ MORE = [
     ("lm", {**SLIDING, "p": 0.9}),
     ("lm", HLL),
     ("lm", {**HLL, **SLIDING, "precision": 8, "d": 3}),
+    ("cg", WINDOWED),
+    ("cg", {"alpha": 3, "eps": 0.0, "capacities": (1.0, 2.5), "check": 7}),
+    ("dkg", WINDOWED),
+    ("dkg", {"check_ms": 50, "warm_up_ms": 100, "frequent": 1.0, "counters": 100}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
 
