@@ -15,6 +15,7 @@ from evenflow.partitioners.base import Options, Partitioner, unpack
 from evenflow.partitioners.cam import Cam
 from evenflow.partitioners.cm import Cm
 from evenflow.partitioners.d_choices import DChoices
+from evenflow.partitioners.dagreedy import Dagreedy
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.lm import Lm
 from evenflow.partitioners.pkg import Pkg
@@ -37,6 +38,7 @@ _ENTRIES: dict[str, _Entry] = {
     "am": _Entry(Am),
     "cam": _Entry(Cam),
     "lm": _Entry(Lm),
+    "dagreedy": _Entry(Dagreedy),
 }
 
 

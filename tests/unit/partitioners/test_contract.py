@@ -37,6 +37,9 @@ MORE = [
     ("lm", {**SLIDING, "p": 0.9}),
     ("lm", HLL),
     ("lm", {**HLL, **SLIDING, "precision": 8, "d": 3}),
+    ("dagreedy", {**SLIDING, "theta": 0.05}),
+    ("dagreedy", {"mode": "cumulative", "slide_ms": 100, "alpha": 0.0}),
+    ("dagreedy", {"mode": "tumbling", "window_ms": 500, "slide_ms": 100, "alpha": 0.9}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
 each = pytest.mark.parametrize(
