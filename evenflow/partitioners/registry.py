@@ -20,6 +20,7 @@ from evenflow.partitioners.dalton_batch import DaltonBatch
 from evenflow.partitioners.cg import ConsistentGrouping
 from evenflow.partitioners.d_choices import DChoices
 from evenflow.partitioners.dkg import DynamicKeyGrouping
+from evenflow.partitioners.dagreedy import Dagreedy
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.lm import Lm
 from evenflow.partitioners.pkg import Pkg
@@ -54,6 +55,7 @@ _ENTRIES: dict[str, _Entry] = {
     "lm": _Entry(Lm),
     "cg": _Entry(ConsistentGrouping),
     "dkg": _Entry(DynamicKeyGrouping),
+    "dagreedy": _Entry(Dagreedy),
 }
 
 

@@ -54,6 +54,9 @@ MORE = [
     ("cg", {"alpha": 3, "eps": 0.0, "capacities": (1.0, 2.5), "check": 7}),
     ("dkg", WINDOWED),
     ("dkg", {"check_ms": 50, "warm_up_ms": 100, "frequent": 1.0, "counters": 100}),
+    ("dagreedy", {**SLIDING, "theta": 0.05}),
+    ("dagreedy", {"mode": "cumulative", "slide_ms": 100, "alpha": 0.0}),
+    ("dagreedy", {"mode": "tumbling", "window_ms": 500, "slide_ms": 100, "alpha": 0.9}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
 
