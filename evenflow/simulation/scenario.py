@@ -110,10 +110,23 @@ class Scenario:
         window, slide = self._windows_of(stream)
         load: Load = "cumulative" if self.window_ms is None else "windowed"
         return fitted(who.name, who.options, window_ms=window, slide_ms=slide, load=load)
+        fields = create(who.name, workers=self.workers, seed=self.seed).options_type.model_fields
+        added: dict[str, Any] = {}
+        windows_only = True
+        for name, info in fields.items():
+            words = _words_of(info.annotation)
+            if "cumulative" in words:  # the rule can do without a window: this option says which
+                windows_only = False
+                windowed = next((word for word in ("windowed", "sliding") if word in words), None)
+                added[name] = "cumulative" if self.window_ms is None else windowed
+        lengths = self._as_long_as(stream) if self.window_ms is None else (self.window_ms, self.slide_ms)
+        own_lengths = {"window_ms", "slide_ms"} & set(who.options)
+        if not own_lengths and (windows_only or self.window_ms is not None):
+            added |= dict(zip(("window_ms", "slide_ms"), lengths, strict=True))
+        return {**{name: value for name, value in added.items() if name in fields and value}, **who.options}
 
-    def _windows_of(self, stream: KeyedStream) -> tuple[int, int]:
-        if self.window_ms is not None:
-            return self.window_ms, self.slide_ms
+    def _as_long_as(self, stream: KeyedStream) -> tuple[int, int]:
+        """Window and slide that hold the whole stream; longer slides if there would be too many."""
         span = int(stream.times.max()) - int(stream.times.min()) + 1
         slide = max(self.slide_ms, -(-span // _MOST_CUMULATIVE_SLIDES))
         return (span // slide + 2) * slide, slide
