@@ -14,6 +14,7 @@ from evenflow.partitioners.base import Options, Partitioner, unpack
 from evenflow.partitioners.d_choices import DChoices
 from evenflow.partitioners.dalton import Dalton
 from evenflow.partitioners.dalton_batch import DaltonBatch
+from evenflow.partitioners.dalton_cooperative import DaltonCooperative
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.pkg import Pkg
 from evenflow.partitioners.prompt import Prompt
@@ -35,6 +36,7 @@ _ENTRIES: dict[str, _Entry] = {
     "d-choices": _Entry(DChoices),
     "dalton": _Entry(Dalton),
     "dalton-batch": _Entry(DaltonBatch),
+    "dalton-cooperative": _Entry(DaltonCooperative),
     "time-based": _Entry(TimeBased),
     "prompt": _Entry(Prompt),
 }

@@ -313,9 +313,47 @@ def admit(
 
 
 @kernel
-def _rescan_all(row: Int64s, bound: Float64s, q: Float64s, meta: Int64s) -> None:
+def adopt(
+    key: UInt64s,
+    slots: Int32s,
+    row: Int64s,
+    bound: Float64s,
+    q: Float64s,
+    last: Int64s,
+    kept: Float64s,
+    gain: Float64s,
+    meta: Int64s,
+    keys: UInt64s,
+    values: Float64s,
+    homes: Int32s,
+    home_slides: Int64s,
+    oldest: int,
+    window: int,
+    expiry: int,
+) -> None:
+    """These keys with these values are the hot ones now, and no others; deferred rewards are learned.
+
+    There must be room for `keys`. Rewards deferred for other keys are dropped with their rows.
+    """
     for r in range(meta[ROWS]):
-        _scan(row, bound, q, np.int64(r))
+        row[r, EXPIRY] = COLD
+    meta[HOT] = 0
+    for at in range(keys.shape[0]):
+        r = find(key, slots, keys[at])
+        if r < 0:
+            r = admit(
+                key, slots, row, bound, q, last, kept, gain, meta,
+                keys[at], r, np.int64(homes[at]), home_slides[at], oldest, expiry, keys.shape[0],
+            )  # fmt: skip
+        row[r, EXPIRY] = expiry
+        for worker in range(q.shape[1]):
+            q[r, worker] = kept[r, worker] * values[at, worker] + gain[r, worker]
+        _scan(row, bound, q, r)
+    for r in range(meta[ROWS]):
+        for worker in range(q.shape[1]):
+            kept[r, worker] = 1.0
+            gain[r, worker] = 0.0
+    purge(key, slots, row, bound, q, last, kept, gain, meta, window, oldest)
 
 
 def _arrays(workers: int, capacity: int, deferring: bool, cap: int) -> QTable:
