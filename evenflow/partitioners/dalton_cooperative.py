@@ -32,7 +32,7 @@ Paper: Zapridou et al., PVLDB 16(3) 2022 (000), Algorithm 2 and section 4.1.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -63,7 +63,7 @@ _ALONE = -1
 
 
 @kernel
-def _end_interval(window: WindowLoads, stats: Int64s, fill: Int64s, table: QTable, time: int) -> None:
+def _end_interval(window: WindowLoads, stats: Int64s, fill: Int64s, table: QTable, time: Any) -> None:
     """Begin the statistics window of `time`, and the slide if it is a new one."""
     _, ring, clock = window
     key_of, slots, row, bound, q, last, kept, gain, meta = table
@@ -82,8 +82,8 @@ def _adopt(
     values: Float64s,
     homes: Int32s,
     home_slides: Int64s,
-    oldest: int,
-    window: int,
+    oldest: Any,
+    window: Any,
 ) -> None:
     key_of, slots, row, bound, q, last, kept, gain, meta = table
     adopt(
@@ -112,6 +112,7 @@ class DaltonCooperative(BanditPartitioner):
 
     options_type = DaltonCooperativeOptions
     options: DaltonCooperativeOptions
+    _outbox: list[SyncMessage]
 
     @property
     def _statistics_ms(self) -> int:
@@ -140,7 +141,8 @@ class DaltonCooperative(BanditPartitioner):
 
     def take_messages(self) -> list[SyncMessage]:
         """What is to be sent to the reducer, once."""
-        messages, self._outbox = self._outbox, []
+        messages = self._outbox
+        self._outbox = []
         return messages
 
     def receive(self, table: GlobalTable) -> bool:
@@ -170,7 +172,7 @@ class DaltonCooperative(BanditPartitioner):
     def _start(self) -> None:
         super()._start()
         self._sync = np.array([0, 0, 0, _ALONE], np.int64)
-        self._outbox: list[SyncMessage] = []
+        self._outbox = []
 
     def _new_split(self) -> SplitKeys:
         return SplitKeys(self.workers, cap=self.options.first_cap, deferring=True)

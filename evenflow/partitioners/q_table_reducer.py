@@ -31,7 +31,8 @@ from collections.abc import Callable
 import numpy as np
 
 from evenflow.errors import ConfigError
-from evenflow.partitioners.sync_messages import Float64s, GlobalTable, SyncMessage, UInt64s
+from evenflow.partitioners.base import UInt64s
+from evenflow.partitioners.sync_messages import Float64s, GlobalTable, SyncMessage
 from evenflow.sketches.q_table import INITIAL
 
 
