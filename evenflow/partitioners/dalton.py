@@ -36,7 +36,7 @@ Paper: Zapridou et al., "Dalton: Learned Partitioning for Distributed Data Strea
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -91,7 +91,7 @@ def _draw(rng: UInt64s) -> np.uint64:
 
 @kernel
 def choose(
-    row: Int64s, last: Int64s, meta: Int64s, rng: UInt64s, r: np.int64, eps: float, oldest: int
+    row: Int64s, last: Int64s, meta: Int64s, rng: UInt64s, r: Any, eps: float, oldest: Any
 ) -> np.int64:
     """The worker for a tuple of the hot key in row r: the best one, or now and then any one."""
     if np.float64(_draw(rng) >> _SHIFT) * _UNIT >= eps:
@@ -103,14 +103,14 @@ def choose(
 
 
 @kernel
-def reward(load: int, total: int, held: int, workers: int, p1: float, p2: float) -> float:
+def reward(load: Any, total: Any, held: Any, workers: Any, p1: float, p2: float) -> float:
     """R of 000 (equations 3 and 4) after the tuple was sent; above -1 and below p1 when p1 + p2 = 1."""
     average = total / workers
     return -(p1 * ((load - average) / max(np.float64(load), average)) + p2 * held / workers)
 
 
 @kernel
-def raise_cap(row: Int64s, meta: Int64s, cap_max: int, growth: float) -> None:
+def raise_cap(row: Int64s, meta: Int64s, cap_max: Any, growth: float) -> None:
     """One more holder for all when enough hot keys have as many as they may."""
     if meta[CAP] < cap_max and meta[CAPPED] > 0 and meta[CAPPED] >= growth * meta[HOT]:
         meta[CAP] += 1
@@ -118,7 +118,7 @@ def raise_cap(row: Int64s, meta: Int64s, cap_max: int, growth: float) -> None:
 
 
 @kernel
-def begin_window(stats: Int64s, time: int) -> None:
+def begin_window(stats: Int64s, time: Any) -> None:
     """Move the statistics window to `time`; a window without tuples in between leaves no threshold."""
     length = stats[LENGTH]
     if stats[END] == NEVER:
@@ -132,7 +132,7 @@ def begin_window(stats: Int64s, time: int) -> None:
 
 
 @kernel
-def slide_to(window: WindowLoads, row: Int64s, last: Int64s, meta: Int64s, stats: Int64s, time: int) -> None:
+def slide_to(window: WindowLoads, row: Int64s, last: Int64s, meta: Int64s, stats: Int64s, time: Any) -> None:
     """Move the sliding window to `time`, which lies behind its current slide."""
     loads, ring, clock = window
     advance(loads, ring, clock, time)
@@ -146,7 +146,7 @@ def slide_to(window: WindowLoads, row: Int64s, last: Int64s, meta: Int64s, stats
 def route(
     keys: UInt64s,
     times: Int64s,
-    first: int,
+    first: Any,
     out: Int32s,
     window: WindowLoads,
     stats: Int64s,
@@ -159,12 +159,12 @@ def route(
     exact: bool,
     manual: bool,
     deferring: bool,
-    most: int,
+    most: Any,
     gamma: float,
     eps: float,
     p1: float,
     p2: float,
-    cap_max: int,
+    cap_max: Any,
     cap_growth: float,
 ) -> int:
     """Route from tuple `first` on; the tuple it stopped at, or their number.

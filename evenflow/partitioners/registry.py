@@ -21,6 +21,7 @@ from evenflow.partitioners.cg import ConsistentGrouping
 from evenflow.partitioners.d_choices import DChoices
 from evenflow.partitioners.dkg import DynamicKeyGrouping
 from evenflow.partitioners.dagreedy import Dagreedy
+from evenflow.partitioners.dalton_cooperative import DaltonCooperative
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.lm import Lm
 from evenflow.partitioners.pkg import Pkg
@@ -45,6 +46,7 @@ _ENTRIES: dict[str, _Entry] = {
     "d-choices": _Entry(DChoices),
     "dalton": _Entry(Dalton),
     "dalton-batch": _Entry(DaltonBatch),
+    "dalton-cooperative": _Entry(DaltonCooperative),
     "time-based": _Entry(TimeBased),
     "prompt": _Entry(Prompt),
     "w-choices": _Entry(WChoices),

@@ -30,6 +30,7 @@ MORE = [
     ("dalton", {"eps": 0.5, "p1": 0.9, "p2": 0.1, "stats_ms": 2500}),
     ("dalton-batch", {"load_scope": "batch", "eps": 0.4}),
     ("dalton-batch", {"explore": "capped", "window_ms": 1000, "slide_ms": 100}),
+    ("dalton-cooperative", {"dsync_ms": 250, "window_ms": 1200, "slide_ms": 300, "eps": 0.4}),
     ("time-based", {"interval_ms": 300}),
     ("prompt", {"order": "quasi"}),
     ("prompt", {"rest": "roomiest"}),
