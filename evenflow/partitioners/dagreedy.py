@@ -28,7 +28,7 @@ from evenflow.keys import candidate_kernel, members
 from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
 from evenflow.partitioners.window_options import WindowOptions
 from evenflow.sketches.hot_keys import HotKeys, HotTable, count, crowded, roll
-from evenflow.sketches.least_loaded import raised, rebuild, tournament
+from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.window_holders import (
     HolderPool,
     first_holder,
@@ -80,7 +80,7 @@ def _route(
     alpha: float,
     theta: float,
     window: WindowLoads,
-    tree: Int32s,
+    tree: Int64s,
     pool: HolderPool,
     counts: HotTable,
     stop: Int64s,
@@ -116,7 +116,7 @@ def _route(
             return row
         best = candidate_kernel(key, member, workers)
         if count(entries, stats, theta, key):
-            best = _best(key, best, np.int64(tree[1]), alpha, total / n, loads, key_of, link, table)
+            best = _best(key, best, winner(tree), alpha, total / n, loads, key_of, link, table)
         touch(key_of, link, table, ring, distinct, clock, key, best)
         add(loads, load_ring, load_clock, best)
         raised(tree, loads, best)

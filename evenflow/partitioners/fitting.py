@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners.registry import describe, names, options_type
 
-Load = Literal["cumulative", "windowed"]
+_WINDOWED = ("windowed", "sliding")
+_LENGTHS = {"window_ms", "slide_ms"}
 
 
 def fitted(
-    name: str, options: Mapping[str, Any], *, window_ms: int, slide_ms: int, load: Load = "windowed"
+    name: str, options: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool = True
 ) -> dict[str, Any]:
     """The options, and this window wherever the rule knows of windows and the options leave it open.
 
-    `load` is what counts as load where the rule can do both; with cumulative load the window is left out. A rule
-    that knows nothing but windows always gets it. An option that is given is never changed.
+    A rule that can do with and without a window does as `windowed` says. One that knows nothing but windows always
+    gets this one. An option that is given is never changed.
     """
     fields = options_type(name).model_fields
     added: dict[str, Any] = {}
-    cumulative = False
-    if "load" in fields and load in _words_of(fields["load"].annotation):
-        added["load"] = load
-        cumulative = {**added, **options}["load"] == "cumulative"
-    if not cumulative and not {"window_ms", "slide_ms"} & set(options):
+    windows_only = True
+    for field, info in fields.items():
+        words = _words_of(info.annotation)
+        if "cumulative" in words:  # this option says which
+            windows_only = False
+            added[field] = next(word for word in _WINDOWED if word in words) if windowed else "cumulative"
+    windowed = windowed and "cumulative" not in {**added, **options}.values()
+    if (windows_only or windowed) and not _LENGTHS & set(options):
         added |= {"window_ms": window_ms, "slide_ms": slide_ms}
     return {**{field: value for field, value in added.items() if field in fields}, **options}
 

@@ -13,15 +13,14 @@ from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners.am import Am
 from evenflow.partitioners.base import Options, Partitioner, unpack
 from evenflow.partitioners.cam import Cam
+from evenflow.partitioners.cg import ConsistentGrouping
 from evenflow.partitioners.cm import Cm
 from evenflow.partitioners.d_choices import DChoices
+from evenflow.partitioners.dagreedy import Dagreedy
 from evenflow.partitioners.dalton import Dalton
 from evenflow.partitioners.dalton_batch import DaltonBatch
-from evenflow.partitioners.cg import ConsistentGrouping
-from evenflow.partitioners.d_choices import DChoices
-from evenflow.partitioners.dkg import DynamicKeyGrouping
-from evenflow.partitioners.dagreedy import Dagreedy
 from evenflow.partitioners.dalton_cooperative import DaltonCooperative
+from evenflow.partitioners.dkg import DynamicKeyGrouping
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.lm import Lm
 from evenflow.partitioners.pkg import Pkg

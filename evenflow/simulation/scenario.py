@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners import Partitioner, create
-from evenflow.partitioners.fitting import Load, fitted
+from evenflow.partitioners.fitting import fitted
 from evenflow.partitioners.load_options import MAX_SLIDES
 from evenflow.partitioners.written import parse_partitioner
 from evenflow.simulation.streams import KeyedStream
@@ -107,23 +107,9 @@ class Scenario:
         With a window every rule that can use it does. Without one state is cumulative; a rule that knows nothing
         but windows gets one that is as long as the stream. An option that the entrant gives is never changed.
         """
-        window, slide = self._windows_of(stream)
-        load: Load = "cumulative" if self.window_ms is None else "windowed"
-        return fitted(who.name, who.options, window_ms=window, slide_ms=slide, load=load)
-        fields = create(who.name, workers=self.workers, seed=self.seed).options_type.model_fields
-        added: dict[str, Any] = {}
-        windows_only = True
-        for name, info in fields.items():
-            words = _words_of(info.annotation)
-            if "cumulative" in words:  # the rule can do without a window: this option says which
-                windows_only = False
-                windowed = next((word for word in ("windowed", "sliding") if word in words), None)
-                added[name] = "cumulative" if self.window_ms is None else windowed
-        lengths = self._as_long_as(stream) if self.window_ms is None else (self.window_ms, self.slide_ms)
-        own_lengths = {"window_ms", "slide_ms"} & set(who.options)
-        if not own_lengths and (windows_only or self.window_ms is not None):
-            added |= dict(zip(("window_ms", "slide_ms"), lengths, strict=True))
-        return {**{name: value for name, value in added.items() if name in fields and value}, **who.options}
+        windowed = self.window_ms is not None
+        window, slide = (self.window_ms, self.slide_ms) if self.window_ms else self._as_long_as(stream)
+        return fitted(who.name, who.options, window_ms=window, slide_ms=slide, windowed=windowed)
 
     def _as_long_as(self, stream: KeyedStream) -> tuple[int, int]:
         """Window and slide that hold the whole stream; longer slides if there would be too many."""
