@@ -13,7 +13,7 @@ the least loaded worker of all, or F_1(k).
 Parameters: `alpha` weight of affinity (0.5; 1: a hot key stays where it is, 0: the least loaded worker);
 `theta` share from which a key is hot (1/(100n); 1/n is Dalton's); `mode`, `window_ms`, `slide_ms`.
 Cost per tuple: O(1) amortised for counts and holders, O(log n) at most to keep the least loaded worker, and
-for a hot key O(|X(k)|). State: see `window_holders` and `hot_keys`: it grows with the distinct keys.
+for a hot key O(|X(k)|) unless alpha = 0. State: see `window_holders` and `hot_keys`: it grows with the distinct keys.
 Paper: 000 compares with it; the rule is that of its published code, except that holders are forgotten when
 they leave the window, that a slide ends before its first tuple is counted, and the ties.
 """
@@ -60,7 +60,7 @@ def _best(
     price = (1.0 - alpha) / average if average > 0 else 0.0
     best, best_score = any_worker, -price * (loads[any_worker] - average)
     home_score = -price * (loads[home] - average)
-    held = first_holder(key_of, link, table, key)
+    held = first_holder(key_of, link, table, key) if alpha > 0 else np.int64(-1)
     while held >= 0:
         worker = worker_of(link, held)
         score = alpha - price * (loads[worker] - average)

@@ -24,7 +24,7 @@ from evenflow.sketches.hyperloglog import (
     Int64s,
     UInt8s,
     add,
-    exceeds,
+    rank_of,
     register_of,
     registers,
 )
@@ -170,10 +170,7 @@ def touch_slide(ring: UInt8s, clock: Int64s, worker: Any, hashed: np.uint64) -> 
     if ring.shape[0] > 0:
         slot, slots = clock[_SLOT], ring.shape[2]
         at = register_of(hashed, slots)
-        value = np.int64(ring[slot, worker, at])
-        while exceeds(hashed, slots, value):
-            value += 1
-        ring[slot, worker, at] = value
+        ring[slot, worker, at] = max(np.int64(ring[slot, worker, at]), rank_of(hashed, slots))
 
 
 @kernel
