@@ -28,7 +28,7 @@ def _count_all(keys: np.ndarray, cells: np.ndarray, fill: np.ndarray, window: in
 def test_every_window_counts_its_own_keys_only(streams: list[list[int]]) -> None:
     table = TumblingCounts()
     for window, stream in enumerate(streams, start=1):
-        table.fill[0] = 0
+        table.begin()
         keys, row = np.array(stream, np.uint64), 0
         while (row := _count_all(keys, table.cells, table.fill, window, row)) < len(keys):
             assert table.full
@@ -39,6 +39,8 @@ def test_every_window_counts_its_own_keys_only(streams: list[list[int]]) -> None
         assert counts.tolist() == [exact[key] for key in sorted(exact)]
         assert last.tolist() == [len(stream) - 1 - stream[::-1].index(key) for key in sorted(exact)]
         assert table.fill[0] == len(exact)
+        for least in (1, 2, 5):
+            assert table.frequent(window, least).tolist() == sorted(k for k in exact if exact[k] >= least)
         again = TumblingCounts()
         again.load(window, found, counts, last)
         assert all(
@@ -57,3 +59,11 @@ def test_the_table_takes_four_slots_a_key_at_most() -> None:
         table.grow(1)
     assert 20_000 <= len(table.cells) <= 40_000
     assert table.nbytes <= 40_000 * 32 + 8
+
+
+def test_what_a_past_peak_took_is_given_back() -> None:
+    table = TumblingCounts()
+    table.load(1, np.arange(10_000, dtype=np.uint64), *np.ones((2, 10_000), np.int64))
+    for _ in range(20):
+        table.begin()
+    assert len(table.cells) == 64
