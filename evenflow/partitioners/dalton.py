@@ -20,7 +20,8 @@ Where the paper is silent: the test counts the current tuple. No key is hot in t
 window or after one without tuples, when there is no load to compare with, nor by its first tuple of a
 window: one tuple cannot be split. A tie goes to F_1(k), then to the lowest worker. Rows expire when a
 window begins. At most 4n keys are hot at once; while the load grows from window to window more could
-reach the threshold. A tuple that does not explore and one that does draw from one generator per source.
+reach the threshold. Each source explores with a generator (splitmix64) of its own. A rescale forgets
+loads, holders and values, which are of workers; exact counts of keys stay.
 
 X(k) is exact for every key that is hot or was hot in the window. A key that was not can only have been
 at F_1(k), and it gets hot by its second tuple of a statistics window at the earliest, so that window's
@@ -28,7 +29,7 @@ count knows whether and when F_1(k) last had it (the sketch, which does not, tak
 
 Cost per tuple: O(1) for hashed and amortised O(1) for hot ones, a scan of n values only when the best
 worker changes; O(n) when a capped key explores; O(n * rows) per slide. State: n * slides loads, the rows
-of `q_table`, 32 bytes x 2 to 4 per distinct key of a statistics window, or the sketch (87n to 174n
+of `q_table`, 32 bytes x 2 to 4 per distinct key of a statistics window, or the sketch (44n to 87n
 counters, four rows of 8 bytes).
 Paper: Zapridou et al., "Dalton: Learned Partitioning for Distributed Data Streams", PVLDB 16(3) 2022
 (000), Algorithm 1, sections 3.2 and 3.3.

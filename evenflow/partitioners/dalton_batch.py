@@ -182,12 +182,11 @@ class DaltonBatch(Partitioner):
 
     def _frequent(self, keys: UInt64s, batch: np.int64) -> UInt64s:
         """The keys that are hot by their own frequency in this batch."""
-        self._counts.fill[0] = 0
+        self._counts.begin()
         row = 0
         while (row := _count_batch(keys, row, self._counts.cells, self._counts.fill, batch)) < len(keys):
             self._counts.grow(int(batch))
-        found, counts, _ = self._counts.entries(int(batch))
-        return found[(counts > 1) & (counts * self.workers >= len(keys))]
+        return self._counts.frequent(int(batch), max(2, -(-len(keys) // self.workers)))
 
     def _state(self) -> State:
         return {

@@ -19,7 +19,8 @@ their rows.
 
 Without any reply the scheme goes on as a lonely Dalton that learns in steps: it stays in AWAIT; when an
 interval ends, the rewards kept back are learned on its own table, the load of its own last interval is
-compared with again, and the next message will ask for a longer interval. One message is open at a time.
+compared with again, and the next message will ask for a longer interval. One message is open at a time,
+and it tells of its last interval; those that ended in AWAIT are told of by their values alone.
 A row of the common table lasts this interval and the next one, in whose course its successor should come.
 
 Parameters: those of `dalton` with exact counts (every message needs the top n), `dsync_ms` interval at
