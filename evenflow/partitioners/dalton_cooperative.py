@@ -27,7 +27,8 @@ Parameters: those of `dalton` with exact counts (every message needs the top n),
 first (one slide); the table may change it. Loads and holders, and so rewards, are of this partitioner's
 own tuples; X(k) of a key that came with a table may lack F_1(k) until the key goes there again. Source 0
 of 1, whose tables come at once, equals `dalton` with the same statistics window while the load is steady.
-Cost and state: as `dalton`, and O(keys of the interval) per message.
+Cost per tuple: as `dalton`; O(keys of the interval) per message. State: that of `dalton` with exact counts, and
+16 n bytes per row for the rewards kept back.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), Algorithm 2 and section 4.1.
 """
 
