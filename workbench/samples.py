@@ -6,6 +6,7 @@ Tuples are put in order of event time, as a replay sends them and as the partiti
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -73,11 +74,11 @@ def topic_sample(
         )
     if state.records == 0:
         raise ConfigError(f"topic {topic} is empty", hint="a recommendation needs a sample of the stream")
-    begin, end = _range(state, tuples, first=first)
+    begin, end = stretch(state, tuples, first=first)
     parser = Parser(settings)
     keys: list[pa.Array] = []
     times: list[np.ndarray] = []
-    unreadable: list[str] = []
+    unreadable: Counter[str] = Counter()
     records = 0
     for block in reader.read_range(settings.kafka, topic, begin=begin, end=end):
         records += len(block)
@@ -90,7 +91,7 @@ def topic_sample(
         )
         keys.append(parsed.keys.cast(pa.large_binary()))
         times.append(parsed.times)
-        unreadable += parsed.bad.values()
+        unreadable.update(parsed.bad.values())
     all_times = np.concatenate([np.empty(0, np.int64), *times])
     if not len(all_times):
         raise _nothing(topic, unreadable)
@@ -101,24 +102,25 @@ def topic_sample(
         times=all_times[order],
         timed=True,
         complete=begin == state.begin and end == state.end,
-        unreadable=len(unreadable),
+        unreadable=unreadable.total(),
     )
     return TopicSample(sample, state.partitions)
 
 
-def _nothing(topic: str, unreadable: list[str]) -> ConfigError:
+def _nothing(topic: str, unreadable: Counter[str]) -> ConfigError:
     if not unreadable:
         return ConfigError(
             f"the records read of topic {topic} are no tuples, but ends of streams",
             hint="take a larger --sample, or another topic",
         )
     return ConfigError(
-        f"none of {len(unreadable):,} records of topic {topic} can be read, e.g. {unreadable[0]}",
+        f"none of {unreadable.total():,} records of topic {topic} can be read, mostly: "
+        f"{unreadable.most_common(1)[0][0]}",
         hint="do query.key, query.time, query.time_unit and input.format in the settings fit the topic?",
     )
 
 
-def _range(state: TopicState, tuples: int, *, first: bool) -> tuple[Mapping[int, int], Mapping[int, int]]:
+def stretch(state: TopicState, tuples: int, *, first: bool) -> tuple[Mapping[int, int], Mapping[int, int]]:
     """Begin and end by partition: of each the same share of its records, `tuples` or a few more in all."""
     begin, end = dict(state.begin), dict(state.end)
     for partition in begin:

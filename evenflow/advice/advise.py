@@ -51,7 +51,7 @@ def advise(
     for candidate in tried_ones:
         scenario.check(candidate.entrant)
     keys = keys_of(stream, complete=sample.complete)
-    groups, window_tuples = _windows(stream, scenario)
+    groups, window_tuples = _windows(stream, scenario, keys.distinct)
     rule = paper_rule(groups=groups, tuples_per_worker=window_tuples / fits.workers, new_share=keys.new_share)
     tried = _tried(
         stream,
@@ -99,10 +99,10 @@ def advise(
     )
 
 
-def _windows(stream: KeyedStream, scenario: Scenario) -> tuple[float, float]:
+def _windows(stream: KeyedStream, scenario: Scenario, distinct: int) -> tuple[float, float]:
     """(distinct keys, tuples) of a window, mean over the windows whose figures the simulation gives."""
     if scenario.window_ms is None:
-        return float(stream.key_count), float(len(stream))
+        return float(distinct), float(len(stream))
     panes = scenario.panes(stream.times)
     first, last = scenario.measured_slides(panes, stream)
     width = scenario.panes_per_window

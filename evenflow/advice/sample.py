@@ -88,7 +88,7 @@ class Keys:
 def keys_of(stream: KeyedStream, *, complete: bool) -> Keys:
     """Counts and what follows from them."""
     counts = np.bincount(stream.codes, minlength=stream.key_count)
-    order = np.argsort(-counts, kind="stable")
+    order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
     ranked = counts[order]
     estimate = len(ranked) if complete else unseen_too(ranked)
     early = np.zeros(stream.key_count, bool)
@@ -98,7 +98,7 @@ def keys_of(stream: KeyedStream, *, complete: bool) -> Keys:
         counts=ranked,
         estimate=estimate,
         zipf=zipf_exponent(ranked, estimate),
-        new_share=float((~early).mean()),
+        new_share=float((~early[order]).mean()),
     )
 
 

@@ -59,7 +59,8 @@ class Wishes:
     """The pipeline's hash seed."""
 
     def __post_init__(self) -> None:
-        for what, least in {"workers": 1, "instances": 1, "top": 0, "hash_seeds": 1}.items():
+        least_of = {"workers": 1, "instances": 1, "window_ms": 1, "slide_ms": 1, "top": 0, "hash_seeds": 1}
+        for what, least in least_of.items():
             value = getattr(self, what)
             if value is not None and value < least:
                 raise ConfigError(f"{what} must be at least {least}, not {value}")
