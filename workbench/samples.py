@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -134,7 +135,7 @@ def stretch(state: TopicState, tuples: int, *, first: bool) -> tuple[Mapping[int
 
 
 def _is_marker(record: Message) -> bool:
-    headers = record.headers()
+    headers: Any = record.headers()
     if not headers or record.key() is not None or record.value() is not None:
         return False
     try:
