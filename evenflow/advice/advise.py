@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from evenflow.advice.rule import Tried, chosen, judged, paper_rule
 from evenflow.advice.sample import Sample, busiest_rate, hot_keys, keys_of, span_seconds
 from evenflow.advice.sizing import Wishes, size
 from evenflow.metrics import window_figures
-from evenflow.partitioners import create
 from evenflow.simulation import KeyedStream, Scenario, simulate
 
 HOT = 5
@@ -88,14 +86,13 @@ def advise(
         tolerance=wishes.tolerance,
         merge_cost=wishes.merge_cost,
         chosen=winner,
-        options=_options(best, scenario, stream),
+        options=dict(best.entrant.options),
         workers=fits.workers,
         instances=fits.instances,
         routed_partitions=fits.routed_partitions,
         input_partitions=fits.input_partitions,
         size_reasons=fits.reasons,
         capacity=wishes.capacity,
-        tells_window="window_ms" in _fields(best) and "window_ms" not in best.entrant.options,
     )
 
 
@@ -146,13 +143,3 @@ def _tried(
         )
         for number, candidate in enumerate(tried)
     ]
-
-
-def _fields(candidate: Candidate) -> set[str]:
-    return set(create(candidate.entrant.name, workers=1).options_type.model_fields)
-
-
-def _options(candidate: Candidate, scenario: Scenario, stream: KeyedStream) -> dict[str, Any]:
-    """Options to set: those of the candidate and, with a window, what the scenario says of it."""
-    who = candidate.entrant
-    return dict(who.options) if scenario.window_ms is None else scenario.options_of(who, stream)

@@ -56,8 +56,6 @@ class Advice:
     size_reasons: tuple[str, ...]
     capacity: float | None
     """Tuples per second that a worker can take, where that was said."""
-    tells_window: bool
-    """Whether the chosen partitioner has a window of its own."""
 
     @property
     def partitioner(self) -> str:
@@ -101,8 +99,6 @@ class Advice:
                 f"the sample spans {self.seconds:,.3g} s, less than a window of {self.window_ms / 1000:,.3g} s: "
                 "figures are of a window that is still filling; take a larger sample"
             )
-        if self.window_ms is None and self.tells_window:
-            found.append(f"set window_ms and slide_ms of {self.partitioner}'s options to those of the query")
         fullest = self.fullest_worker_rate
         if self.capacity is not None and fullest is not None and fullest > self.capacity:
             found.append(
@@ -129,7 +125,7 @@ class Advice:
     def as_json(self) -> dict[str, Any]:
         """Every field and what follows from them; names are stable."""
         fields = asdict(self)
-        for inner in ("tells_window", "chosen", "candidates"):
+        for inner in ("chosen", "candidates"):
             del fields[inner]
         return {
             "partitioner": self.partitioner,
