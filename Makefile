@@ -45,6 +45,7 @@ bench: setup ## the benchmarks (FLAGS="ID ..." for some)
 
 docs: setup ## regenerate the generated pages
 	$(BIN)/evenflow settings --markdown > docs/settings.md
+	$(BIN)/evenflow partitioners --markdown > docs/algorithms.md
 
 broker: setup ## an embedded broker on 127.0.0.1:9092 until Ctrl-C (FLAGS="--port 0")
 	$(BIN)/evenflow broker $(FLAGS)
