@@ -15,6 +15,7 @@ from evenflow.partitioners.d_choices import DChoices
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.pkg import Pkg
 from evenflow.partitioners.shuffle import Shuffle
+from evenflow.partitioners.water_filling import Evenflow
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ _ENTRIES: dict[str, _Entry] = {
     "pkg": _Entry(Pkg),
     "pk5": _Entry(Pkg, {"d": 5}),
     "d-choices": _Entry(DChoices),
+    "evenflow": _Entry(Evenflow),
 }
 
 

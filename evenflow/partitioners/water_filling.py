@@ -1,0 +1,475 @@
+"""evenflow (priced water-filling): split few keys, the hottest, and let them level everybody's load.
+
+Idea: almost every key stays whole. It has a *home*: keys are hashed into buckets, a bucket that no window
+remembers is given to the worker with the least unsplit load, and stays there for as long as one of its
+keys is in the window. Only a *watched* key (certainly at least 1/(watch*n) of the recent stream) may have
+more holders. Its tuple takes the first of its holders, home first and then in order of adoption, that is
+below the mean load: filling up what is lowest. When all it looked at are above the mean by more than
+
+    price * mean * sqrt(0.01 / share of the key)
+
+and the least loaded of all workers is below the mean, that worker becomes a holder. So replicas are bought
+where they carry most: the hottest keys absorb everybody's imbalance. A holder that is not needed for a
+window is released, and so are all holders of a key that cools below half the threshold.
+
+Parameters: `price` of a replica (the knob between imbalance and replication; very large = never split);
+`watch` how rare a split key may be; `buckets` that remember homes; `tail` whether homes are remembered or
+hashed (F_1: several sources must agree on the home of a rare key, so `auto` = remember for one source);
+`weights` relative speed of the workers; `load` windowed (default) or cumulative. While the first window
+fills, the price counts as if it were full already, so that noise of small loads buys nothing.
+
+Cost per tuple: O(1), and O(log n) at worst to keep the two least loaded workers; O(n) per slide.
+State: 4 bytes x buckets, 160 x watch x n, 2n loads (windowed: x slides more). At most watch*n replicas
+are held at a time. Argument and figures: docs/evenflow-partitioner.md. Paper: none, this is our own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, field_validator
+
+from evenflow.errors import ConfigError
+from evenflow.kernels import kernel
+from evenflow.keys import candidate_kernel, members, mix64
+from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.load_options import LoadOptions
+from evenflow.sketches.frequent import MEMORY, SEEN, Frequent, find, frequent, halve, move_all, replace, sure
+from evenflow.sketches.holder_rings import (
+    FIRST,
+    LAST,
+    NEXT,
+    SIZE,
+    SPLIT,
+    TURN,
+    WORKER,
+    Rings,
+    adopt,
+    drop_after,
+    drop_all,
+    edge_to,
+    rings,
+)
+from evenflow.sketches.least_loaded import raised, rebuild, tournament
+from evenflow.sketches.placements import (
+    LIVE,
+    Placements,
+    move_to,
+    placements,
+    put,
+    without_workers_from,
+    worker_of,
+)
+from evenflow.sketches.window_loads import WindowLoads, advance
+
+Float64s = npt.NDArray[np.float64]
+
+_LOOKS = 8
+"""Holders looked at per tuple from the oldest on, and again as many in turn."""
+_FEWEST = 8
+"""Occurrences from which a share is believed."""
+_MARGIN = 4
+"""A holder is filled up to this many tuples below the mean."""
+_SHARED = 8
+"""Candidates F_2, F_3, ... that several sources try first, so that they buy the same replicas."""
+_FINE = 1024
+"""Units of load per tuple of a worker of mean speed, when speeds differ."""
+_REFERENCE = 0.1
+"""sqrt(0.01): the price is that of a key with 1 % of the stream."""
+_NEVER = -(2**63)
+_SINCE, _FILLED, _BUCKET = 0, 1, 2
+
+
+@kernel
+def _next_slide(
+    before: Any, slides: int, clock: Int64s, tail: Int64s, credit: Int64s, progress: Int64s
+) -> None:
+    """The window has moved: credit fades, and the window has filled a little more."""
+    now = clock[0]
+    passed = slides if before == _NEVER else min(np.int64(slides), now - before)
+    if passed >= slides:
+        progress[_SINCE] = now
+    progress[_FILLED] = min(np.int64(slides), now - progress[_SINCE] + 1)
+    kept = 0.0 if passed >= slides else (1.0 - 1.0 / slides) ** passed
+    for worker in range(credit.shape[0]):
+        left = np.int64(credit[worker] * kept)
+        tail[worker] -= credit[worker] - left
+        credit[worker] = left
+
+
+@kernel
+def _tuples_per_bucket(tail: Int64s, credit: Int64s, step: Int64s, live: Any) -> np.int64:
+    """What a bucket brings its worker in a window: the mean over the live ones."""
+    whole = 0.0
+    for worker in range(tail.shape[0]):
+        whole += (tail[worker] - credit[worker]) / step[worker]
+    return np.int64(whole / max(np.int64(1), live))
+
+
+@kernel
+def _holder(
+    edge: Int32s,
+    used: Int64s,
+    ring: Int32s,
+    table: Int32s,
+    meta: Int64s,
+    owner: Any,
+    home: Any,
+    loads: Int64s,
+    limit: float,
+    now: Any,
+    oldest: Any,
+) -> np.int64:
+    """First of home and the ring with a load within `limit`, else the least loaded looked at.
+
+    Looks at the oldest edges first, so that the younger ones fall out of use and are dropped (`oldest` is
+    the first slide of the window), then at those whose turn it is.
+    """
+    best, least = np.int64(-1), loads[home]
+    if least > limit:
+        before = np.int64(ring[owner, LAST])
+        for look in range(2 * _LOOKS):
+            if look == _LOOKS:
+                if ring[owner, SIZE] <= _LOOKS:
+                    break
+                before = np.int64(ring[owner, TURN])
+            elif look < _LOOKS and look >= ring[owner, SIZE]:
+                break
+            at = np.int64(edge[before, NEXT])
+            if used[at] < oldest:
+                drop_after(edge, ring, table, meta, owner, before)
+                if ring[owner, SIZE] == 0:
+                    break
+                continue
+            load = loads[edge[at, WORKER]]
+            if load < least:
+                best, least = at, load
+                if load <= limit:
+                    if look >= _LOOKS:
+                        ring[owner, TURN] = before
+                    break
+            before = at
+            if look >= _LOOKS:
+                ring[owner, TURN] = before
+    if best < 0:
+        return np.int64(home)
+    used[best] = now
+    return np.int64(edge[best, WORKER])
+
+
+@kernel
+def _newcomer(
+    key: np.uint64,
+    family: UInt64s,
+    edge: Int32s,
+    table: Int32s,
+    owner: Any,
+    home: Any,
+    loads: Int64s,
+    level: float,
+    least: Any,
+) -> np.int64:
+    """The worker to adopt: the first shared candidate below the mean that is no holder, else the least."""
+    workers = np.uint64(loads.shape[0])
+    for i in range(1, family.shape[0]):
+        other = candidate_kernel(key, family[i], workers)
+        if loads[other] < level and other != home and edge_to(edge, table, owner, other) < 0:
+            return other
+    return np.int64(least)
+
+
+@kernel
+def _route(
+    keys: UInt64s,
+    times: Int64s,
+    out: Int32s,
+    summary: Frequent,
+    places: Placements,
+    holders: Rings,
+    window: WindowLoads,
+    loads: Int64s,
+    tail: Int64s,
+    credit: Int64s,
+    progress: Int64s,
+    step: Int64s,
+    lowest: Int32s,
+    lowest_tail: Int32s,
+    family: UInt64s,
+    salt: np.uint64,
+    windowed: bool,
+    remembers: bool,
+    unit: int,
+    watched: int,
+    price: float,
+) -> None:
+    key_of, count, error, seen = summary
+    cell, place = places
+    edge, used, ring, table, pool = holders
+    every, sent, clock = window
+    n = loads.shape[0]
+    workers = np.uint64(n)
+    slides = np.int64(sent.shape[0])
+    buckets = np.uint64(cell.shape[0] - 1)
+    margin = float(_MARGIN * unit)
+    a_bucket = np.int64(0)
+    now, oldest = np.int64(0), np.int64(_NEVER)
+    if windowed and clock[0] != _NEVER:
+        now = clock[0]
+        oldest = now - slides + 1
+        a_bucket = progress[_BUCKET]
+    rebuild(lowest, loads)
+    rebuild(lowest_tail, tail)
+    for row in range(keys.shape[0]):
+        key = keys[row]
+        if windowed and times[row] >= clock[2]:
+            before = clock[0]
+            advance(every, sent, clock, times[row])
+            _next_slide(before, slides, clock, tail, credit, progress)
+            now = clock[0]
+            oldest = now - slides + 1
+            if remembers:
+                move_to(cell, place, now)
+                a_bucket = _tuples_per_bucket(tail, credit, step, place[LIVE])
+                progress[_BUCKET] = a_bucket
+            rebuild(lowest, loads)
+            rebuild(lowest_tail, tail)
+        spot = mix64(key ^ salt)
+        at = find(key_of, count, spot, key)
+        if at < 0:
+            at = -1 - at
+            drop_all(edge, ring, table, pool, at)
+            replace(key_of, count, error, at, key)
+        count[at] += 1
+        seen[SEEN] += 1
+        if seen[SEEN] >= 2 * seen[MEMORY]:
+            halve(count, error, seen)
+            for owner in range(count.shape[0]):
+                if ring[owner, SIZE] > 0 and 2 * watched * sure(count, error, owner) < seen[SEEN]:
+                    drop_all(edge, ring, table, pool, owner)
+        if remembers:
+            bucket = np.int64((spot >> np.uint64(32)) & buckets)
+            home = worker_of(cell, place, bucket)
+            if home < 0:
+                home = np.int64(lowest_tail[1])
+                credit[home] += a_bucket * step[home]
+                tail[home] += a_bucket * step[home]
+            put(cell, place, bucket, home)
+        else:
+            home = candidate_kernel(key, family[0], workers)
+        worker = home
+        certain = sure(count, error, at)
+        split = ring[at, SIZE] > 0
+        if certain * watched >= seen[SEEN] and certain >= _FEWEST:
+            level = every[2 * n] * unit / n
+            if split:
+                worker = _holder(
+                    edge, used, ring, table, pool, at, home, loads, level - margin, now, oldest
+                )
+            over = loads[worker] - level
+            if over > 0 and over > price * _REFERENCE * math.sqrt(seen[SEEN] / certain) * level * (
+                slides / progress[_FILLED]
+            ):
+                least = np.int64(lowest[1])
+                mine = edge_to(edge, table, at, least)
+                if mine >= 0:
+                    worker = least
+                    used[mine] = now
+                elif loads[least] < level and least != home:
+                    other = _newcomer(key, family, edge, table, at, home, loads, level, least)
+                    if adopt(edge, used, ring, table, pool, at, other, now):
+                        worker = other
+            split = ring[at, SIZE] > 0
+        elif split:
+            if 2 * watched * certain < seen[SEEN]:
+                drop_all(edge, ring, table, pool, at)
+                split = False
+            else:
+                level = every[2 * n] * unit / n
+                worker = _holder(
+                    edge, used, ring, table, pool, at, home, loads, level - margin, now, oldest
+                )
+        load = step[worker]
+        loads[worker] += load
+        sent[clock[3], worker] += load
+        every[2 * n] += 1
+        sent[clock[3], 2 * n] += 1
+        raised(lowest, loads, worker)
+        if not split:
+            tail[worker] += load
+            sent[clock[3], n + worker] += load
+        if not split or home == lowest_tail[1]:
+            raised(lowest_tail, tail, home)
+        out[row] = worker
+
+
+class EvenflowOptions(LoadOptions):
+    """Options of evenflow; see the module's docstring."""
+
+    load: Literal["cumulative", "windowed"] = Field(
+        "windowed", description="Tuples that count as load: all so far, or those of the window."
+    )
+    price: float = Field(
+        7.5e-4,
+        ge=0,
+        le=1e12,
+        description="Overload, as share of the mean load, that another holder of a key with 1 % of the "
+        "stream must save; dearer for rarer keys. Higher: fewer replicas, more imbalance.",
+    )
+    watch: int = Field(
+        8, ge=1, le=10_000, description="Only keys with at least 1/(watch*n) of the stream may be split."
+    )
+    buckets: int = Field(
+        1 << 17, ge=1, le=1 << 28, description="Buckets that remember the home of keys; a power of two."
+    )
+    tail: Literal["auto", "remember", "hash"] = Field(
+        "auto", description="Home of a key: remembered, or F_1; auto = remembered when there is one source."
+    )
+    weights: tuple[float, ...] = Field(
+        (), description="Relative speed of worker 0, 1, ...; workers without one count as 1."
+    )
+
+    @field_validator("buckets")
+    @classmethod
+    def _is_a_power_of_two(cls, value: int) -> int:
+        if value & (value - 1):
+            raise ValueError(f"buckets ({value}) must be a power of two")
+        return value
+
+    @field_validator("weights")
+    @classmethod
+    def _are_speeds(cls, values: tuple[float, ...]) -> tuple[float, ...]:
+        if any(not 1e-3 <= value <= 1e3 for value in values):
+            raise ValueError("every weight must be between 0.001 and 1000")
+        return values
+
+
+class Evenflow(Partitioner):
+    """Whole keys at remembered homes; the hottest ones are split, at a price, to level the load."""
+
+    options_type = EvenflowOptions
+    options: EvenflowOptions
+
+    def _start(self) -> None:
+        options = self.options
+        self._salt = members(self.seed, 1, first=1 << 40)[0]
+        self._remembers = options.tail == "remember" or (options.tail == "auto" and self.sources == 1)
+        slides = options.window_ms // options.slide_ms if options.windowed else 0
+        self._places = placements(options.buckets if self._remembers else 1, slides)
+        self._shape()
+        self._window = options.new_loads(2 * self.workers + 1)
+        self._view()
+
+    def _rescale(self) -> None:
+        """Homes on workers that stay are kept, and what is known of keys; holders are bought anew."""
+        known, clock = self._summary, self._window.clock
+        self._shape()
+        spots = np.empty(len(known.key), np.uint64)
+        _spots(known.key, self._salt, spots)
+        move_all(known, self._summary, spots)
+        without_workers_from(self.workers, self._places)
+        self._window = self.options.new_loads(2 * self.workers + 1)
+        self._window.clock[:] = clock
+        self._progress[:] = clock[0], 1, 0
+        self._view()
+
+    def _shape(self) -> None:
+        """Everything but homes and loads, for the present number of workers."""
+        n, options = self.workers, self.options
+        self._watched = options.watch * n
+        self._summary = frequent(4 * self._watched, 16 * self._watched)
+        self._rings = rings(len(self._summary.key), self._watched)
+        self._credit = np.zeros(n, np.int64)
+        self._others = np.zeros(n, np.int64)
+        self._progress = np.array([0, 1, 0], np.int64)
+        self._lowest, self._lowest_tail = tournament(n), tournament(n)
+        self._family = members(self.seed, 1 if self.sources == 1 else 1 + _SHARED)
+        weights = np.array([*options.weights[:n], *[1.0] * (n - len(options.weights))])
+        even = np.all(weights == weights[0])
+        self._unit = 1 if even else _FINE
+        self._step = np.maximum(1, np.rint(self._unit * weights.mean() / weights)).astype(np.int64)
+
+    def _view(self) -> None:
+        """Loads of all, and of whole keys, are columns of one window."""
+        self._loads = self._window.loads[: self.workers]
+        self._tail = self._window.loads[self.workers : 2 * self.workers]
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        _route(
+            keys,
+            times,
+            out,
+            self._summary,
+            self._places,
+            self._rings,
+            self._window,
+            self._loads,
+            self._tail,
+            self._credit,
+            self._progress,
+            self._step,
+            self._lowest,
+            self._lowest_tail,
+            self._family,
+            self._salt,
+            self.options.windowed,
+            self._remembers,
+            self._unit,
+            self._watched,
+            self.options.price,
+        )
+
+    def window_tuples(self) -> Int64s:
+        """Tuples that this source sent each worker within the window: what `hear` of another source takes."""
+        return (self._loads - self._others) // self._step
+
+    def hear(self, others: Int64s) -> None:
+        """Count the others' imbalance too: `others` are the sums of their `window_tuples()`.
+
+        Holds until the next call. Each source takes on 1/sources of it: when all of them heard the same
+        and each made up for the whole, they would overshoot together.
+        """
+        if others.shape != (self.workers,):
+            raise ConfigError(f"loads of {self.workers} workers are needed, not of shape {others.shape}")
+        level = others.sum() / self.workers * self._unit
+        heard = np.rint((others * self._step - level) / self.sources).astype(np.int64)
+        self._loads += heard - self._others
+        self._others = heard
+
+    def _state(self) -> State:
+        parts = (("summary", self._summary), ("places", self._places), ("rings", self._rings))
+        return {
+            **self._window._asdict(),
+            **{f"{name}.{field}": array for name, part in parts for field, array in part._asdict().items()},
+            "credit": self._credit,
+            "progress": self._progress,
+            "others": self._others,
+        }
+
+    def _load_state(self, state: State) -> None:
+        def part(name: str, kind: type[Any]) -> Any:
+            return kind(**{field: state[f"{name}.{field}"] for field in kind._fields})
+
+        self._window = WindowLoads(**{field: state[field] for field in WindowLoads._fields})
+        self._summary, self._places = part("summary", Frequent), part("places", Placements)
+        self._rings = part("rings", Rings)
+        self._credit, self._progress, self._others = state["credit"], state["progress"], state["others"]
+        self._view()
+
+    def _choices(self) -> int:
+        return self.workers
+
+    def _head_keys(self) -> int:
+        return int(self._rings.meta[SPLIT])
+
+    def _state_bytes(self) -> int:
+        arrays = (*self._state().values(), self._lowest, self._lowest_tail, self._step, self._family)
+        return sum(array.nbytes for array in arrays)
+
+
+@kernel
+def _spots(keys: UInt64s, salt: np.uint64, spots: UInt64s) -> None:
+    for at in range(keys.shape[0]):
+        spots[at] = mix64(keys[at] ^ salt)
