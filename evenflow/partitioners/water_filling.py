@@ -77,27 +77,34 @@ _SHARED = 8
 """Candidates F_2, F_3, ... that several sources try first, so that they buy the same replicas."""
 _FINE = 1024
 """Units of load per tuple of a worker of mean speed, when speeds differ."""
+_INSTANTS = 8
+"""The first eighth of a slide counts as an eighth: a burst with one time says nothing about the rate."""
 _REFERENCE = 0.1
 """sqrt(0.01): the price is that of a key with 1 % of the stream."""
 _NEVER = -(2**63)
-_SINCE, _FILLED, _BUCKET = 0, 1, 2
+_SINCE, _LATEST, _BUCKET = 0, 1, 2
 
 
 @kernel
 def _next_slide(
-    before: Any, slides: int, clock: Int64s, tail: Int64s, credit: Int64s, progress: Int64s
+    before: Any, slides: Any, clock: Int64s, time: Any, tail: Int64s, credit: Int64s, progress: Int64s
 ) -> None:
-    """The window has moved: credit fades, and the window has filled a little more."""
-    now = clock[0]
-    passed = slides if before == _NEVER else min(np.int64(slides), now - before)
+    """The window has moved, from slide `before`: credit fades; after a gap the window fills anew."""
+    passed = slides if before == _NEVER else min(slides, clock[0] - before)
     if passed >= slides:
-        progress[_SINCE] = now
-    progress[_FILLED] = min(np.int64(slides), now - progress[_SINCE] + 1)
+        progress[_SINCE] = time
     kept = 0.0 if passed >= slides else (1.0 - 1.0 / slides) ** passed
     for worker in range(credit.shape[0]):
         left = np.int64(credit[worker] * kept)
         tail[worker] -= credit[worker] - left
         credit[worker] = left
+
+
+@kernel
+def _when_full(slides: Any, clock: Int64s, progress: Int64s) -> float:
+    """How many times its present load the window will hold when it has filled, at the present rate."""
+    span = progress[_LATEST] - progress[_SINCE] + 1
+    return min(float(slides * _INSTANTS), max(1.0, slides * clock[1] / span))
 
 
 @kernel
@@ -227,7 +234,7 @@ def _route(
         if windowed and times[row] >= clock[2]:
             before = clock[0]
             advance(every, sent, clock, times[row])
-            _next_slide(before, slides, clock, tail, credit, progress)
+            _next_slide(before, slides, clock, times[row], tail, credit, progress)
             now = clock[0]
             oldest = now - slides + 1
             if remembers:
@@ -236,6 +243,8 @@ def _route(
                 progress[_BUCKET] = a_bucket
             rebuild(lowest, loads)
             rebuild(lowest_tail, tail)
+        if windowed and times[row] > progress[_LATEST]:
+            progress[_LATEST] = times[row]
         spot = mix64(key ^ salt)
         at = find(key_of, count, spot, key)
         if at < 0:
@@ -269,9 +278,8 @@ def _route(
                     edge, used, ring, table, pool, at, home, loads, level - margin, now, oldest
                 )
             over = loads[worker] - level
-            if over > 0 and over > price * _REFERENCE * math.sqrt(seen[SEEN] / certain) * level * (
-                slides / progress[_FILLED]
-            ):
+            dear = price * _REFERENCE * math.sqrt(seen[SEEN] / certain) * level
+            if over > dear and (not windowed or over > dear * _when_full(slides, clock, progress)):
                 least = np.int64(lowest[1])
                 mine = edge_to(edge, table, at, least)
                 if mine >= 0:
@@ -360,6 +368,7 @@ class Evenflow(Partitioner):
         self._places = placements(options.buckets if self._remembers else 1, slides)
         self._shape()
         self._window = options.new_loads(2 * self.workers + 1)
+        self._progress = np.array([_NEVER, _NEVER, 0], np.int64)
         self._view()
 
     def _rescale(self) -> None:
@@ -372,7 +381,7 @@ class Evenflow(Partitioner):
         without_workers_from(self.workers, self._places)
         self._window = self.options.new_loads(2 * self.workers + 1)
         self._window.clock[:] = clock
-        self._progress[:] = clock[0], 1, 0
+        self._progress[_SINCE] = self._progress[_LATEST]
         self._view()
 
     def _shape(self) -> None:
@@ -383,7 +392,6 @@ class Evenflow(Partitioner):
         self._rings = rings(len(self._summary.key), self._watched)
         self._credit = np.zeros(n, np.int64)
         self._others = np.zeros(n, np.int64)
-        self._progress = np.array([0, 1, 0], np.int64)
         self._lowest, self._lowest_tail = tournament(n), tournament(n)
         self._family = members(self.seed, 1 if self.sources == 1 else 1 + _SHARED)
         weights = np.array([*options.weights[:n], *[1.0] * (n - len(options.weights))])
