@@ -17,6 +17,10 @@ class ConfigError(EvenflowError):
     """A setting, option or command word is missing, unknown or out of range."""
 
 
+class DisorderError(EvenflowError):
+    """A tuple is older than the stream's allowed disorder: sort the stream or raise the bound."""
+
+
 class IncompatibleStateError(EvenflowError):
     """State on disk or in Kafka belongs to another query, topic or version: refused, never guessed."""
 

@@ -3,7 +3,9 @@
 Laws (tests/unit/partitioners/test_contract.py holds every registered name to them):
 
 * every tuple gets exactly one worker in 0..workers-1;
-* sequential semantics: the result does not depend on how the stream was cut into `assign` calls;
+* sequential semantics: the result does not depend on how the stream was cut into `assign` calls; a
+  micro-batch algorithm plans each `assign_batch` block as a whole instead, with what earlier batches taught;
+* an empty block changes nothing;
 * same seed, options and input: same output in every process and on every machine;
 * `restore(p.snapshot())` continues exactly as `p` would have.
 
@@ -26,7 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
-from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.errors import ConfigError, DisorderError, IncompatibleStateError
 from evenflow.kernels import kernel
 
 UInt64s = npt.NDArray[np.uint64]
@@ -38,6 +40,7 @@ SNAPSHOT_VERSION = 1
 _DIGEST_BYTES = 32
 _METADATA_KEY = b"evenflow-partitioner"
 MAX_WORKERS = 1 << 20
+_NEVER = -(2**63)
 
 
 class Options(BaseModel):
@@ -76,11 +79,33 @@ def _count(assigned: Int32s, loads: Int64s) -> None:
         loads[assigned[row]] += 1
 
 
+@kernel
+def _first_late(times: Int64s, bound: np.uint64, latest: Int64s) -> int:
+    """First row that lies more than `bound` ms before the greatest time so far, or -1.
+
+    `latest[0]` goes from the greatest time before the block to the greatest one before that row.
+    """
+    greatest = latest[0]
+    late = -1
+    for row in range(times.shape[0]):
+        time = times[row]
+        if time >= greatest:
+            greatest = time
+        elif np.uint64(greatest) - np.uint64(time) > bound:  # exact also where int64 would overflow
+            late = row
+            break
+    latest[0] = greatest
+    return late
+
+
 class Partitioner(ABC):
     """One routing algorithm with its state; created by `evenflow.partitioners.create`, not directly.
 
     `source` of `sources`: which of several independent instances on one stream this is. They share the
     candidates (same seed), not their loads.
+    `max_disorder_ms`: a tuple that lies further than this before the greatest time so far is refused with
+    DisorderError, and its whole block with it (nothing of the block has been counted); None: any order is
+    taken, and the times are not looked at.
     """
 
     options_type: ClassVar[type[Options]] = Options
@@ -93,7 +118,15 @@ class Partitioner(ABC):
         return False
 
     def __init__(
-        self, *, name: str, workers: int, seed: int, source: int, sources: int, options: Options
+        self,
+        *,
+        name: str,
+        workers: int,
+        seed: int,
+        source: int,
+        sources: int,
+        options: Options,
+        max_disorder_ms: int | None = None,
     ) -> None:
         self.name = name
         self.workers = _checked_workers(workers)
@@ -101,6 +134,12 @@ class Partitioner(ABC):
         self.sources = _checked_int("sources", sources, 1, MAX_WORKERS)
         self.source = _checked_int("source", source, 0, self.sources - 1)
         self.options = options
+        self.max_disorder_ms = (
+            None
+            if max_disorder_ms is None
+            else _checked_int("max_disorder_ms", max_disorder_ms, 0, 2**63 - 1)
+        )
+        self._latest = _NEVER
         self._tuples = 0
         self._sent = np.zeros(self.workers, np.int64)
         self._start()
@@ -112,7 +151,10 @@ class Partitioner(ABC):
         return self._run(keys, times)
 
     def assign_batch(self, keys: UInt64s, times: Int64s) -> Int32s:
-        """As `assign`, and the block is one micro-batch; tuple-at-a-time algorithms see no difference."""
+        """As `assign`, and the block is one micro-batch; tuple-at-a-time algorithms see no difference.
+
+        A micro-batch algorithm calls its blocks of tuples 0..workers-1 as well: block i is worker i's.
+        """
         return self._run(keys, times)
 
     def rescale(self, workers: int) -> None:
@@ -152,11 +194,14 @@ class Partitioner(ABC):
             "sources": self.sources,
             "options": self.options.model_dump(mode="json"),
             "tuples": self._tuples,
+            "max_disorder_ms": self.max_disorder_ms,
+            "latest": self._latest,
         }
         return _pack(header, state)
 
     def _resume(self, header: Mapping[str, Any], state: State) -> None:
         self._tuples = int(header["tuples"])
+        self._latest = int(header.get("latest", _NEVER))  # snapshots of 0.1.0 have no bound
         self._sent[:] = state.pop("_sent")
         self._load_state(state)
 
@@ -167,10 +212,28 @@ class Partitioner(ABC):
             raise ValueError(f"{len(keys)} keys but {len(times)} times: one of each per tuple is needed")
         out = np.empty(len(keys), np.int32)
         if len(keys):
+            latest = self._checked_order(times)
             self._assign(keys, times, out)
             _count(out, self._sent)
             self._tuples += len(keys)
+            self._latest = latest
         return out
+
+    def _checked_order(self, times: Int64s) -> int:
+        """The greatest time after this block (as before without a bound); DisorderError for a late tuple."""
+        if self.max_disorder_ms is None:
+            return self._latest
+        latest = np.array([self._latest], np.int64)
+        row = _first_late(times, np.uint64(self.max_disorder_ms), latest)
+        if row >= 0:
+            late, greatest = int(times[row]), int(latest[0])
+            raise DisorderError(
+                f"tuple {self._tuples + row} of the stream (row {row} of its block) has time {late} ms, "
+                f"{greatest - late} ms before the greatest time so far, {greatest} ms: "
+                f"more than the allowed {self.max_disorder_ms} ms",
+                hint="sort the stream by time, raise max_disorder_ms, or leave it out to take any order",
+            )
+        return int(latest[0])
 
     @abstractmethod
     def _start(self) -> None:

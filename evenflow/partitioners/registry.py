@@ -12,10 +12,15 @@ from pydantic import ValidationError
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners.base import Options, Partitioner, unpack
 from evenflow.partitioners.d_choices import DChoices
+from evenflow.partitioners.dalton import Dalton
+from evenflow.partitioners.dalton_batch import DaltonBatch
+from evenflow.partitioners.dalton_cooperative import DaltonCooperative
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.pkg import Pkg
+from evenflow.partitioners.prompt import Prompt
 from evenflow.partitioners.shuffle import Shuffle
 from evenflow.partitioners.water_filling import Evenflow
+from evenflow.partitioners.time_based import TimeBased
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,11 @@ _ENTRIES: dict[str, _Entry] = {
     "pk5": _Entry(Pkg, {"d": 5}),
     "d-choices": _Entry(DChoices),
     "evenflow": _Entry(Evenflow),
+    "dalton": _Entry(Dalton),
+    "dalton-batch": _Entry(DaltonBatch),
+    "dalton-cooperative": _Entry(DaltonCooperative),
+    "time-based": _Entry(TimeBased),
+    "prompt": _Entry(Prompt),
 }
 
 
@@ -51,9 +61,20 @@ def names() -> tuple[str, ...]:
 
 
 def create(
-    name: str, *, workers: int, seed: int = 7, source: int = 0, sources: int = 1, **options: Any
+    name: str,
+    *,
+    workers: int,
+    seed: int = 7,
+    source: int = 0,
+    sources: int = 1,
+    max_disorder_ms: int | None = None,
+    **options: Any,
 ) -> Partitioner:
-    """A partitioner in its first state. ConfigError for an unknown name or option or a value out of range."""
+    """A partitioner in its first state. ConfigError for an unknown name or option or a value out of range.
+
+    With `max_disorder_ms`, a tuple more than that many ms before the greatest time so far raises
+    DisorderError; None (default) takes tuples in any order of time.
+    """
     entry = _entry(name)
     return entry.algorithm(
         name=name,
@@ -62,6 +83,7 @@ def create(
         source=source,
         sources=sources,
         options=_options(name, entry, options),
+        max_disorder_ms=max_disorder_ms,
     )
 
 
@@ -75,6 +97,7 @@ def restore(snapshot: bytes) -> Partitioner:
             seed=header["seed"],
             source=header["source"],
             sources=header["sources"],
+            max_disorder_ms=header.get("max_disorder_ms"),
             **header["options"],
         )
         made._resume(header, state)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow import partitioners
-from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.errors import ConfigError, DisorderError, IncompatibleStateError
 from evenflow.partitioners import Partitioner, create, describe, names, restore
 from tests.unit.partitioners.streams import STREAMS, Stream, all_distinct, zipf
 
@@ -23,15 +23,32 @@ MORE = [
     ("d-choices", {"distinct": True}),
     ("d-choices", {"theta": 0.001, "counters": 50, "growth": 0.0}),
     ("d-choices", {"warm_up": 1000, "eps": 0.01}),
+    ("dalton", {"explore": "capped", "cap_growth": 0.2, "window_ms": 1000, "slide_ms": 100}),
+    ("dalton", {"heavy_hitters": "sketch", "window_ms": 900, "slide_ms": 300, "stats_ms": 250}),
+    ("dalton", {"eps": 0.5, "p1": 0.9, "p2": 0.1, "stats_ms": 2500}),
+    ("dalton-batch", {"load_scope": "batch", "eps": 0.4}),
+    ("dalton-batch", {"explore": "capped", "window_ms": 1000, "slide_ms": 100}),
+    ("dalton-cooperative", {"dsync_ms": 250, "window_ms": 1200, "slide_ms": 300, "eps": 0.4}),
+    ("time-based", {"interval_ms": 300}),
+    ("prompt", {"order": "quasi"}),
+    ("prompt", {"rest": "roomiest"}),
+    ("prompt", {"order": "quasi", "budget": 1, "smoothing": 1.0}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
-each = pytest.mark.parametrize(
-    ("name", "options"), CASES, ids=[f"{n}-{'-'.join(map(str, o.values()))}" for n, o in CASES]
-)
+
+
+def over(cases: list[tuple[str, dict]]) -> pytest.MarkDecorator:
+    ids = [f"{n}-{'-'.join(map(str, o.values()))}" for n, o in cases]
+    return pytest.mark.parametrize(("name", "options"), cases, ids=ids)
+
+
+each = over(CASES)
+each_online = over([case for case in CASES if not describe(case[0]).micro_batch])
+each_micro_batch = over([case for case in CASES if describe(case[0]).micro_batch])
 
 
 def run(p: Partitioner, stream: Stream, cuts: list[int] | None = None) -> np.ndarray:
-    """Assign the stream cut at these positions; a micro-batch algorithm gets blocks of 500 instead."""
+    """Assign the stream cut at these positions; a micro-batch algorithm gets batches of 500 instead."""
     keys, times = stream
     if p.micro_batch:
         cuts = list(range(500, len(keys), 500))
@@ -66,7 +83,7 @@ def test_a_million_distinct_keys_stay_in_range_and_in_bounded_state(name: str, o
     assert p.observe().state_bytes < (400_000_000 if p.keeps_every_key else 1_000_000)
 
 
-@each
+@each_online
 @given(cuts=st.lists(st.integers(0, 3000), max_size=12), seed=st.integers(0, 3))
 @settings(max_examples=15, deadline=None)
 def test_the_result_does_not_depend_on_block_cuts(
@@ -77,16 +94,59 @@ def test_the_result_does_not_depend_on_block_cuts(
     assert run(create(name, workers=10, **options), stream, cuts).tolist() == whole.tolist()
 
 
-@each
+@each_online
 @pytest.mark.parametrize("stream", STREAMS)
 def test_one_tuple_at_a_time_equals_one_block(name: str, options: dict, stream: str) -> None:
     keys, times = (column[:600] for column in STREAMS[stream])
     p = create(name, workers=6, **options)
-    if p.micro_batch:
-        pytest.skip("its block is the batch")
     whole = create(name, workers=6, **options).assign(keys, times)
     single = [int(p.assign(keys[i : i + 1], times[i : i + 1])[0]) for i in range(len(keys))]
     assert single == whole.tolist()
+
+
+@each_online
+def test_a_batch_is_a_block_like_any_other_to_a_tuple_at_a_time_scheme(name: str, options: dict) -> None:
+    keys, times = zipf(1000)
+    p, q = create(name, workers=6, **options), create(name, workers=6, **options)
+    for rows in (slice(0, 300), slice(300, 1000)):
+        assert p.assign(keys[rows], times[rows]).tolist() == q.assign_batch(keys[rows], times[rows]).tolist()
+    assert p.snapshot() == q.snapshot()
+
+
+@each_micro_batch
+def test_a_micro_batch_scheme_refuses_blocks_that_are_no_batches(name: str, options: dict) -> None:
+    p = create(name, workers=4, **options)
+    before = p.snapshot()
+    with pytest.raises(ConfigError, match=f"{name} decides on whole batches\n  -> call assign_batch"):
+        p.assign(*zipf(10))
+    assert p.snapshot() == before
+
+
+@each_micro_batch
+@pytest.mark.parametrize("sizes", [[3000], [1, 2, 3, 1000, 1994], [1] * 20])
+def test_a_batch_may_have_any_size(name: str, options: dict, sizes: list[int]) -> None:
+    keys, times = zipf(3000)
+    p, q = create(name, workers=7, **options), create(name, workers=7, **options)
+    for start, size in zip(np.cumsum([0, *sizes[:-1]]).tolist(), sizes, strict=True):
+        batch = keys[start : start + size], times[start : start + size]
+        out = p.assign_batch(*batch)
+        assert len(out) == size
+        assert out.min() >= 0
+        assert out.max() < 7
+        assert q.assign_batch(*batch).tolist() == out.tolist()
+        q = restore(q.snapshot())
+
+
+@each
+def test_an_empty_block_changes_nothing(name: str, options: dict) -> None:
+    keys, times = zipf(500)
+    p = create(name, workers=5, max_disorder_ms=0, **options)
+    for _ in range(2):
+        before = p.snapshot()
+        assert p.assign_batch(keys[:0], times[:0]).tolist() == []
+        assert p.snapshot() == before
+        p.assign_batch(keys, times)
+        times = times + 500
 
 
 @each
@@ -182,6 +242,87 @@ def test_keys_and_times_of_the_wrong_kind_are_refused(name: str, options: dict) 
     with pytest.raises(ValueError, match="10 keys but 9 times"):
         p.assign_batch(keys, times[:9])
     assert p.observe().tuples == 0
+
+
+@each
+def test_a_tuple_beyond_the_allowed_disorder_is_refused_before_its_block_counts(
+    name: str, options: dict
+) -> None:
+    keys, times = zipf(600)
+    p = create(name, workers=4, max_disorder_ms=20, **options)
+    free = create(name, workers=4, **options)
+    times[350] -= 20  # as far back as is allowed
+    assert (
+        p.assign_batch(keys[:400], times[:400]).tolist()
+        == free.assign_batch(keys[:400], times[:400]).tolist()
+    )
+    before = p.snapshot()
+    late = times.copy()
+    late[450] = late[449] - 21
+    for q in (p, restore(before)):
+        with pytest.raises(DisorderError) as caught:
+            q.assign_batch(keys[400:], late[400:])
+        assert caught.value.message == (
+            "tuple 450 of the stream (row 50 of its block) has time 428 ms, 21 ms before the greatest "
+            "time so far, 449 ms: more than the allowed 20 ms"
+        )
+        assert caught.value.hint is not None
+        assert "max_disorder_ms" in caught.value.hint
+        assert q.snapshot() == before
+        assert (
+            q.assign_batch(keys[400:], times[400:]).tolist()
+            == restore(before).assign_batch(keys[400:], times[400:]).tolist()
+        )
+
+
+@given(
+    data=st.lists(st.integers(-40, 40), min_size=1, max_size=60),
+    bound=st.integers(0, 50),
+    cuts=st.lists(st.integers(0, 60), max_size=5),
+    rescaled=st.booleans(),
+)
+@settings(deadline=None)
+def test_the_bound_of_disorder_does_not_depend_on_block_cuts_snapshots_or_rescales(
+    data: list[int], bound: int, cuts: list[int], rescaled: bool
+) -> None:
+    times = np.arange(len(data), dtype=np.int64) + np.array(data)
+    greatest = np.maximum.accumulate(times)
+    late = np.flatnonzero(greatest - times > bound)
+    p = create("hashing", workers=3, max_disorder_ms=bound)
+    found = None
+    for a, b in pairwise([0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]):
+        p = restore(p.snapshot())
+        if rescaled:
+            p.rescale(p.workers + 1)
+        try:
+            p.assign(times[a:b].astype(np.uint64), times[a:b])
+        except DisorderError as error:
+            found = error.message
+            assert p.observe().tuples == a
+            break
+    if len(late):
+        row = int(late[0])
+        gap = greatest[row] - times[row]
+        assert found is not None
+        assert found.startswith(f"tuple {row} of the stream")
+        assert f"time {times[row]} ms, {gap} ms before the greatest time so far, {greatest[row]} ms" in found
+    else:
+        assert found is None
+
+
+def test_disorder_is_measured_exactly_between_the_ends_of_time() -> None:
+    ends = np.array([2**63 - 1, -(2**63)], np.int64)
+    keys = np.zeros(2, np.uint64)
+    with pytest.raises(DisorderError, match=f"{2**64 - 1} ms before"):
+        create("hashing", workers=2, max_disorder_ms=2**63 - 1).assign(keys, ends)
+    assert len(create("hashing", workers=2, max_disorder_ms=0).assign(keys, ends[::-1])) == 2
+    assert len(create("hashing", workers=2).assign(keys, ends)) == 2
+
+
+@pytest.mark.parametrize("bound", [-1, 1.5, True, "20", 2**63])
+def test_an_impossible_bound_of_disorder_is_refused(bound: object) -> None:
+    with pytest.raises(ConfigError, match="max_disorder_ms must be"):
+        create("hashing", workers=4, max_disorder_ms=bound)  # type: ignore[arg-type]
 
 
 @each

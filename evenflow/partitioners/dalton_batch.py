@@ -1,0 +1,214 @@
+"""Dalton for micro-batches: the same bandit, which sees a batch as a whole before it decides.
+
+Idea: a first pass counts the keys of the batch exactly, so that what is hot is known before the first
+tuple is placed: f >= |B|/n, at most n keys (Theorem 3.4 holds to the letter, since the frequencies and
+the load are of the same batch), in this batch and the next. A key of one tuple is never hot. Combiners
+reduce each batch by itself, so X(k) begins empty with every batch; what was learned stays.
+
+Parameters: those of `dalton` without statistics window; `load_scope`, what the reward balances: the loads
+of the sliding window (the paper changes only X) or of the batch, which is what a combiner works through
+at a time. Cost per tuple: two O(1) passes; O(n * rows) per batch. State: as `dalton`, at most 2n rows,
+plus 64 to 128 bytes of working memory per distinct key of the largest batch.
+Paper: Zapridou et al., PVLDB 16(3) 2022 (000), section 3.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from evenflow.kernels import kernel
+from evenflow.keys import candidate_kernel, members
+from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.dalton import (
+    FIRST_STREAM,
+    NEVER,
+    BanditOptions,
+    choose,
+    raise_cap,
+    reward,
+)
+from evenflow.sketches.q_table import (
+    EXPIRY,
+    HELD,
+    QTable,
+    SplitKeys,
+    admit,
+    find,
+    hold,
+    learn,
+    purge,
+    slide_on,
+)
+from evenflow.sketches.tumbling_counts import COUNT, TumblingCounts, limit, slot_of
+from evenflow.sketches.window_loads import WindowLoads, add, advance, window_loads
+
+
+@kernel
+def _count_batch(keys: UInt64s, first: Any, cells: Int64s, fill: Int64s, batch: Any) -> int:
+    """Count from tuple `first` on; the tuple for which there was no room, or their number."""
+    for i in range(first, keys.shape[0]):
+        if fill[0] >= limit(cells):
+            return i
+        cells[slot_of(cells, fill, keys[i], batch), COUNT] += 1
+    return keys.shape[0]
+
+
+@kernel
+def _begin_batch(frequent: UInt64s, table: QTable, member: np.uint64, batch: Any) -> None:
+    """Nobody holds anything; the frequent keys are hot in this batch and the next."""
+    key_of, slots, row, bound, q, last, kept, gain, meta = table
+    n = q.shape[1]
+    slide_on(row, last, meta, batch)
+    purge(key_of, slots, row, bound, q, last, kept, gain, meta, batch, batch)
+    for i in range(frequent.shape[0]):
+        key = frequent[i]
+        r = find(key_of, slots, key)
+        if r >= 0:
+            row[r, EXPIRY] = batch + 1
+        else:
+            home = candidate_kernel(key, member, np.uint64(n))
+            admit(
+                key_of, slots, row, bound, q, last, kept, gain, meta,
+                key, r, home, NEVER, batch, batch + 1, 2 * n,
+            )  # fmt: skip
+
+
+@kernel
+def _route(
+    keys: UInt64s,
+    times: Int64s,
+    out: Int32s,
+    window: WindowLoads,
+    table: QTable,
+    rng: UInt64s,
+    member: np.uint64,
+    batch: Any,
+    by_batch: bool,
+    gamma: float,
+    eps: float,
+    p1: float,
+    p2: float,
+    cap_max: Any,
+    cap_growth: float,
+) -> None:
+    loads, ring, clock = window
+    key_of, slots, row, bound, q, last, _, _, meta = table
+    n = np.int64(loads.shape[0])
+    total = np.int64(0)
+    for worker in range(n):
+        if by_batch:
+            loads[worker] = 0
+        total += loads[worker]
+    for i in range(keys.shape[0]):
+        if not by_batch and advance(loads, ring, clock, times[i]):
+            total = np.int64(0)
+            for worker in range(n):
+                total += loads[worker]
+        key = keys[i]
+        r = find(key_of, slots, key)
+        hot = r >= 0
+        chosen = (
+            choose(row, last, meta, rng, r, eps, batch)
+            if hot
+            else candidate_kernel(key, member, np.uint64(n))
+        )
+        if by_batch:
+            loads[chosen] += 1
+        else:
+            add(loads, ring, clock, chosen)
+        total += 1
+        out[i] = chosen
+        if hot:
+            hold(row, last, meta, r, chosen, batch, batch)
+            learn(row, bound, q, r, chosen, reward(loads[chosen], total, row[r, HELD], n, p1, p2), gamma)
+            raise_cap(row, meta, cap_max, cap_growth)
+
+
+class DaltonBatchOptions(BanditOptions):
+    """Options of dalton-batch; see the module's docstring."""
+
+    load_scope: Literal["window", "batch"] = Field(
+        "window", description="Tuples that count as load: those of the sliding window or of the batch."
+    )
+
+
+class DaltonBatch(Partitioner):
+    """Micro-batches: the batch's frequent keys are split by a learned policy, all others are hashed."""
+
+    micro_batch = True
+    options_type = DaltonBatchOptions
+    options: DaltonBatchOptions
+
+    def _start(self) -> None:
+        self._batch = np.zeros(1, np.int64)
+        self._counts = TumblingCounts()
+        self._rng = members(self.seed, 1, first=FIRST_STREAM + self.source)
+        self._rescale()
+
+    def _rescale(self) -> None:
+        options = self.options
+        self._member = members(self.seed, 1)[0]
+        self._loads = window_loads(self.workers, window_ms=options.window_ms, slide_ms=options.slide_ms)
+        self._split = SplitKeys(self.workers, cap=options.first_cap)
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        options = self.options
+        self._batch += 1
+        batch = np.int64(self._batch[0])
+        frequent = self._frequent(keys, batch)
+        while len(self._split.table.key) < len(self._split) + len(frequent):
+            self._split.grow()
+        _begin_batch(frequent, self._split.table, self._member, batch)
+        _route(
+            keys,
+            times,
+            out,
+            self._loads,
+            self._split.table,
+            self._rng,
+            self._member,
+            batch,
+            options.load_scope == "batch",
+            options.gamma,
+            options.eps,
+            options.p1,
+            options.p2,
+            options.last_cap,
+            options.cap_growth,
+        )
+
+    def _frequent(self, keys: UInt64s, batch: np.int64) -> UInt64s:
+        """The keys that are hot by their own frequency in this batch."""
+        self._counts.fill[0] = 0
+        row = 0
+        while (row := _count_batch(keys, row, self._counts.cells, self._counts.fill, batch)) < len(keys):
+            self._counts.grow(int(batch))
+        found, counts, _ = self._counts.entries(int(batch))
+        return found[(counts > 1) & (counts * self.workers >= len(keys))]
+
+    def _state(self) -> State:
+        return {
+            **self._loads._asdict(),
+            **self._split.state(),
+            "batch": self._batch,
+            "rng": self._rng,
+        }
+
+    def _load_state(self, state: State) -> None:
+        self._loads = WindowLoads(**{name: state[name] for name in WindowLoads._fields})
+        self._split.load(state)
+        self._batch = state["batch"]
+        self._rng = state["rng"]
+
+    def _choices(self) -> int:
+        return min(self._split.cap, self.workers)
+
+    def _head_keys(self) -> int:
+        return self._split.hot
+
+    def _state_bytes(self) -> int:
+        arrays = (*self._loads, self._batch, self._rng)
+        return sum(array.nbytes for array in arrays) + self._counts.nbytes + self._split.nbytes

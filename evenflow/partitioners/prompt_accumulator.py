@@ -1,0 +1,327 @@
+"""Prompt's accumulator: buffers a micro-batch while it arrives and lists its keys by frequency at its end.
+
+Idea: HTable knows every key's exact count and its tuples in order of arrival. So that no sorting is left
+for the end of the batch, CountTree keeps the keys in order of an *approximate* count, which each key may
+renew at most `budget` times a batch: after `f_step` more of its tuples, or when `t_step` has passed. Both
+steps adapt: f_step to the key's share of the batch so far, t_step to what is left of budget and time.
+
+    new key:                  count 1;  f_step = N_est / (K_avg * budget);  t_step = (end - now) / budget
+    freq - count >= f_step:   renew;    f_step = N_est / budget * freq / N
+    now - last >= t_step:     renew;    t_step = (end - now) / (renewals left)
+
+N tuples so far; N_est and K_avg: mean tuples and keys of the past batches, newer ones weighing more.
+Decisions where the listing is silent or cannot run: steps are reached by `>=`, not only by `==`; `last`
+is set by every renewal; none follows when the budget is spent; f_step >= 1 and t_step >= 1 ms; `budget`
+in f_step is the whole one; in the first batch N_est and K_avg are N and the keys so far; the clock never
+runs backwards.
+
+`order`: "exact" (default) keeps no tree and sorts the keys by count at the end, which numpy does in well
+under a millisecond for 100,000 keys; "quasi" is the paper's. Equal counts are in the order of the keys.
+With either, the counts of the list are exact.
+
+Cost per tuple: O(1) with "exact"; "quasi" adds O(log K) at most budget + 1 times per key. State: 24 to 32
+bytes per key (room doubles; quasi 48 more) and 4 per tuple, for the batch only.
+Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 1 and section 2.4.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from evenflow.kernels import inlined, kernel
+from evenflow.partitioners.base import Int32s, Int64s, UInt64s
+from evenflow.sketches.count_tree import CountTree, add_entry, count_tree, raise_entry, read_entries, widened
+
+Float64s = npt.NDArray[np.float64]
+Array = TypeVar("Array", bound=npt.NDArray[Any])
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+_FIRST_ROOM = 1024
+_NEVER = -(2**63)
+_KEYS, _TUPLES, _NOW = 0, 1, 2
+_F_STEP, _T_STEP = 0, 1
+_N_EST, _K_AVG = 0, 1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BufferedBatch:
+    """A micro-batch that has ended: its keys by frequency, and the key of each tuple."""
+
+    keys: UInt64s
+    """The list: distinct keys, the most frequent first (nearly so with order="quasi")."""
+    counts: Int64s
+    """Exact count of each key of the list."""
+    entry: Int32s
+    """Number of each tuple's key by first arrival, in order of arrival."""
+    order: Int64s
+    """The same number of each key of the list."""
+    tree_counts: Int64s | None
+    """By which the list is in descending order: at most `counts`. None with order="exact"."""
+    renewals: Int32s | None
+    """How often each key's count in the tree was renewed: at most the budget."""
+
+    @property
+    def position(self) -> Int32s:
+        """Place in the list of each tuple's key."""
+        rank = np.empty(len(self.order), np.int32)
+        rank[self.order] = np.arange(len(self.order), dtype=np.int32)
+        return rank[self.entry]
+
+
+class _Pace(NamedTuple):
+    """When each key's count in the tree is renewed next."""
+
+    last: npt.NDArray[np.int64]
+    """Time of the last renewal, ms."""
+    left: Int32s
+    """Renewals left."""
+    step: Float64s
+    """(keys, 2): f_step in tuples, t_step in ms"""
+
+
+def _pace(capacity: int) -> _Pace:
+    return _Pace(np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), np.zeros((capacity, 2)))
+
+
+@inlined
+def _home(key: np.uint64, mask: Any) -> np.int64:
+    return np.int64((key * _SPREAD) >> _HALF) & mask
+
+
+@kernel
+def _rehash(key: UInt64s, table: Int32s, keys: int) -> None:
+    mask = np.int64(table.shape[0] - 1)
+    for entry in range(keys):
+        slot = _home(key[entry], mask)
+        while table[slot] >= 0:
+            slot = (slot + 1) & mask
+        table[slot] = entry
+
+
+@kernel
+def _find(key: UInt64s, table: Int32s, wanted: np.uint64) -> np.int64:
+    """The slot of the key, or the free slot where it belongs."""
+    mask = np.int64(table.shape[0] - 1)
+    slot = _home(wanted, mask)
+    while table[slot] >= 0 and key[table[slot]] != wanted:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def _count(
+    keys: UInt64s, begin: int, key: UInt64s, freq: Int64s, table: Int32s, state: Int64s, out: Int32s
+) -> int:
+    """Count from row `begin`; gives the row whose new key finds no room, or the number of rows."""
+    for row in range(begin, keys.shape[0]):
+        slot = _find(key, table, keys[row])
+        entry = np.int64(table[slot])
+        if entry < 0:
+            entry = state[_KEYS]
+            if entry == key.shape[0]:
+                return row
+            state[_KEYS] = entry + 1
+            table[slot] = entry
+            key[entry] = keys[row]
+            freq[entry] = 0
+        freq[entry] += 1
+        out[row] = entry
+    return keys.shape[0]
+
+
+@kernel
+def _count_and_place(
+    keys: UInt64s,
+    times: Int64s,
+    begin: int,
+    key: UInt64s,
+    freq: Int64s,
+    table: Int32s,
+    state: Int64s,
+    out: Int32s,
+    tree: CountTree,
+    pace: _Pace,
+    budget: int,
+    end: float,
+    past: Float64s,
+) -> int:
+    """As `_count`, and Algorithm 1's renewals. `past`: N_est and K_avg, 0 while there is no past."""
+    count, link, root = tree
+    last, left, step = pace
+    for row in range(begin, keys.shape[0]):
+        slot = _find(key, table, keys[row])
+        entry = np.int64(table[slot])
+        if entry < 0 and state[_KEYS] == key.shape[0]:
+            return row
+        state[_TUPLES] += 1
+        now = max(state[_NOW], times[row])
+        state[_NOW] = now
+        if entry < 0:
+            entry = state[_KEYS]
+            state[_KEYS] = entry + 1
+            table[slot] = entry
+            key[entry] = keys[row]
+            freq[entry] = 1
+            add_entry(count, link, root, key, entry, np.int64(1))
+            last[entry] = now
+            left[entry] = budget
+            mean = past[_N_EST] / past[_K_AVG] if past[_K_AVG] > 0 else state[_TUPLES] / state[_KEYS]
+            step[entry, _F_STEP] = max(1.0, mean / budget)
+            step[entry, _T_STEP] = max(1.0, (end - now) / budget)
+        else:
+            freq[entry] += 1
+            if left[entry] > 0:
+                if freq[entry] - count[entry] >= step[entry, _F_STEP]:
+                    tuples = past[_N_EST] if past[_K_AVG] > 0 else np.float64(state[_TUPLES])
+                    left[entry] -= 1
+                    step[entry, _F_STEP] = max(1.0, tuples / budget * freq[entry] / state[_TUPLES])
+                    last[entry] = now
+                    raise_entry(count, link, root, key, entry, freq[entry])
+                elif np.float64(now) - last[entry] >= step[entry, _T_STEP]:
+                    left[entry] -= 1
+                    if left[entry] > 0:
+                        step[entry, _T_STEP] = max(1.0, (end - now) / left[entry])
+                    last[entry] = now
+                    raise_entry(count, link, root, key, entry, freq[entry])
+        out[row] = entry
+    return keys.shape[0]
+
+
+def descending(keys: UInt64s, counts: Int64s) -> Int64s:
+    """Positions by descending count, equal counts by ascending key; counts are at least 1.
+
+    One sort of words that hold count, the key's first bits and the position; where those bits do not tell
+    two keys apart, they are sorted in full.
+    """
+    position_bits = max(1, (len(counts) - 1).bit_length())
+    most = int(counts.max(initial=1))
+    key_bits = 64 - position_bits - most.bit_length()
+    if key_bits < 1:
+        return np.lexsort((keys, -counts))
+    words = np.uint64(most) - counts.astype(np.uint64)
+    words <<= np.uint64(key_bits)
+    words |= keys >> np.uint64(64 - key_bits)
+    words <<= np.uint64(position_bits)
+    words |= np.arange(len(counts), dtype=np.uint64)
+    words.sort()
+    order = (words & np.uint64((1 << position_bits) - 1)).astype(np.int64)
+    words >>= np.uint64(position_bits)
+    alike = words[1:] == words[:-1]
+    if alike.any():
+        tied = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
+        inside = order[tied]
+        order[tied] = inside[np.lexsort((keys[inside], words[tied]))]
+    return order
+
+
+class Accumulator:
+    """Algorithm 1: `add` the tuples of a batch as they come, then `finish` it; the next one may follow."""
+
+    def __init__(
+        self, *, order: Literal["exact", "quasi"] = "exact", budget: int = 8, smoothing: float = 0.3
+    ) -> None:
+        """`budget`: renewals per key and batch; `smoothing`: weight of the newest batch in N_est, K_avg."""
+        self.past = np.zeros(2)
+        """[N_est, K_avg], zero before the first batch has ended: all that outlives a batch."""
+        self._quasi = order == "quasi"
+        self._budget = budget
+        self._smoothing = smoothing
+        self._key, self._tree = np.empty(0, np.uint64), count_tree(0)
+        self._reset()
+
+    def add(self, keys: UInt64s, times: Int64s, *, end_ms: int) -> None:
+        """Tuples in order of arrival, of a batch whose interval ends at `end_ms`."""
+        if len(keys) != len(times):
+            raise ValueError(f"{len(keys)} keys but {len(times)} times: one of each per tuple is needed")
+        entry = np.empty(len(keys), np.int32)
+        self._entries.append(entry)
+        row = 0
+        while (row := self._add(keys, times, row, entry, float(end_ms))) < len(keys):
+            self._widen(2 * len(self._key))
+
+    def finish(self) -> BufferedBatch:
+        """The batch as it stands; the accumulator is empty afterwards, and has learnt N_est and K_avg."""
+        entry = self._entries[0] if len(self._entries) == 1 else np.concatenate([_NO_ENTRY, *self._entries])
+        size = int(self._state[_KEYS])
+        tree_counts = renewals = None
+        if self._quasi:
+            order = np.empty(size, np.int64)
+            read_entries(self._tree.link, self._tree.root, order)
+            tree_counts = self._tree.counts[order]
+            renewals = self._budget - self._pace.left[order]
+        else:
+            order = descending(self._key[:size], self._freq[:size])
+        batch = BufferedBatch(
+            keys=self._key[order],
+            counts=self._freq[order],
+            entry=entry,
+            order=order,
+            tree_counts=tree_counts,
+            renewals=renewals,
+        )
+        self._learn(len(entry), size)
+        self._reset()
+        return batch
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held now, room for the next batch included."""
+        arrays: tuple[npt.NDArray[Any], ...] = (
+            self._key,
+            self._freq,
+            self._table,
+            *self._tree,
+            *self._pace,
+            *self._entries,
+        )
+        return sum(array.nbytes for array in arrays)
+
+    def _add(self, keys: UInt64s, times: Int64s, row: int, entry: Int32s, end: float) -> int:
+        held = self._key, self._freq, self._table, self._state
+        if not self._quasi:
+            return _count(keys, row, *held, entry)
+        return _count_and_place(
+            keys, times, row, *held, entry, self._tree, self._pace, self._budget, end, self.past
+        )
+
+    def _learn(self, tuples: int, keys: int) -> None:
+        if keys:
+            weight = self._smoothing if self.past[_K_AVG] else 1.0
+            self.past += weight * (np.array([tuples, keys], np.float64) - self.past)
+
+    def _reset(self) -> None:
+        """Empty, with room for a batch like those before: after a far larger one most of it is given back."""
+        self._entries: list[Int32s] = []
+        self._state = np.array([0, 0, _NEVER], np.int64)
+        self._tree.root[0] = -1
+        usual = max(_FIRST_ROOM, 2 * int(self.past[_K_AVG]))
+        if len(self._key) > 8 * usual or not len(self._key):
+            self._key, self._freq = np.empty(0, np.uint64), np.empty(0, np.int64)
+            self._tree, self._pace = count_tree(0), _pace(0)
+            self._widen(usual)
+        else:
+            self._table[:] = -1
+
+    def _widen(self, room: int) -> None:
+        size = int(self._state[_KEYS])
+        self._key = _enlarged(self._key, room)
+        self._freq = _enlarged(self._freq, room)
+        self._table = np.full(2 << (room - 1).bit_length(), -1, np.int32)
+        _rehash(self._key, self._table, size)
+        if self._quasi:
+            self._tree = widened(self._tree, room)
+            last, left, step = self._pace
+            self._pace = _Pace(_enlarged(last, room), _enlarged(left, room), _enlarged(step, room))
+
+
+_NO_ENTRY = np.empty(0, np.int32)
+
+
+def _enlarged(array: Array, room: int) -> Array:
+    wide = np.empty((room, *array.shape[1:]), array.dtype)
+    wide[: len(array)] = array
+    return cast(Array, wide)

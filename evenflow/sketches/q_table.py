@@ -1,0 +1,459 @@
+"""The Q-table of a contextual bandit: for each split key, the value of every worker and the holders X(k).
+
+A row has two halves. Its *values* are alive while the key is hot, that is until the statistics window
+`expiry` has passed; its *holders* are the slide in which each worker was last given the key. A worker is
+a holder while that slide lies in the window, so X(k) is exact and empties by itself. A row whose key has
+cooled stays while some worker other than its home F_1(k) holds the key, because those holders still
+count when the key gets hot again; then the row is given up. Keys without a row have no holder but home.
+
+The best worker of a row (highest value; home on a tie, then the lowest number) is remembered together
+with a bound of all other values, so that reading it is O(1) and a change costs a scan of the n values
+only when the best one falls to the bound.
+
+`admit` refuses a new hot key while `most` are hot: n frequent keys of the present window and n of the
+last one are what Theorem 3.4 of 000 allows; twice that is left for windows of growing load. So rows are
+at most `most` times the statistics windows that fit in a window, and in practice a few more than are hot.
+
+Cost: O(1) to find a row (linear probing at an eighth full), O(rows * n) per slide and per statistics
+window. State: 16 n + 60 bytes per row; 16 n more where rewards are deferred.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenflow.kernels import kernel
+
+UInt64s = npt.NDArray[np.uint64]
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+Float64s = npt.NDArray[np.float64]
+State = dict[str, npt.NDArray[np.generic]]
+
+INITIAL = -2.0
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+EXPIRY, _BEST, HELD, _HOME = range(4)
+ROWS, HOT, CAPPED, CAP = range(4)
+COLD = -1
+NEVER = -(2**63)
+_LEAST_ROWS = 16
+
+
+class QTable(NamedTuple):
+    """The arrays. A kernel unpacks them once, before its loop, in this order; rows are 0..meta[ROWS]-1."""
+
+    key: UInt64s
+    slots: npt.NDArray[np.int32]
+    """Row of each slot of the hash table, or -1."""
+    row: Int64s
+    """(capacity, 4): last statistics window in which the key is hot (-1: cold), best worker, number of
+    holders, home."""
+    bound: npt.NDArray[np.float64]
+    """No value but the best is above this."""
+    q: npt.NDArray[np.float64]
+    """(capacity, n): value of each worker; meaningless while the key is cold."""
+    last: Int64s
+    """(capacity, n): slide in which the worker last got the key."""
+    kept: npt.NDArray[np.float64]
+    """(capacity, n) or empty: share of the present value that remains when deferred rewards are applied."""
+    gain: npt.NDArray[np.float64]
+    """(capacity, n) or empty: what they add."""
+    meta: Int64s
+    """[rows in use, hot rows, hot rows with at least `cap` holders, cap of holders]"""
+
+
+@kernel
+def find(key: UInt64s, slots: Int32s, wanted: np.uint64) -> np.int64:
+    """The key's row, or -1."""
+    mask = np.int64(slots.shape[0] - 1)
+    at = np.int64((wanted * _SPREAD) >> _HALF) & mask
+    row = np.int64(slots[at])
+    while row >= 0 and key[row] != wanted:
+        at = (at + 1) & mask
+        row = np.int64(slots[at])
+    return row
+
+
+@kernel
+def _enter(slots: Int32s, key: np.uint64, row: Any) -> None:
+    mask = np.int64(slots.shape[0] - 1)
+    at = np.int64((key * _SPREAD) >> _HALF) & mask
+    while slots[at] >= 0:
+        at = (at + 1) & mask
+    slots[at] = row
+
+
+@kernel
+def _index(key: UInt64s, slots: Int32s, meta: Int64s) -> None:
+    for at in range(slots.shape[0]):
+        slots[at] = -1
+    for row in range(meta[ROWS]):
+        _enter(slots, key[row], np.int64(row))
+
+
+@kernel
+def _scan(row: Int64s, bound: Float64s, q: Float64s, r: Any) -> None:
+    """Find the best worker and the bound afresh."""
+    home = row[r, _HOME]
+    best = home
+    for worker in range(q.shape[1]):
+        if q[r, worker] > q[r, best]:
+            best = np.int64(worker)
+    second = -np.inf
+    for worker in range(q.shape[1]):
+        if worker != best:
+            second = max(second, q[r, worker])
+    row[r, _BEST] = best
+    bound[r] = second
+
+
+@kernel
+def best_of(row: Int64s, r: Any) -> np.int64:
+    """argmax of the row's values."""
+    return row[r, _BEST]
+
+
+@kernel
+def learn(
+    row: Int64s, bound: Float64s, q: Float64s, r: Any, worker: Any, reward: float, gamma: float
+) -> None:
+    """Q += gamma (reward - Q) (000, eq. 5)."""
+    best = row[r, _BEST]
+    value = q[r, worker] + gamma * (reward - q[r, worker])
+    q[r, worker] = value
+    if worker == best:
+        if value <= bound[r]:
+            _scan(row, bound, q, r)
+    elif value > q[r, best]:
+        bound[r] = q[r, best]
+        row[r, _BEST] = worker
+    elif value == q[r, best]:
+        _scan(row, bound, q, r)
+    else:
+        bound[r] = max(bound[r], value)
+
+
+@kernel
+def defer(kept: Float64s, gain: Float64s, r: Any, worker: Any, reward: float, gamma: float) -> None:
+    """Note a reward to be learned later. Any number of them is one affine map Q -> kept*Q + gain."""
+    kept[r, worker] *= 1.0 - gamma
+    gain[r, worker] += gamma * (reward - gain[r, worker])
+
+
+@kernel
+def apply_deferred(
+    row: Int64s, bound: Float64s, q: Float64s, kept: Float64s, gain: Float64s, meta: Int64s
+) -> None:
+    """Learn all deferred rewards and forget them."""
+    for r in range(meta[ROWS]):
+        for worker in range(q.shape[1]):
+            q[r, worker] = kept[r, worker] * q[r, worker] + gain[r, worker]
+            kept[r, worker] = 1.0
+            gain[r, worker] = 0.0
+        _scan(row, bound, q, np.int64(r))
+
+
+@kernel
+def hold(row: Int64s, last: Int64s, meta: Int64s, r: Any, worker: Any, slide: Any, oldest: Any) -> None:
+    """The worker gets the key in this slide; `oldest` is the first slide of the window."""
+    if last[r, worker] < oldest:
+        row[r, HELD] += 1
+        if row[r, HELD] == meta[CAP] and row[r, EXPIRY] != COLD:
+            meta[CAPPED] += 1
+    last[r, worker] = slide
+
+
+@kernel
+def nth_holder(last: Int64s, r: Any, wanted: Any, oldest: Any) -> np.int64:
+    """The holder number `wanted` (from 0) in ascending order of workers."""
+    left = wanted
+    for worker in range(last.shape[1]):
+        if last[r, worker] >= oldest:
+            if left == 0:
+                return np.int64(worker)
+            left -= 1
+    return np.int64(0)
+
+
+@kernel
+def count_capped(row: Int64s, meta: Int64s) -> None:
+    """Count the hot rows, and those of them at or above the cap, afresh."""
+    meta[HOT] = 0
+    meta[CAPPED] = 0
+    for r in range(meta[ROWS]):
+        if row[r, EXPIRY] != COLD:
+            meta[HOT] += 1
+            if row[r, HELD] >= meta[CAP]:
+                meta[CAPPED] += 1
+
+
+@kernel
+def slide_on(row: Int64s, last: Int64s, meta: Int64s, oldest: Any) -> None:
+    """The window has moved: count the holders of every row afresh."""
+    for r in range(meta[ROWS]):
+        held = 0
+        for worker in range(last.shape[1]):
+            held += last[r, worker] >= oldest
+        row[r, HELD] = held
+    count_capped(row, meta)
+
+
+@kernel
+def _move(
+    key: UInt64s,
+    row: Int64s,
+    bound: Float64s,
+    q: Float64s,
+    last: Int64s,
+    kept: Float64s,
+    gain: Float64s,
+    source: Any,
+    target: Any,
+) -> None:
+    key[target] = key[source]
+    bound[target] = bound[source]
+    for at in range(row.shape[1]):
+        row[target, at] = row[source, at]
+    for worker in range(q.shape[1]):
+        q[target, worker] = q[source, worker]
+        last[target, worker] = last[source, worker]
+    if kept.shape[0]:
+        for worker in range(q.shape[1]):
+            kept[target, worker] = kept[source, worker]
+            gain[target, worker] = gain[source, worker]
+
+
+@kernel
+def purge(
+    key: UInt64s,
+    slots: Int32s,
+    row: Int64s,
+    bound: Float64s,
+    q: Float64s,
+    last: Int64s,
+    kept: Float64s,
+    gain: Float64s,
+    meta: Int64s,
+    window: Any,
+    oldest: Any,
+) -> None:
+    """A statistics window begins: cool the rows that have expired, give up those that hold nothing."""
+    rows = 0
+    for r in range(meta[ROWS]):
+        if row[r, EXPIRY] < window:
+            row[r, EXPIRY] = COLD
+            at_home = last[r, row[r, _HOME]] >= oldest
+            if row[r, HELD] == at_home:
+                continue
+        if rows < r:
+            _move(key, row, bound, q, last, kept, gain, r, rows)
+        rows += 1
+    meta[ROWS] = rows
+    _index(key, slots, meta)
+    count_capped(row, meta)
+
+
+@kernel
+def admit(
+    key: UInt64s,
+    slots: Int32s,
+    row: Int64s,
+    bound: Float64s,
+    q: Float64s,
+    last: Int64s,
+    kept: Float64s,
+    gain: Float64s,
+    meta: Int64s,
+    fresh: np.uint64,
+    r: Any,
+    home: Any,
+    home_slide: Any,
+    oldest: Any,
+    expiry: Any,
+    most: Any,
+) -> np.int64:
+    """Make the key hot until `expiry`; its row, or `r` unchanged while `most` keys are hot.
+
+    `r` is its row or -1; a new row starts with home as holder when `home_slide`, the slide of its last
+    tuple there, lies in the window. There must be room for a row.
+    """
+    if meta[HOT] >= most:
+        return r
+    if r < 0:
+        r = meta[ROWS]
+        meta[ROWS] += 1
+        key[r] = fresh
+        _enter(slots, fresh, r)
+        for worker in range(q.shape[1]):
+            last[r, worker] = NEVER
+        row[r, HELD] = 0
+        row[r, _HOME] = home
+        if home_slide >= oldest:
+            last[r, home] = home_slide
+            row[r, HELD] = 1
+    for worker in range(q.shape[1]):
+        q[r, worker] = INITIAL
+    if kept.shape[0]:
+        for worker in range(q.shape[1]):
+            kept[r, worker] = 1.0
+            gain[r, worker] = 0.0
+    row[r, _BEST] = home
+    bound[r] = INITIAL if q.shape[1] > 1 else -np.inf
+    row[r, EXPIRY] = expiry
+    meta[HOT] += 1
+    if row[r, HELD] >= meta[CAP]:
+        meta[CAPPED] += 1
+    return r
+
+
+@kernel
+def adopt(
+    key: UInt64s,
+    slots: Int32s,
+    row: Int64s,
+    bound: Float64s,
+    q: Float64s,
+    last: Int64s,
+    kept: Float64s,
+    gain: Float64s,
+    meta: Int64s,
+    keys: UInt64s,
+    values: Float64s,
+    homes: Int32s,
+    home_slides: Int64s,
+    oldest: Any,
+    window: Any,
+    expiry: Any,
+) -> None:
+    """These keys with these values are the hot ones now, and no others; deferred rewards are learned.
+
+    There must be room for `keys`. Rewards deferred for other keys are dropped with their rows.
+    """
+    for old in range(meta[ROWS]):
+        row[old, EXPIRY] = COLD
+    meta[HOT] = 0
+    for at in range(keys.shape[0]):
+        r = find(key, slots, keys[at])
+        if r < 0:
+            r = admit(
+                key, slots, row, bound, q, last, kept, gain, meta,
+                keys[at], r, np.int64(homes[at]), home_slides[at], oldest, expiry, keys.shape[0],
+            )  # fmt: skip
+        row[r, EXPIRY] = expiry
+        for worker in range(q.shape[1]):
+            q[r, worker] = kept[r, worker] * values[at, worker] + gain[r, worker]
+        _scan(row, bound, q, r)
+    for every in range(meta[ROWS]):
+        for worker in range(q.shape[1]):
+            kept[every, worker] = 1.0
+            gain[every, worker] = 0.0
+    purge(key, slots, row, bound, q, last, kept, gain, meta, window, oldest)
+
+
+def _arrays(workers: int, capacity: int, deferring: bool, cap: int) -> QTable:
+    buffered = (capacity, workers) if deferring else (0, workers)
+    return QTable(
+        key=np.zeros(capacity, np.uint64),
+        slots=np.full(8 * capacity, -1, np.int32),
+        row=np.zeros((capacity, 4), np.int64),
+        bound=np.zeros(capacity),
+        q=np.full((capacity, workers), INITIAL),
+        last=np.full((capacity, workers), NEVER, np.int64),
+        kept=np.ones(buffered),
+        gain=np.zeros(buffered),
+        meta=np.array([0, 0, 0, cap], np.int64),
+    )
+
+
+class SplitKeys:
+    """The table of the keys that are split or may be; `table` is what kernels take.
+
+    `deferring`: rewards can be kept back (`defer`). `cap`: holders from which a row counts as capped.
+    """
+
+    def __init__(self, workers: int, *, deferring: bool = False, cap: int = 1 << 40) -> None:
+        self.deferring = deferring
+        self.table = _arrays(workers, _LEAST_ROWS, deferring, cap)
+
+    def __len__(self) -> int:
+        return int(self.table.meta[ROWS])
+
+    @property
+    def hot(self) -> int:
+        """Keys that are hot."""
+        return int(self.table.meta[HOT])
+
+    @property
+    def cap(self) -> int:
+        """Holders from which a row counts as capped."""
+        return int(self.table.meta[CAP])
+
+    @property
+    def full(self) -> bool:
+        """Whether a new row has no room."""
+        return len(self) == len(self.table.key)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all arrays."""
+        return sum(array.nbytes for array in self.table)
+
+    def grow(self) -> None:
+        """Make room for as many rows again."""
+        self.load(self.state(), capacity=2 * len(self.table.key))
+
+    def hot_rows(self) -> Int64s:
+        """Row numbers of the hot keys, by ascending key."""
+        rows = np.flatnonzero(self.table.row[: len(self), EXPIRY] != COLD)
+        return rows[np.argsort(self.table.key[rows])]
+
+    def holders(self, oldest: int) -> dict[int, set[int]]:
+        """Key -> X(key) for every key that has a row; `oldest` is the first slide of the window."""
+        size = len(self)
+        return {
+            int(key): set(np.flatnonzero(last >= oldest).tolist())
+            for key, last in zip(self.table.key[:size], self.table.last[:size], strict=True)
+        }
+
+    def values(self) -> dict[int, Float64s]:
+        """Hot key -> its row of values."""
+        return {int(self.table.key[r]): self.table.q[r].copy() for r in self.hot_rows()}
+
+    def state(self) -> State:
+        """Everything, rows by ascending key."""
+        t, size = self.table, len(self)
+        order = np.argsort(t.key[:size])
+        state: State = {
+            "row_key": t.key[:size][order],
+            "row": t.row[:size][order],
+            "bound": t.bound[:size][order],
+            "q": t.q[:size][order],
+            "last": t.last[:size][order],
+            "rows": t.meta[[HOT, CAPPED, CAP]],
+        }
+        if self.deferring:
+            state |= {"kept": t.kept[:size][order], "gain": t.gain[:size][order]}
+        return state
+
+    def load(self, state: State, *, capacity: int = _LEAST_ROWS) -> None:
+        """Take over what `state` gave."""
+        size = len(state["row_key"])
+        while capacity < size + 1:
+            capacity *= 2
+        t = _arrays(self.table.q.shape[1], capacity, self.deferring, 0)
+        t.meta[ROWS] = size
+        t.meta[[HOT, CAPPED, CAP]] = state["rows"]
+        for name in ("row", "bound", "q", "last", *(("kept", "gain") if self.deferring else ())):
+            getattr(t, name)[:size] = state[name]
+        t.key[:size] = state["row_key"]
+        _index(t.key, t.slots, t.meta)
+        self.table = t
+
+    def apply_deferred(self) -> None:
+        """Learn all rewards kept back."""
+        t = self.table
+        apply_deferred(t.row, t.bound, t.q, t.kept, t.gain, t.meta)
