@@ -15,13 +15,14 @@ early on N < 5n and every key is head, which costs some replicas); `load` cumula
 Membership is tested after counting the current tuple; estimates are counts (upper bounds).
 
 Cost per tuple: O(1) for the summary, 2 candidates for the tail, d for the head, O(1) to read and at most
-O(log n) to keep the least loaded worker when d = n. State: 75 to 95 bytes x counters, n loads.
+O(log n) to keep the least loaded worker when d = n. State: 84 to 100 bytes x counters, n loads.
 Paper: Nasir et al., "When Two Choices Are not Enough", ICDE 2016 (002), Algorithm 1 and section III.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,12 +30,12 @@ from pydantic import Field
 
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
-from evenflow.partitioners.load_options import LoadOptions
-from evenflow.partitioners.pkg import least_loaded
-from evenflow.sketches.least_loaded import raised, rebuild, tournament
-from evenflow.sketches.space_saving import SIZE, TOTAL, SpaceSaving, Summary, count_of, entry_at, offer
-from evenflow.sketches.window_loads import WindowLoads, add, advance
+from evenflow.partitioners.base import Int32s, Int64s, State, UInt64s
+from evenflow.partitioners.head import HeadOptions, HeadPartitioner, offered_is_head
+from evenflow.partitioners.pkg import least_loaded, sent_to_one_of_two
+from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
+from evenflow.sketches.space_saving import SIZE, TOTAL, Rows, Summary, UInt32s, count_of
+from evenflow.sketches.window_loads import ROW, WindowLoads, advance
 
 Float64s = npt.NDArray[np.float64]
 _NEXT, _D, _MARK = 0, 1, 2
@@ -79,14 +80,17 @@ def find_optimal_choices(p_sorted: Float64s, n: int, eps: float = 1e-4) -> int:
 
 
 @kernel
-def _head_shares(count: Int64s, link: Int32s, meta: Int64s, threshold: float, shares: Float64s) -> int:
+def _head_shares(
+    entry: Rows, group: Rows, order: UInt32s, meta: Int64s, threshold: float, shares: Float64s
+) -> int:
     """Write est/N of the keys whose estimate reaches the threshold, descending; how many they are."""
-    top = shares.shape[0] - 1
     size = 0
-    while size < meta[SIZE] and count_of(count, link, entry_at(link, top - size)) >= threshold:
+    while size < meta[SIZE]:
+        count = count_of(entry, group, order[order.shape[0] - 1 - size])
+        if count < threshold:
+            break
+        shares[size] = count / meta[TOTAL]
         size += 1
-    for at in range(size):
-        shares[at] = count_of(count, link, entry_at(link, top - at)) / meta[TOTAL]
     return size
 
 
@@ -117,7 +121,7 @@ def _route(
     out: Int32s,
     summary: Summary,
     window: WindowLoads,
-    tree: Int32s,
+    tree: Int64s,
     seen: Int64s,
     shares: Float64s,
     schedule: Int64s,
@@ -130,7 +134,7 @@ def _route(
     warm_up: int,
 ) -> None:
     loads, ring, clock = window
-    key_of, count, link, table, meta = summary
+    entry, group, order, table, meta = summary
     n = loads.shape[0]
     workers = np.uint64(n)
     one, two = family[0], family[1]
@@ -141,81 +145,56 @@ def _route(
         key = keys[row]
         if windowed and advance(loads, ring, clock, times[row]) and d >= n:
             rebuild(tree, loads)
-        entry = offer(key_of, count, link, table, meta, key)
-        total = meta[TOTAL]
-        if total <= warm_up or count_of(count, link, entry) < theta * total:
-            best = candidate_kernel(key, one, workers)
-            other = candidate_kernel(key, two, workers)
-            if loads[other] < loads[best]:
-                best = other
+        if not offered_is_head(entry, group, order, table, meta, key, theta, warm_up):
+            best = sent_to_one_of_two(key, one, two, workers, loads)
         else:
+            total = meta[TOTAL]
             if total >= schedule[_NEXT]:
                 before = d
-                heads = _head_shares(count, link, meta, theta * total, shares)
+                heads = _head_shares(entry, group, order, meta, theta * total, shares)
                 d = _optimal_choices(shares, heads, n, eps)
                 schedule[_D] = d
                 schedule[_NEXT] = max(total + 1, np.int64(math.ceil(total * (1.0 + growth))))
                 if d >= n and before < n:
                     rebuild(tree, loads)
             if d >= n:
-                best = np.int64(tree[1])
+                best = winner(tree)
             elif distinct:
                 best = _least_loaded_distinct(key, family, d, loads, seen, schedule)
             else:
                 best = least_loaded(key, family, d, workers, loads)
-        if windowed:
-            add(loads, ring, clock, best)
-        else:
             loads[best] += 1
+        if windowed:
+            ring[clock[ROW], best] += 1
         if d >= n:
             raised(tree, loads, best)
         out[row] = best
 
 
-class DChoicesOptions(LoadOptions):
+class DChoicesOptions(HeadOptions):
     """Options of d-choices; see the module's docstring."""
 
-    theta: float | None = Field(
-        None, ge=0, le=2, description="Share of the stream from which a key is frequent; none = 1/(5n)."
-    )
     eps: float = Field(1e-4, gt=0, le=1, description="Tolerated imbalance, a share of the stream.")
-    counters: int | None = Field(
-        None, ge=1, le=1 << 24, description="Counters of the SpaceSaving summary; none = 4/theta."
-    )
     growth: float = Field(
         0.01, ge=0, le=10, description="d is computed again when the stream has grown by this share."
     )
     distinct: bool = Field(False, description="Frequent keys get d different workers, no repetitions.")
-    warm_up: int = Field(0, ge=0, description="Tuples before which no key is treated as frequent.")
 
 
-class DChoices(Partitioner):
+class DChoices(HeadPartitioner):
     """Two choices for most keys, as many as needed for the frequent ones."""
 
     options_type = DChoicesOptions
     options: DChoicesOptions
 
-    def _start(self) -> None:
-        self._shape()
-        self._heavy = SpaceSaving(self._capacity)
-
-    def _rescale(self) -> None:
-        self._shape()
-        self._heavy = self._heavy.resized(self._capacity)
-
     def _shape(self) -> None:
-        """Everything but the summary, for the present number of workers."""
-        n, options = self.workers, self.options
-        self._theta = 1 / (5 * n) if options.theta is None else options.theta
-        few = 20 * n if self._theta == 0 else max(1, math.ceil(4 / self._theta))
-        self._capacity = min(few, 1 << 24) if options.counters is None else options.counters
-        self._loads = options.new_loads(n)
+        super()._shape()
+        n = self.workers
         self._tree = tournament(n)
         self._seen = np.zeros(n, np.int64)
         self._shares = np.zeros(self._capacity)
         self._schedule = np.array([0, min(2, n), 0], np.int64)
-        draws = 8 * n if options.distinct else n
-        self._family = members(self.seed, max(2, draws))
+        self._family = members(self.seed, max(2, 8 * n if self.options.distinct else n))
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         options = self.options
@@ -239,34 +218,14 @@ class DChoices(Partitioner):
         )
 
     def _state(self) -> State:
-        keys, counts, errors = self._heavy.counters()
-        return {
-            **self._loads._asdict(),
-            "schedule": self._schedule[[_NEXT, _D]],
-            "heavy": np.array([self._heavy.total, self._heavy.least], np.int64),
-            "keys": keys,
-            "counts": counts,
-            "errors": errors,
-        }
+        return {**super()._state(), "schedule": self._schedule[[_NEXT, _D]]}
 
     def _load_state(self, state: State) -> None:
-        self._loads = WindowLoads(**{name: state[name] for name in WindowLoads._fields})
+        super()._load_state(state)
         self._schedule[[_NEXT, _D]] = state["schedule"]
-        total, least = (int(value) for value in state["heavy"])
-        self._heavy = SpaceSaving.from_counters(
-            self._capacity, state["keys"], state["counts"], state["errors"], total=total, least=least
-        )
 
     def _choices(self) -> int:
         return int(self._schedule[_D])
 
-    def _head_keys(self) -> int:
-        total = self._heavy.total
-        if total <= self.options.warm_up:
-            return 0
-        s = self._heavy.summary
-        return int(_head_shares(s.value, s.link, s.meta, self._theta * total, self._shares))
-
-    def _state_bytes(self) -> int:
-        arrays = (*self._heavy.summary, *self._loads, self._tree, self._seen, self._shares, self._family)
-        return sum(array.nbytes for array in arrays)
+    def _more(self) -> tuple[npt.NDArray[Any], ...]:
+        return self._tree, self._seen, self._shares

@@ -11,16 +11,20 @@ from pydantic import ValidationError
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners.base import Options, Partitioner, unpack
+from evenflow.partitioners.cg import ConsistentGrouping
 from evenflow.partitioners.d_choices import DChoices
 from evenflow.partitioners.dalton import Dalton
 from evenflow.partitioners.dalton_batch import DaltonBatch
 from evenflow.partitioners.dalton_cooperative import DaltonCooperative
+from evenflow.partitioners.dkg import DynamicKeyGrouping
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.pkg import Pkg
 from evenflow.partitioners.prompt import Prompt
+from evenflow.partitioners.rr_head import RRHead
 from evenflow.partitioners.shuffle import Shuffle
-from evenflow.partitioners.water_filling import Evenflow
 from evenflow.partitioners.time_based import TimeBased
+from evenflow.partitioners.w_choices import WChoices
+from evenflow.partitioners.water_filling import Evenflow
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,10 @@ _ENTRIES: dict[str, _Entry] = {
     "dalton-cooperative": _Entry(DaltonCooperative),
     "time-based": _Entry(TimeBased),
     "prompt": _Entry(Prompt),
+    "w-choices": _Entry(WChoices),
+    "rr-head": _Entry(RRHead),
+    "cg": _Entry(ConsistentGrouping),
+    "dkg": _Entry(DynamicKeyGrouping),
 }
 
 

@@ -39,7 +39,6 @@ from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt6
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.frequent import MEMORY, SEEN, Frequent, find, frequent, halve, move_all, replace, sure
 from evenflow.sketches.holder_rings import (
-    FIRST,
     LAST,
     NEXT,
     SIZE,

@@ -1,8 +1,11 @@
 """The least loaded of all workers, as a tournament over the load array; the lowest number on a tie.
 
-Reading it is O(1); after a load grew, `raised` replays that worker's matches from the leaf up and stops
-at the first one it had not won, so O(log n) at worst. After any other change, `rebuild` (O(n)).
-State: 8 bytes per worker. `tree[1]` is the winner; node i plays the winners of 2i and 2i+1.
+A leaf holds load * leaves + worker, an inner node the less of its two children, so the root names the
+winner and a comparison settles ties, too. Reading it is O(1); after a load has changed, `raised` plays
+that worker's log2(leaves) matches again: minima along a path known beforehand, without a branch. Measured
+at 64 workers, this halves the cost of w-choices against matches that look loads up and stop at the first
+one not won. After a change of many loads, `rebuild` (O(n)).
+State: 16 to 32 bytes per worker. Loads stay below 2^63 / leaves.
 """
 
 from __future__ import annotations
@@ -12,39 +15,43 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.kernels import kernel
+from evenflow.kernels import inlined, kernel
 
 Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
+
+_LAST = np.int64(2**63 - 1)
+_ONE = np.uint64(1)
 
 
-def tournament(workers: int) -> Int32s:
-    """A tree for this many workers; `rebuild` it before use."""
-    return np.zeros(2 << (workers - 1).bit_length(), np.int32)
+def tournament(workers: int) -> Int64s:
+    """A tree for this many workers; `rebuild` it before use. Node i plays the winners of 2i and 2i+1."""
+    return np.zeros(2 << (workers - 1).bit_length(), np.int64)
+
+
+@inlined
+def winner(tree: Int64s) -> np.int64:
+    """The least loaded worker."""
+    return tree[1] & np.int64(tree.shape[0] // 2 - 1)
 
 
 @kernel
-def _play(tree: Int32s, loads: Int64s, node: Any) -> np.int32:
-    left, right = tree[2 * node], tree[2 * node + 1]
-    if right < 0 or (left >= 0 and loads[left] <= loads[right]):
-        return left
-    return right
-
-
-@kernel
-def rebuild(tree: Int32s, loads: Int64s) -> None:
+def rebuild(tree: Int64s, loads: Int64s) -> None:
     """Play every match again."""
     leaves = tree.shape[0] // 2
     for leaf in range(leaves):
-        tree[leaves + leaf] = leaf if leaf < loads.shape[0] else -1
+        tree[leaves + leaf] = loads[leaf] * leaves + leaf if leaf < loads.shape[0] else _LAST
     for node in range(leaves - 1, 0, -1):
-        tree[node] = _play(tree, loads, node)
+        tree[node] = min(tree[2 * node], tree[2 * node + 1])
 
 
-@kernel
-def raised(tree: Int32s, loads: Int64s, worker: Any) -> None:
-    """This worker's load has grown."""
-    node = (tree.shape[0] // 2 + worker) // 2
-    while node >= 1 and tree[node] == worker:
-        tree[node] = _play(tree, loads, node)
-        node //= 2
+@inlined
+def raised(tree: Int64s, loads: Int64s, worker: Any) -> None:
+    """This worker's load has changed."""
+    leaves = np.int64(tree.shape[0] // 2)
+    node = np.uint64(leaves + worker)
+    best = np.int64(loads[worker] * leaves + worker)
+    tree[node] = best
+    while node > _ONE:
+        best = min(best, tree[node ^ _ONE])
+        node >>= _ONE
+        tree[node] = best

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.kernels import kernel
+from evenflow.kernels import inlined, kernel
 
 Int64s = npt.NDArray[np.int64]
 _NEVER = -(2**63)
+ROW = 3
+"""Of `clock`: the row of `ring` that counts the current slide."""
 
 
 class WindowLoads(NamedTuple):
@@ -34,11 +36,17 @@ def window_loads(workers: int, *, window_ms: int, slide_ms: int) -> WindowLoads:
     return WindowLoads(np.zeros(workers, np.int64), ring, np.array([_NEVER, slide_ms, _NEVER, 0], np.int64))
 
 
-@kernel
+@inlined
 def advance(loads: Int64s, ring: Int64s, clock: Int64s, time: Any) -> bool:
     """Move the window to `time`; True when loads may have changed. `WindowLoads` comes first."""
-    if time < clock[2]:
-        return False
+    passed = time >= clock[2]
+    if passed:
+        _move(loads, ring, clock, time)
+    return passed
+
+
+@kernel
+def _move(loads: Int64s, ring: Int64s, clock: Int64s, time: Any) -> None:
     now = time // clock[1]
     current = clock[0]
     slides, workers = ring.shape
@@ -50,12 +58,11 @@ def advance(loads: Int64s, ring: Int64s, clock: Int64s, time: Any) -> bool:
                 ring[slot, worker] = 0
     clock[0] = now
     clock[2] = (now + 1) * clock[1]
-    clock[3] = now % slides
-    return True
+    clock[ROW] = now % slides
 
 
-@kernel
+@inlined
 def add(loads: Int64s, ring: Int64s, clock: Int64s, worker: Any) -> None:
     """One tuple for this worker, in the current slide."""
     loads[worker] += 1
-    ring[clock[3], worker] += 1
+    ring[clock[ROW], worker] += 1

@@ -33,6 +33,17 @@ MORE = [
     ("prompt", {"order": "quasi"}),
     ("prompt", {"rest": "roomiest"}),
     ("prompt", {"order": "quasi", "budget": 1, "smoothing": 1.0}),
+    ("w-choices", WINDOWED),
+    ("w-choices", {"theta": 0.02, "counters": 30, "warm_up": 500}),
+    ("rr-head", WINDOWED),
+    ("rr-head", {"theta": 0.0}),
+    ("cg", WINDOWED),
+    ("cg", {"alpha": 3, "eps": 0.0, "capacities": (1.0, 2.5), "check": 7}),
+    ("dkg", WINDOWED),
+    ("evenflow", {"price": 0.0, "watch": 100, **WINDOWED}),
+    ("evenflow", {"load": "cumulative", "weights": (1.0, 2.5, 0.3), "buckets": 256}),
+    ("evenflow", {"tail": "hash", "price": 1e-5, "window_ms": 600, "slide_ms": 200}),
+    ("dkg", {"check_ms": 50, "warm_up_ms": 100, "frequent": 1.0, "counters": 100}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.sketches.least_loaded import raised, rebuild, tournament
+from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 
 
 @settings(max_examples=60, deadline=None)
@@ -13,11 +13,11 @@ def test_the_winner_is_the_first_least_loaded_worker(n: int, workers: list[int],
     loads = np.array([random.randint(0, 3) for _ in range(n)], np.int64)  # type: ignore[attr-defined]
     tree = tournament(n)
     rebuild(tree, loads)
-    assert tree[1] == loads.argmin()
+    assert winner(tree) == loads.argmin()
     for worker in workers:
         loads[worker % n] += 1
         raised(tree, loads, worker % n)
-        assert tree[1] == loads.argmin()
-        loads[tree[1]] += 1
-        raised(tree, loads, int(tree[1]))
-        assert tree[1] == loads.argmin()
+        assert winner(tree) == loads.argmin()
+        loads[winner(tree)] += 1
+        raised(tree, loads, int(winner(tree)))
+        assert winner(tree) == loads.argmin()

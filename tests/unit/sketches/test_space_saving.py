@@ -46,6 +46,32 @@ def test_every_estimate_is_within_its_bounds(keys: list[int], capacity: int) -> 
     assert {key for key, f in Counter(keys).items() if f > len(keys) / capacity} <= monitored
 
 
+def naive(capacity: int, keys: list[int]) -> list[list[int]]:
+    """[key, count, error] rows, ascending: a new key takes the last of the least, an increment moves an
+    entry to the last place of its count."""
+    rows: list[list[int]] = []
+    for key in keys:
+        at = next((row for row, (known, _, _) in enumerate(rows) if known == key), -1)
+        if at < 0 and len(rows) < capacity:
+            rows.insert(0, [key, 0, 0])
+            at = 0
+        elif at < 0:
+            at = max(row for row, (_, count, _) in enumerate(rows) if count == rows[0][1])
+            rows[at] = [key, rows[at][1], rows[at][1]]
+        last = max(row for row, (_, count, _) in enumerate(rows) if count == rows[at][1])
+        rows[at], rows[last] = rows[last], rows[at]
+        rows[last][1] += 1
+    return rows
+
+
+@settings(max_examples=150, deadline=None)
+@given(words, st.integers(1, 50))
+def test_counters_and_their_order_equal_a_plain_list(keys: list[int], capacity: int) -> None:
+    """Whatever its layout in memory: the same keys are given up, at the same moments."""
+    found = [column.tolist() for column in offered(capacity, keys).counters()]
+    assert list(map(list, zip(*found, strict=True))) == naive(capacity, keys)
+
+
 @pytest.mark.parametrize("capacity", [1, 7, 100, 1280])
 def test_bounds_hold_on_long_streams(capacity: int) -> None:
     for keys, _ in (zipf(50_000, keys=5000, z=1.0), all_distinct(20_000)):

@@ -1,0 +1,125 @@
+"""The head of a stream: what d-choices, w-choices and rr-head share (002, section 4 of its Algorithm 1).
+
+A SpaceSaving summary counts every tuple; then a key is *head* (frequent) while est(k) >= theta*N, N the
+tuples so far. All other keys are *tail* and take the less loaded of F_1, F_2, as in PKG. The estimate is
+the count, an upper bound; early on, while N < 1/theta, every key is head, as in the paper (`warm_up` > 0
+avoids the few extra copies of keys this costs).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from evenflow.kernels import inlined, kernel
+from evenflow.keys import members
+from evenflow.partitioners.base import Int64s, Partitioner, State
+from evenflow.partitioners.load_options import LoadOptions
+from evenflow.sketches.space_saving import (
+    SIZE,
+    TOTAL,
+    Rows,
+    SpaceSaving,
+    Summary,
+    UInt32s,
+    count_of,
+    offer,
+)
+from evenflow.sketches.window_loads import WindowLoads
+
+
+@inlined
+def offered_is_head(
+    entry: Rows,
+    group: Rows,
+    order: UInt32s,
+    table: UInt32s,
+    meta: Int64s,
+    key: np.uint64,
+    theta: float,
+    warm_up: int,
+) -> bool:
+    """Count one tuple of this key (a `Summary` comes first); whether the key is head now."""
+    at = offer(entry, group, order, table, meta, key)
+    total = meta[TOTAL]
+    return total > warm_up and count_of(entry, group, at) >= theta * total
+
+
+@kernel
+def _head_size(summary: Summary, threshold: float) -> int:
+    entry, group, order, _, meta = summary
+    size = 0
+    while size < meta[SIZE] and count_of(entry, group, order[order.shape[0] - 1 - size]) >= threshold:
+        size += 1
+    return size
+
+
+class HeadOptions(LoadOptions):
+    """Options of every scheme that treats frequent keys apart."""
+
+    theta: float | None = Field(
+        None, ge=0, le=2, description="Share of the stream from which a key is frequent; none = 1/(5n)."
+    )
+    counters: int | None = Field(
+        None, ge=1, le=1 << 24, description="Counters of the SpaceSaving summary; none = 4/theta."
+    )
+    warm_up: int = Field(0, ge=0, description="Tuples before which no key is treated as frequent.")
+
+
+class HeadPartitioner(Partitioner):
+    """Keeps the summary, the loads and the candidates; a subclass routes."""
+
+    options: HeadOptions
+
+    def _start(self) -> None:
+        self._shape()
+        self._heavy = SpaceSaving(self._capacity)
+
+    def _rescale(self) -> None:
+        self._shape()
+        self._heavy = self._heavy.resized(self._capacity)
+
+    def _shape(self) -> None:
+        """Everything but the summary, for the present number of workers."""
+        n, options = self.workers, self.options
+        self._theta = 1 / (5 * n) if options.theta is None else options.theta
+        few = 20 * n if self._theta == 0 else max(1, math.ceil(4 / self._theta))
+        self._capacity = min(few, 1 << 24) if options.counters is None else options.counters
+        self._loads = options.new_loads(n)
+        self._family = members(self.seed, 2)
+
+    def _state(self) -> State:
+        keys, counts, errors = self._heavy.counters()
+        return {
+            **self._loads._asdict(),
+            "heavy": np.array([self._heavy.total, self._heavy.least], np.int64),
+            "keys": keys,
+            "counts": counts,
+            "errors": errors,
+        }
+
+    def _load_state(self, state: State) -> None:
+        self._loads = WindowLoads(**{name: state[name] for name in WindowLoads._fields})
+        total, least = (int(value) for value in state["heavy"])
+        self._heavy = SpaceSaving.from_counters(
+            self._capacity, state["keys"], state["counts"], state["errors"], total=total, least=least
+        )
+
+    def _head_keys(self) -> int:
+        total = self._heavy.total
+        return (
+            int(_head_size(self._heavy.summary, self._theta * total)) if total > self.options.warm_up else 0
+        )
+
+    def _state_bytes(self) -> int:
+        return sum(
+            array.nbytes for array in (*self._heavy.summary, *self._loads, self._family, *self._more())
+        )
+
+    def _more(self) -> tuple[npt.NDArray[Any], ...]:
+        """Further arrays of the subclass, for `state_bytes`."""
+        return ()

@@ -1,0 +1,91 @@
+"""W-Choices: two choices for most keys, any worker for the frequent ones.
+
+Idea: a tail key chooses the less loaded of F_1, F_2 as in PKG; a head key (see `head`) goes to the least
+loaded of all n workers, the lowest number on a tie. So the frequent keys fill whatever hollows the others
+leave: while they are a fair share of the stream, the loads of one source differ by a tuple or two. The
+price is that each of them is on every worker; d-choices finds how few would do.
+
+Parameters: `theta` frequency from which a key is head (1/(5n)); `counters` of the summary (4/theta = 20n);
+`warm_up` tuples before which no key is head (0); `load` cumulative or windowed.
+Cost per tuple: O(1) for the summary, 2 candidates for the tail; the least loaded worker is read off a
+tournament in O(1), which costs a tuple that went to it at most O(log n). State: 76 to 92 bytes x
+counters, n loads.
+Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evenflow.kernels import kernel
+from evenflow.partitioners.base import Int32s, Int64s, UInt64s
+from evenflow.partitioners.head import HeadOptions, HeadPartitioner, offered_is_head
+from evenflow.partitioners.pkg import sent_to_one_of_two
+from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
+from evenflow.sketches.space_saving import Summary
+from evenflow.sketches.window_loads import ROW, WindowLoads, advance
+
+
+@kernel
+def _route(
+    keys: UInt64s,
+    times: Int64s,
+    out: Int32s,
+    summary: Summary,
+    window: WindowLoads,
+    tree: Int64s,
+    family: UInt64s,
+    windowed: bool,
+    theta: float,
+    warm_up: int,
+) -> None:
+    loads, ring, clock = window
+    entry, group, order, table, meta = summary
+    workers = np.uint64(loads.shape[0])
+    one, two = family[0], family[1]
+    rebuild(tree, loads)
+    for row in range(keys.shape[0]):
+        if windowed and advance(loads, ring, clock, times[row]):
+            rebuild(tree, loads)
+        if offered_is_head(entry, group, order, table, meta, keys[row], theta, warm_up):
+            best = winner(tree)
+            loads[best] += 1
+        else:
+            best = sent_to_one_of_two(keys[row], one, two, workers, loads)
+        if windowed:
+            ring[clock[ROW], best] += 1
+        raised(tree, loads, best)
+        out[row] = best
+
+
+class WChoices(HeadPartitioner):
+    """Two choices for most keys, the least loaded of all workers for the frequent ones."""
+
+    options_type = HeadOptions
+
+    def _shape(self) -> None:
+        super()._shape()
+        self._tree = tournament(self.workers)
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        _route(
+            keys,
+            times,
+            out,
+            self._heavy.summary,
+            self._loads,
+            self._tree,
+            self._family,
+            self.options.windowed,
+            self._theta,
+            self.options.warm_up,
+        )
+
+    def _choices(self) -> int:
+        return self.workers
+
+    def _more(self) -> tuple[npt.NDArray[Any], ...]:
+        return (self._tree,)
