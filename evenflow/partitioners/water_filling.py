@@ -37,7 +37,7 @@ from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members, mix64
 from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
 from evenflow.partitioners.load_options import LoadOptions
-from evenflow.sketches.frequent import MEMORY, SEEN, Frequent, find, frequent, halve, move_all, replace, sure
+from evenflow.sketches.frequent import MEMORY, SEEN, Frequent, find, frequent, halve, least, move_all, replace, sure
 from evenflow.sketches.holder_rings import (
     LAST,
     NEXT,
@@ -52,7 +52,7 @@ from evenflow.sketches.holder_rings import (
     edge_to,
     rings,
 )
-from evenflow.sketches.least_loaded import raised, rebuild, tournament
+from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.placements import (
     LIVE,
     Placements,
@@ -62,7 +62,7 @@ from evenflow.sketches.placements import (
     without_workers_from,
     worker_of,
 )
-from evenflow.sketches.window_loads import WindowLoads, advance
+from evenflow.sketches.window_loads import ROW, WindowLoads
 
 Float64s = npt.NDArray[np.float64]
 
@@ -81,29 +81,63 @@ _INSTANTS = 8
 _REFERENCE = 0.1
 """sqrt(0.01): the price is that of a key with 1 % of the stream."""
 _NEVER = -(2**63)
-_SINCE, _LATEST, _BUCKET = 0, 1, 2
+_SINCE, _LATEST, _BUCKET, _TUPLES = range(4)
+_SLIDE, _LENGTH, _END = range(3)
 
 
 @kernel
 def _next_slide(
-    before: Any, slides: Any, clock: Int64s, time: Any, tail: Int64s, credit: Int64s, progress: Int64s
+    time: Any,
+    loads: Int64s,
+    tail: Int64s,
+    credit: Int64s,
+    sent: Int64s,
+    clock: Int64s,
+    progress: Int64s,
 ) -> None:
-    """The window has moved, from slide `before`: credit fades; after a gap the window fills anew."""
-    passed = slides if before == _NEVER else min(slides, clock[0] - before)
-    if passed >= slides:
+    """Move the window to `time`: what leaves it is taken off, credit fades; a gap begins a new window."""
+    slides, n = np.int64(sent.shape[0]), credit.shape[0]
+    now = time // clock[_LENGTH]
+    passed = slides if clock[_SLIDE] == _NEVER else min(slides, now - clock[_SLIDE])
+    if passed == slides:
         progress[_SINCE] = time
-    kept = 0.0 if passed >= slides else (1.0 - 1.0 / slides) ** passed
-    for worker in range(credit.shape[0]):
+    kept = 0.0 if passed == slides else (1.0 - 1.0 / slides) ** passed
+    for step in range(passed):
+        row = (now - step) % slides
+        progress[_TUPLES] -= sent[row, 2 * n]
+        for worker in range(n):
+            loads[worker] -= sent[row, worker] + sent[row, n + worker]
+            tail[worker] -= sent[row, n + worker]
+        for column in range(2 * n + 1):
+            sent[row, column] = 0
+    for worker in range(n):
         left = np.int64(credit[worker] * kept)
         tail[worker] -= credit[worker] - left
         credit[worker] = left
+    clock[_SLIDE], clock[_END], clock[ROW] = now, (now + 1) * clock[_LENGTH], now % slides
+
+
+@kernel
+def _lowest(tree: Int64s, loads: Int64s) -> np.int64:
+    """The least loaded worker, of a tree that is played again only when somebody asks.
+
+    Loads only grow between two `rebuild`s, so what the tree remembers is never too high: the winner is
+    right when what the tree remembers of it is. Each tuple can spoil one entry, so one replay per tuple
+    is the most this comes to.
+    """
+    leaves = tree.shape[0] // 2
+    worker = winner(tree)
+    while tree[leaves + worker] != loads[worker] * leaves + worker:
+        raised(tree, loads, worker)
+        worker = winner(tree)
+    return worker
 
 
 @kernel
 def _when_full(slides: Any, clock: Int64s, progress: Int64s) -> float:
     """How many times its present load the window will hold when it has filled, at the present rate."""
     span = progress[_LATEST] - progress[_SINCE] + 1
-    return min(float(slides * _INSTANTS), max(1.0, slides * clock[1] / span))
+    return min(float(slides * _INSTANTS), max(1.0, slides * clock[_LENGTH] / span))
 
 
 @kernel
@@ -134,8 +168,8 @@ def _holder(
     Looks at the oldest edges first, so that the younger ones fall out of use and are dropped (`oldest` is
     the first slide of the window), then at those whose turn it is.
     """
-    best, least = np.int64(-1), loads[home]
-    if least > limit:
+    best, lowest = np.int64(-1), loads[home]
+    if lowest > limit:
         before = np.int64(ring[owner, LAST])
         for look in range(2 * _LOOKS):
             if look == _LOOKS:
@@ -151,8 +185,8 @@ def _holder(
                     break
                 continue
             load = loads[edge[at, WORKER]]
-            if load < least:
-                best, least = at, load
+            if load < lowest:
+                best, lowest = at, load
                 if load <= limit:
                     if look >= _LOOKS:
                         ring[owner, TURN] = before
@@ -167,6 +201,23 @@ def _holder(
 
 
 @kernel
+def _drop_cooled(
+    count: Int32s,
+    error: Int32s,
+    seen: Int64s,
+    edge: Int32s,
+    ring: Int32s,
+    table: Int32s,
+    pool: Int64s,
+    watched: int,
+) -> None:
+    """Keys below half the threshold keep their home alone."""
+    for owner in range(count.shape[0]):
+        if ring[owner, SIZE] > 0 and 2 * watched * np.int64(sure(count, error, owner)) < seen[SEEN]:
+            drop_all(edge, ring, table, pool, owner)
+
+
+@kernel
 def _newcomer(
     key: np.uint64,
     family: UInt64s,
@@ -176,7 +227,7 @@ def _newcomer(
     home: Any,
     loads: Int64s,
     level: float,
-    least: Any,
+    lightest: Any,
 ) -> np.int64:
     """The worker to adopt: the first shared candidate below the mean that is no holder, else the least."""
     workers = np.uint64(loads.shape[0])
@@ -184,7 +235,7 @@ def _newcomer(
         other = candidate_kernel(key, family[i], workers)
         if loads[other] < level and other != home and edge_to(edge, table, owner, other) < 0:
             return other
-    return np.int64(least)
+    return np.int64(lightest)
 
 
 @kernel
@@ -196,13 +247,12 @@ def _route(
     places: Placements,
     holders: Rings,
     window: WindowLoads,
-    loads: Int64s,
     tail: Int64s,
     credit: Int64s,
     progress: Int64s,
     step: Int64s,
-    lowest: Int32s,
-    lowest_tail: Int32s,
+    lowest: Int64s,
+    lowest_tail: Int64s,
     family: UInt64s,
     salt: np.uint64,
     windowed: bool,
@@ -214,102 +264,92 @@ def _route(
     key_of, count, error, seen = summary
     cell, place = places
     edge, used, ring, table, pool = holders
-    every, sent, clock = window
+    loads, sent, clock = window
     n = loads.shape[0]
     workers = np.uint64(n)
     slides = np.int64(sent.shape[0])
     buckets = np.uint64(cell.shape[0] - 1)
     margin = float(_MARGIN * unit)
-    a_bucket = np.int64(0)
-    now, oldest = np.int64(0), np.int64(_NEVER)
-    if windowed and clock[0] != _NEVER:
-        now = clock[0]
-        oldest = now - slides + 1
-        a_bucket = progress[_BUCKET]
+    share = unit / n
+    fresh = np.int64(0)
+    now = clock[_SLIDE]
+    oldest = now - slides + 1 if windowed and now != _NEVER else np.int64(_NEVER)
     rebuild(lowest, loads)
     rebuild(lowest_tail, tail)
     for row in range(keys.shape[0]):
         key = keys[row]
-        if windowed and times[row] >= clock[2]:
-            before = clock[0]
-            advance(every, sent, clock, times[row])
-            _next_slide(before, slides, clock, times[row], tail, credit, progress)
-            now = clock[0]
-            oldest = now - slides + 1
-            if remembers:
+        if windowed:
+            time = times[row]
+            if time >= clock[_END]:
+                sent[clock[ROW], 2 * n] += fresh
+                progress[_TUPLES] += fresh
+                fresh = np.int64(0)
+                _next_slide(time, loads, tail, credit, sent, clock, progress)
+                now = clock[_SLIDE]
+                oldest = now - slides + 1
                 move_to(cell, place, now)
-                a_bucket = _tuples_per_bucket(tail, credit, step, place[LIVE])
-                progress[_BUCKET] = a_bucket
-            rebuild(lowest, loads)
-            rebuild(lowest_tail, tail)
-        if windowed and times[row] > progress[_LATEST]:
-            progress[_LATEST] = times[row]
+                progress[_BUCKET] = _tuples_per_bucket(tail, credit, step, place[LIVE])
+                rebuild(lowest, loads)
+                rebuild(lowest_tail, tail)
+            progress[_LATEST] = max(progress[_LATEST], time)
+        fresh += 1
         spot = mix64(key ^ salt)
-        at = find(key_of, count, spot, key)
+        at = find(key_of, spot, key)
         if at < 0:
-            at = -1 - at
-            drop_all(edge, ring, table, pool, at)
+            at = least(count, spot)
+            if ring[at, SIZE] > 0:
+                drop_all(edge, ring, table, pool, at)
             replace(key_of, count, error, at, key)
         count[at] += 1
         seen[SEEN] += 1
         if seen[SEEN] >= 2 * seen[MEMORY]:
             halve(count, error, seen)
-            for owner in range(count.shape[0]):
-                if ring[owner, SIZE] > 0 and 2 * watched * sure(count, error, owner) < seen[SEEN]:
-                    drop_all(edge, ring, table, pool, owner)
+            _drop_cooled(count, error, seen, edge, ring, table, pool, watched)
         if remembers:
-            bucket = np.int64((spot >> np.uint64(32)) & buckets)
+            bucket = (spot >> np.uint64(32)) & buckets
             home = worker_of(cell, place, bucket)
             if home < 0:
-                home = np.int64(lowest_tail[1])
-                credit[home] += a_bucket * step[home]
-                tail[home] += a_bucket * step[home]
+                home = _lowest(lowest_tail, tail)
+                credit[home] += progress[_BUCKET] * step[home]
+                tail[home] += progress[_BUCKET] * step[home]
             put(cell, place, bucket, home)
         else:
             home = candidate_kernel(key, family[0], workers)
         worker = home
-        certain = sure(count, error, at)
-        split = ring[at, SIZE] > 0
-        if certain * watched >= seen[SEEN] and certain >= _FEWEST:
-            level = every[2 * n] * unit / n
-            if split:
-                worker = _holder(
-                    edge, used, ring, table, pool, at, home, loads, level - margin, now, oldest
-                )
-            over = loads[worker] - level
-            dear = price * _REFERENCE * math.sqrt(seen[SEEN] / certain) * level
-            if over > dear and (not windowed or over > dear * _when_full(slides, clock, progress)):
-                least = np.int64(lowest[1])
-                mine = edge_to(edge, table, at, least)
-                if mine >= 0:
-                    worker = least
-                    used[mine] = now
-                elif loads[least] < level and least != home:
-                    other = _newcomer(key, family, edge, table, at, home, loads, level, least)
-                    if adopt(edge, used, ring, table, pool, at, other, now):
-                        worker = other
-            split = ring[at, SIZE] > 0
-        elif split:
-            if 2 * watched * certain < seen[SEEN]:
+        column = n + home
+        certain = np.int64(sure(count, error, at))
+        hot = certain * watched >= seen[SEEN] and certain >= _FEWEST
+        if hot or ring[at, SIZE] > 0:
+            level = (progress[_TUPLES] + fresh) * share
+            if not hot and 2 * watched * certain < seen[SEEN]:
                 drop_all(edge, ring, table, pool, at)
-                split = False
-            else:
-                level = every[2 * n] * unit / n
+            elif ring[at, SIZE] > 0:
                 worker = _holder(
                     edge, used, ring, table, pool, at, home, loads, level - margin, now, oldest
                 )
+            if hot and loads[worker] > level:
+                over = loads[worker] - level
+                dear = price * _REFERENCE * math.sqrt(seen[SEEN] / certain) * level
+                if over > dear and (not windowed or over > dear * _when_full(slides, clock, progress)):
+                    lightest = _lowest(lowest, loads)
+                    mine = edge_to(edge, table, at, lightest)
+                    if mine >= 0:
+                        worker = lightest
+                        used[mine] = now
+                    elif loads[lightest] < level and lightest != home:
+                        other = _newcomer(key, family, edge, table, at, home, loads, level, lightest)
+                        if adopt(edge, used, ring, table, pool, at, other, now):
+                            worker = other
+            if ring[at, SIZE] > 0:
+                column = worker
         load = step[worker]
         loads[worker] += load
-        sent[clock[3], worker] += load
-        every[2 * n] += 1
-        sent[clock[3], 2 * n] += 1
-        raised(lowest, loads, worker)
-        if not split:
+        sent[clock[ROW], column] += load
+        if column >= n:
             tail[worker] += load
-            sent[clock[3], n + worker] += load
-        if not split or home == lowest_tail[1]:
-            raised(lowest_tail, tail, home)
         out[row] = worker
+    sent[clock[ROW], 2 * n] += fresh
+    progress[_TUPLES] += fresh
 
 
 class EvenflowOptions(LoadOptions):
@@ -366,9 +406,8 @@ class Evenflow(Partitioner):
         slides = options.window_ms // options.slide_ms if options.windowed else 0
         self._places = placements(options.buckets if self._remembers else 1, slides)
         self._shape()
-        self._window = options.new_loads(2 * self.workers + 1)
-        self._progress = np.array([_NEVER, _NEVER, 0], np.int64)
-        self._view()
+        self._window = self._no_loads()
+        self._progress = np.array([_NEVER, _NEVER, 0, 0], np.int64)
 
     def _rescale(self) -> None:
         """Homes on workers that stay are kept, and what is known of keys; holders are bought anew."""
@@ -378,10 +417,9 @@ class Evenflow(Partitioner):
         _spots(known.key, self._salt, spots)
         move_all(known, self._summary, spots)
         without_workers_from(self.workers, self._places)
-        self._window = self.options.new_loads(2 * self.workers + 1)
+        self._window = self._no_loads()
         self._window.clock[:] = clock
-        self._progress[_SINCE] = self._progress[_LATEST]
-        self._view()
+        self._progress[:] = self._progress[_LATEST], self._progress[_LATEST], 0, 0
 
     def _shape(self) -> None:
         """Everything but homes and loads, for the present number of workers."""
@@ -389,7 +427,7 @@ class Evenflow(Partitioner):
         self._watched = options.watch * n
         self._summary = frequent(4 * self._watched, 16 * self._watched)
         self._rings = rings(len(self._summary.key), self._watched)
-        self._credit = np.zeros(n, np.int64)
+        self._credit, self._tail = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._others = np.zeros(n, np.int64)
         self._lowest, self._lowest_tail = tournament(n), tournament(n)
         self._family = members(self.seed, 1 if self.sources == 1 else 1 + _SHARED)
@@ -398,10 +436,10 @@ class Evenflow(Partitioner):
         self._unit = 1 if even else _FINE
         self._step = np.maximum(1, np.rint(self._unit * weights.mean() / weights)).astype(np.int64)
 
-    def _view(self) -> None:
-        """Loads of all, and of whole keys, are columns of one window."""
-        self._loads = self._window.loads[: self.workers]
-        self._tail = self._window.loads[self.workers : 2 * self.workers]
+    def _no_loads(self) -> WindowLoads:
+        """Empty loads; a row of the ring has, per worker, load of split keys, then of whole ones; then tuples."""
+        loads, ring, clock = self.options.new_loads(2 * self.workers + 1)
+        return WindowLoads(loads[: self.workers].copy(), ring, clock)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         _route(
@@ -412,7 +450,6 @@ class Evenflow(Partitioner):
             self._places,
             self._rings,
             self._window,
-            self._loads,
             self._tail,
             self._credit,
             self._progress,
@@ -430,7 +467,7 @@ class Evenflow(Partitioner):
 
     def window_tuples(self) -> Int64s:
         """Tuples that this source sent each worker within the window: what `hear` of another source takes."""
-        return (self._loads - self._others) // self._step
+        return (self._window.loads - self._others) // self._step
 
     def hear(self, others: Int64s) -> None:
         """Count the others' imbalance too: `others` are the sums of their `window_tuples()`.
@@ -442,7 +479,7 @@ class Evenflow(Partitioner):
             raise ConfigError(f"loads of {self.workers} workers are needed, not of shape {others.shape}")
         level = others.sum() / self.workers * self._unit
         heard = np.rint((others * self._step - level) / self.sources).astype(np.int64)
-        self._loads += heard - self._others
+        self._window.loads[:] += heard - self._others
         self._others = heard
 
     def _state(self) -> State:
@@ -450,6 +487,7 @@ class Evenflow(Partitioner):
         return {
             **self._window._asdict(),
             **{f"{name}.{field}": array for name, part in parts for field, array in part._asdict().items()},
+            "tail": self._tail,
             "credit": self._credit,
             "progress": self._progress,
             "others": self._others,
@@ -462,8 +500,8 @@ class Evenflow(Partitioner):
         self._window = WindowLoads(**{field: state[field] for field in WindowLoads._fields})
         self._summary, self._places = part("summary", Frequent), part("places", Placements)
         self._rings = part("rings", Rings)
-        self._credit, self._progress, self._others = state["credit"], state["progress"], state["others"]
-        self._view()
+        self._tail, self._credit = state["tail"], state["credit"]
+        self._progress, self._others = state["progress"], state["others"]
 
     def _choices(self) -> int:
         return self.workers

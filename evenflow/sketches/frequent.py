@@ -26,6 +26,7 @@ Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 
 WAYS = 8
+_WAYS = np.uint64(WAYS)
 SEEN, MEMORY = 0, 1
 MAX_MEMORY = 1 << 29
 
@@ -51,24 +52,31 @@ def frequent(capacity: int, memory: int) -> Frequent:
     )
 
 
-@kernel
-def find(key: UInt64s, count: Int32s, spot: np.uint64, wanted: np.uint64) -> np.int64:
-    """The key's counter, or -1 - c, where c is the counter it may take over; `spot` is a hash of the key.
-
-    `replace` or `count_one` comes next; between them the caller may let go of what belonged to c.
-    """
-    sets = np.uint64(key.shape[0] // WAYS)
-    first = np.int64(spot & (sets - np.uint64(1))) * WAYS
-    least = first
-    for at in range(first, first + WAYS):
-        if key[at] == wanted:
-            return at
-        if count[at] < count[least]:
-            least = at
-    return -1 - least
+@inlined
+def find(key: UInt64s, spot: np.uint64, wanted: np.uint64) -> np.int64:
+    """The key's counter, or -1; `spot` is a hash of the key."""
+    first = (spot & np.uint64(key.shape[0] // WAYS - 1)) * _WAYS
+    found = np.int64(-1)
+    for way in range(WAYS):  # no way out halfway: eight selects cost less than one mispredicted branch
+        at = first + np.uint64(way)
+        found = np.int64(at) if key[at] == wanted else found
+    return found
 
 
-@kernel
+@inlined
+def least(count: Int32s, spot: np.uint64) -> np.int64:
+    """The counter that a key without one may take over: the first of the least of its set."""
+    first = (spot & np.uint64(count.shape[0] // WAYS - 1)) * _WAYS
+    best, fewest = first, count[first]
+    for way in range(1, WAYS):
+        at = first + np.uint64(way)
+        fewer = count[at] < fewest
+        best = at if fewer else best
+        fewest = min(fewest, count[at])
+    return np.int64(best)
+
+
+@inlined
 def replace(key: UInt64s, count: Int32s, error: Int32s, at: Any, fresh: np.uint64) -> None:
     """The counter now belongs to the key `fresh`."""
     key[at] = fresh
@@ -100,9 +108,9 @@ def move_all(old: Frequent, new: Frequent, spots: UInt64s) -> None:
     for at in range(old.key.shape[0]):
         if old.count[at] == 0:
             continue
-        to = find(key, count, spots[at], old.key[at])
+        to = find(key, spots[at], old.key[at])
         if to < 0:
-            to = -1 - to
+            to = least(count, spots[at])
         if count[to] < old.count[at]:
             key[to] = old.key[at]
             count[to] = old.count[at]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.kernels import kernel
+from evenflow.kernels import inlined, kernel
 
 UInt32s = npt.NDArray[np.uint32]
 Int64s = npt.NDArray[np.int64]
@@ -48,6 +48,12 @@ def placements(buckets: int, slides: int) -> Placements:
     return Placements(np.zeros(buckets, np.uint32), np.array([0, 0, 0, _NEVER, life, span], np.int64))
 
 
+@inlined
+def _expired(held: Any, meta: Int64s) -> bool:
+    age = meta[_STAMP] + 1 - np.int64(held >> np.uint32(_BITS))
+    return (age if age >= 0 else age + _STAMPS) >= meta[_LIFE]
+
+
 @kernel
 def move_to(cell: UInt32s, meta: Int64s, slide: Any) -> None:
     """The clock shows this slide; `Placements` comes first."""
@@ -62,7 +68,7 @@ def move_to(cell: UInt32s, meta: Int64s, slide: Any) -> None:
     buckets = cell.shape[0]
     at = meta[_SWEPT]
     for _ in range(min(buckets, passed * (buckets // _PASS + 1))):
-        if cell[at] != 0 and _expired(cell, meta, at):
+        if cell[at] != 0 and _expired(cell[at], meta):
             cell[at] = 0
             meta[LIVE] -= 1
         at += 1
@@ -71,25 +77,21 @@ def move_to(cell: UInt32s, meta: Int64s, slide: Any) -> None:
     meta[_SWEPT] = at
 
 
-@kernel
-def _expired(cell: UInt32s, meta: Int64s, at: Any) -> bool:
-    age = meta[_STAMP] + 1 - np.int64(cell[at] >> np.uint32(_BITS))
-    return (age if age >= 0 else age + _STAMPS) >= meta[_LIFE]
-
-
-@kernel
+@inlined
 def worker_of(cell: UInt32s, meta: Int64s, at: Any) -> np.int64:
     """The bucket's worker, or -1 when it is free."""
-    if cell[at] == 0:
-        return np.int64(-1)
-    if _expired(cell, meta, at):
+    held = cell[at]
+    worker = np.int64(held & _WORKER)
+    if held == 0:
+        worker = np.int64(-1)
+    elif _expired(held, meta):
         cell[at] = 0
         meta[LIVE] -= 1
-        return np.int64(-1)
-    return np.int64(cell[at] & _WORKER)
+        worker = np.int64(-1)
+    return worker
 
 
-@kernel
+@inlined
 def put(cell: UInt32s, meta: Int64s, at: Any, worker: Any) -> None:
     """A tuple of this bucket went to this worker now."""
     if cell[at] == 0:
