@@ -33,11 +33,11 @@ import numpy.typing as npt
 from pydantic import Field, field_validator
 
 from evenflow.errors import ConfigError
-from evenflow.kernels import kernel
+from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, members, mix64
 from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
 from evenflow.partitioners.load_options import LoadOptions
-from evenflow.sketches.frequent import MEMORY, SEEN, Frequent, find, frequent, halve, least, move_all, replace, sure
+from evenflow.sketches.frequent import MEMORY, SEEN, Frequent, find, frequent, halve, least, move_all, sure
 from evenflow.sketches.holder_rings import (
     LAST,
     NEXT,
@@ -149,7 +149,7 @@ def _tuples_per_bucket(tail: Int64s, credit: Int64s, step: Int64s, live: Any) ->
     return np.int64(whole / max(np.int64(1), live))
 
 
-@kernel
+@inlined
 def _holder(
     edge: Int32s,
     used: Int64s,
@@ -170,34 +170,34 @@ def _holder(
     """
     best, lowest = np.int64(-1), loads[home]
     if lowest > limit:
-        before = np.int64(ring[owner, LAST])
-        for look in range(2 * _LOOKS):
-            if look == _LOOKS:
-                if ring[owner, SIZE] <= _LOOKS:
-                    break
-                before = np.int64(ring[owner, TURN])
-            elif look < _LOOKS and look >= ring[owner, SIZE]:
-                break
-            at = np.int64(edge[before, NEXT])
+        before = np.uint64(ring[owner, LAST])
+        looks = min(np.int64(ring[owner, SIZE]), _LOOKS)
+        turned = False
+        while looks > 0:
+            looks -= 1
+            at = np.uint64(edge[before, NEXT])
             if used[at] < oldest:
-                drop_after(edge, ring, table, meta, owner, before)
+                drop_after(edge, ring, table, meta, owner, np.int64(before))
                 if ring[owner, SIZE] == 0:
                     break
-                continue
-            load = loads[edge[at, WORKER]]
-            if load < lowest:
-                best, lowest = at, load
-                if load <= limit:
-                    if look >= _LOOKS:
-                        ring[owner, TURN] = before
-                    break
-            before = at
-            if look >= _LOOKS:
-                ring[owner, TURN] = before
-    if best < 0:
-        return np.int64(home)
-    used[best] = now
-    return np.int64(edge[best, WORKER])
+            else:
+                load = loads[np.uint64(edge[at, WORKER])]
+                if load < lowest:
+                    best, lowest = np.int64(at), load
+                    if load <= limit:
+                        break
+                before = at
+            if looks == 0 and not turned and ring[owner, SIZE] > _LOOKS:
+                turned = True
+                looks = np.int64(_LOOKS)
+                before = np.uint64(ring[owner, TURN])
+        if turned:
+            ring[owner, TURN] = np.int32(before)
+    worker = np.int64(home)
+    if best >= 0:
+        used[best] = now
+        worker = np.int64(edge[best, WORKER])
+    return worker
 
 
 @kernel
@@ -271,7 +271,8 @@ def _route(
     buckets = np.uint64(cell.shape[0] - 1)
     margin = float(_MARGIN * unit)
     share = unit / n
-    fresh = np.int64(0)
+    dear = (price * _REFERENCE) ** 2
+    total, fresh = progress[_TUPLES], np.int64(0)
     now = clock[_SLIDE]
     oldest = now - slides + 1 if windowed and now != _NEVER else np.int64(_NEVER)
     rebuild(lowest, loads)
@@ -283,8 +284,8 @@ def _route(
             if time >= clock[_END]:
                 sent[clock[ROW], 2 * n] += fresh
                 progress[_TUPLES] += fresh
-                fresh = np.int64(0)
                 _next_slide(time, loads, tail, credit, sent, clock, progress)
+                total, fresh = progress[_TUPLES], np.int64(0)
                 now = clock[_SLIDE]
                 oldest = now - slides + 1
                 move_to(cell, place, now)
@@ -295,11 +296,13 @@ def _route(
         fresh += 1
         spot = mix64(key ^ salt)
         at = find(key_of, spot, key)
-        if at < 0:
-            at = least(count, spot)
-            if ring[at, SIZE] > 0:
-                drop_all(edge, ring, table, pool, at)
-            replace(key_of, count, error, at, key)
+        other = least(count, spot)  # looked up even when not needed: that costs less than to guess
+        known = at >= 0
+        at = at if known else other
+        if not known and ring[at, SIZE] > 0:
+            drop_all(edge, ring, table, pool, at)
+        key_of[at] = key
+        error[at] = error[at] if known else count[at]
         count[at] += 1
         seen[SEEN] += 1
         if seen[SEEN] >= 2 * seen[MEMORY]:
@@ -316,37 +319,37 @@ def _route(
         else:
             home = candidate_kernel(key, family[0], workers)
         worker = home
-        column = n + home
+        level = (total + fresh) * share
         certain = np.int64(sure(count, error, at))
-        hot = certain * watched >= seen[SEEN] and certain >= _FEWEST
-        if hot or ring[at, SIZE] > 0:
-            level = (progress[_TUPLES] + fresh) * share
-            if not hot and 2 * watched * certain < seen[SEEN]:
+        split = ring[at, SIZE] > 0
+        if split:
+            if 2 * watched * certain < seen[SEEN]:
                 drop_all(edge, ring, table, pool, at)
-            elif ring[at, SIZE] > 0:
+            else:
                 worker = _holder(
                     edge, used, ring, table, pool, at, home, loads, level - margin, now, oldest
                 )
-            if hot and loads[worker] > level:
-                over = loads[worker] - level
-                dear = price * _REFERENCE * math.sqrt(seen[SEEN] / certain) * level
-                if over > dear and (not windowed or over > dear * _when_full(slides, clock, progress)):
-                    lightest = _lowest(lowest, loads)
-                    mine = edge_to(edge, table, at, lightest)
-                    if mine >= 0:
-                        worker = lightest
-                        used[mine] = now
-                    elif loads[lightest] < level and lightest != home:
-                        other = _newcomer(key, family, edge, table, at, home, loads, level, lightest)
-                        if adopt(edge, used, ring, table, pool, at, other, now):
-                            worker = other
-            if ring[at, SIZE] > 0:
-                column = worker
+        over = loads[worker] - level
+        hot = (certain * watched >= seen[SEEN]) & (certain >= _FEWEST)
+        if hot & (over * abs(over) * certain > dear * seen[SEEN] * level * level):
+            if not windowed or over > _when_full(slides, clock, progress) * level * math.sqrt(
+                dear * seen[SEEN] / certain
+            ):
+                lightest = _lowest(lowest, loads)
+                mine = edge_to(edge, table, at, lightest)
+                if mine >= 0:
+                    worker = lightest
+                    used[mine] = now
+                elif loads[lightest] < level and lightest != home:
+                    other = _newcomer(key, family, edge, table, at, home, loads, level, lightest)
+                    if adopt(edge, used, ring, table, pool, at, other, now):
+                        worker = other
+        split = ring[at, SIZE] > 0
+        column = worker if split else n + worker
         load = step[worker]
         loads[worker] += load
         sent[clock[ROW], column] += load
-        if column >= n:
-            tail[worker] += load
+        tail[worker] += np.int64(0) if split else load
         out[row] = worker
     sent[clock[ROW], 2 * n] += fresh
     progress[_TUPLES] += fresh

@@ -77,13 +77,6 @@ def least(count: Int32s, spot: np.uint64) -> np.int64:
 
 
 @inlined
-def replace(key: UInt64s, count: Int32s, error: Int32s, at: Any, fresh: np.uint64) -> None:
-    """The counter now belongs to the key `fresh`."""
-    key[at] = fresh
-    error[at] = count[at]
-
-
-@inlined
 def sure(count: Int32s, error: Int32s, at: Any) -> np.int64:
     """Occurrences that the counter's key certainly has, of `meta[SEEN]`."""
     return np.int64(count[at] - error[at])

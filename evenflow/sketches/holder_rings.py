@@ -4,7 +4,7 @@ An owner is a number 0..owners-1 (a counter of a summary). Its ring keeps the or
 share a pool of `edges` (owner, worker) pairs, so state is bounded whatever the stream does; a hash table
 tells in O(1) whether an owner has a worker already.
 
-Cost: O(1) to adopt, to ask, and to drop one edge; O(ring) to drop a ring. State: 40 bytes per edge and 16
+Cost: O(1) to adopt, to ask, and to drop one edge; O(ring) to drop a ring. State: 52 bytes per edge and 16
 per owner.
 """
 
@@ -30,7 +30,8 @@ class Rings(NamedTuple):
     """A kernel unpacks this once, before its loop."""
 
     edge: Int32s
-    """(edges, 5): worker, next of the ring, owner, next of the hash chain, stack of free edges."""
+    """(edges, 8): worker, next of the ring, owner, next of the hash chain, stack of free edges, nothing
+    (eight make a row's address a shift)."""
     used: Int64s
     """Slide in which each edge was last used."""
     ring: Int32s
@@ -43,7 +44,7 @@ class Rings(NamedTuple):
 
 def rings(owners: int, edges: int) -> Rings:
     """Empty rings."""
-    edge = np.zeros((edges, 5), np.int32)
+    edge = np.zeros((edges, 8), np.int32)
     edge[:, _FREE] = np.arange(edges)
     return Rings(
         edge=edge,
