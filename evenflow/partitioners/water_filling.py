@@ -39,6 +39,7 @@ from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt6
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.frequent import MEMORY, SEEN, Frequent, find, frequent, halve, least, move_all, sure
 from evenflow.sketches.holder_rings import (
+    CURRENT,
     LAST,
     NEXT,
     SIZE,
@@ -160,6 +161,7 @@ def _holder(
     home: Any,
     loads: Int64s,
     limit: float,
+    margin: float,
     now: Any,
     oldest: Any,
 ) -> np.int64:
@@ -168,10 +170,15 @@ def _holder(
     Looks at the oldest edges first, so that the younger ones fall out of use and are dropped (`oldest` is
     the first slide of the window), then at those whose turn it is.
     """
-    best, lowest = np.int64(-1), loads[home]
-    if lowest > limit:
+    worker = np.int64(home)
+    current = np.int64(ring[owner, CURRENT]) - 1
+    if current >= 0:
+        worker = np.int64(edge[current, WORKER])
+    if loads[worker] > limit or (current >= 0 and used[current] < oldest):
+        limit -= margin
+        best, lowest = np.int64(-1), loads[home]
         before = np.uint64(ring[owner, LAST])
-        looks = min(np.int64(ring[owner, SIZE]), _LOOKS)
+        looks = np.int64(0) if lowest <= limit else min(np.int64(ring[owner, SIZE]), _LOOKS)
         turned = False
         while looks > 0:
             looks -= 1
@@ -193,10 +200,13 @@ def _holder(
                 before = np.uint64(ring[owner, TURN])
         if turned:
             ring[owner, TURN] = np.int32(before)
-    worker = np.int64(home)
-    if best >= 0:
-        used[best] = now
-        worker = np.int64(edge[best, WORKER])
+        ring[owner, CURRENT] = best + 1
+        current = best
+        worker = np.int64(home)
+        if current >= 0:
+            worker = np.int64(edge[current, WORKER])
+    if current >= 0:
+        used[current] = now
     return worker
 
 
@@ -327,7 +337,7 @@ def _route(
                 drop_all(edge, ring, table, pool, at)
             else:
                 worker = _holder(
-                    edge, used, ring, table, pool, at, home, loads, level - margin, now, oldest
+                    edge, used, ring, table, pool, at, home, loads, level, margin, now, oldest
                 )
         over = loads[worker] - level
         hot = (certain * watched >= seen[SEEN]) & (certain >= _FEWEST)
@@ -362,7 +372,7 @@ class EvenflowOptions(LoadOptions):
         "windowed", description="Tuples that count as load: all so far, or those of the window."
     )
     price: float = Field(
-        7.5e-4,
+        8e-4,
         ge=0,
         le=1e12,
         description="Overload, as share of the mean load, that another holder of a key with 1 % of the "

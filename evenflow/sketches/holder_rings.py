@@ -4,7 +4,7 @@ An owner is a number 0..owners-1 (a counter of a summary). Its ring keeps the or
 share a pool of `edges` (owner, worker) pairs, so state is bounded whatever the stream does; a hash table
 tells in O(1) whether an owner has a worker already.
 
-Cost: O(1) to adopt, to ask, and to drop one edge; O(ring) to drop a ring. State: 52 bytes per edge and 16
+Cost: O(1) to adopt, to ask, and to drop one edge; O(ring) to drop a ring. State: 52 bytes per edge and 20
 per owner.
 """
 
@@ -21,7 +21,7 @@ Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 
 WORKER, NEXT, _OWNER, _CHAIN, _FREE = range(5)
-FIRST, LAST, TURN, SIZE = range(4)
+FIRST, LAST, TURN, SIZE, CURRENT = range(5)
 _SPREAD = 0x9E3779B1
 EDGES, SPLIT = 0, 1
 
@@ -35,7 +35,8 @@ class Rings(NamedTuple):
     used: Int64s
     """Slide in which each edge was last used."""
     ring: Int32s
-    """(owners, 4): first (oldest) edge, last edge, the edge before the one whose turn it is, edges."""
+    """(owners, 5): first (oldest) edge, last edge, the edge before the one whose turn it is, edges,
+    the edge in use + 1 (0: none, the caller's to set)."""
     table: Int32s
     """First edge of each hash chain, or -1."""
     meta: Int64s
@@ -49,7 +50,7 @@ def rings(owners: int, edges: int) -> Rings:
     return Rings(
         edge=edge,
         used=np.zeros(edges, np.int64),
-        ring=np.zeros((owners, 4), np.int32),
+        ring=np.zeros((owners, 5), np.int32),
         table=np.full(1 << (2 * edges - 1).bit_length(), -1, np.int32),
         meta=np.zeros(2, np.int64),
     )
@@ -86,6 +87,7 @@ def adopt(
         meta[SPLIT] += 1
         edge[at, NEXT] = at
         ring[owner, FIRST] = ring[owner, TURN] = at
+        ring[owner, CURRENT] = 0
     else:
         edge[at, NEXT] = ring[owner, FIRST]
         edge[ring[owner, LAST], NEXT] = at
@@ -123,6 +125,8 @@ def drop_after(edge: Int32s, ring: Int32s, table: Int32s, meta: Int64s, owner: A
             ring[owner, LAST] = before
         if ring[owner, TURN] == at:
             ring[owner, TURN] = before
+        if ring[owner, CURRENT] == at + 1:
+            ring[owner, CURRENT] = 0
     _give_back(edge, table, meta, at)
 
 
