@@ -4,7 +4,8 @@ Idea: almost every key stays whole. It has a *home*: keys are hashed into bucket
 remembers is given to the worker with the least unsplit load, and stays there for as long as one of its
 keys is in the window. Only a *watched* key (certainly at least 1/(watch*n) of the recent stream) may have
 more holders. Its tuple takes the first of its holders, home first and then in order of adoption, that is
-below the mean load: filling up what is lowest. When all it looked at are above the mean by more than
+below the mean load, and stays with it until it is full. When all it looked at are above the mean by more
+than 4 tuples (which chance explains) and
 
     price * mean * sqrt(0.01 / share of the key)
 
@@ -18,9 +19,10 @@ hashed (F_1: several sources must agree on the home of a rare key, so `auto` = r
 `weights` relative speed of the workers; `load` windowed (default) or cumulative. While the first window
 fills, the price counts as if it were full already, so that noise of small loads buys nothing.
 
-Cost per tuple: O(1), and O(log n) at worst to keep the two least loaded workers; O(n) per slide.
-State: 4 bytes x buckets, 160 x watch x n, 2n loads (windowed: x slides more). At most watch*n replicas
-are held at a time. Argument and figures: docs/evenflow-partitioner.md. Paper: none, this is our own.
+Cost per tuple: one counter, one bucket, at most 16 holders looked at; O(log n), amortised, to find the
+least loaded worker when it is asked for; O(n) per slide. State: 4 bytes x buckets, about 200 x watch x n,
+2n loads (windowed: x slides more). At most watch*n replicas are held at a time. Argument and figures:
+docs/evenflow-partitioner.md. Paper: none, this is our own.
 """
 
 from __future__ import annotations
@@ -72,7 +74,8 @@ _LOOKS = 8
 _FEWEST = 8
 """Occurrences from which a share is believed."""
 _MARGIN = 4
-"""A holder is filled up to this many tuples below the mean."""
+"""Tuples that chance explains: a holder in use is filled up to the mean, and the next one is taken when it
+is this much below; an overload up to this much buys nothing."""
 _SHARED = 8
 """Candidates F_2, F_3, ... that several sources try first, so that they buy the same replicas."""
 _FINE = 1024
@@ -137,6 +140,8 @@ def _lowest(tree: Int64s, loads: Int64s) -> np.int64:
 @kernel
 def _when_full(slides: Any, clock: Int64s, progress: Int64s) -> float:
     """How many times its present load the window will hold when it has filled, at the present rate."""
+    if clock[_SLIDE] == _NEVER:  # cumulative loads
+        return 1.0
     span = progress[_LATEST] - progress[_SINCE] + 1
     return min(float(slides * _INSTANTS), max(1.0, slides * clock[_LENGTH] / span))
 
@@ -336,24 +341,22 @@ def _route(
             if 2 * watched * certain < seen[SEEN]:
                 drop_all(edge, ring, table, pool, at)
             else:
-                worker = _holder(
-                    edge, used, ring, table, pool, at, home, loads, level, margin, now, oldest
-                )
-        over = loads[worker] - level
+                worker = _holder(edge, used, ring, table, pool, at, home, loads, level, margin, now, oldest)
+        over = loads[worker] - level - margin
         hot = (certain * watched >= seen[SEEN]) & (certain >= _FEWEST)
-        if hot & (over * abs(over) * certain > dear * seen[SEEN] * level * level):
-            if not windowed or over > _when_full(slides, clock, progress) * level * math.sqrt(
-                dear * seen[SEEN] / certain
-            ):
-                lightest = _lowest(lowest, loads)
-                mine = edge_to(edge, table, at, lightest)
-                if mine >= 0:
-                    worker = lightest
-                    used[mine] = now
-                elif loads[lightest] < level and lightest != home:
-                    other = _newcomer(key, family, edge, table, at, home, loads, level, lightest)
-                    if adopt(edge, used, ring, table, pool, at, other, now):
-                        worker = other
+        if (
+            hot & (over * abs(over) * certain > dear * seen[SEEN] * level * level)  # no root, no branch
+            and over > _when_full(slides, clock, progress) * level * math.sqrt(dear * seen[SEEN] / certain)
+        ):
+            lightest = _lowest(lowest, loads)
+            mine = edge_to(edge, table, at, lightest)
+            if mine >= 0:
+                worker = lightest
+                used[mine] = now
+            elif loads[lightest] < level and lightest != home:
+                other = _newcomer(key, family, edge, table, at, home, loads, level, lightest)
+                if adopt(edge, used, ring, table, pool, at, other, now):
+                    worker = other
         split = ring[at, SIZE] > 0
         column = worker if split else n + worker
         load = step[worker]
@@ -372,7 +375,7 @@ class EvenflowOptions(LoadOptions):
         "windowed", description="Tuples that count as load: all so far, or those of the window."
     )
     price: float = Field(
-        8e-4,
+        4.5e-4,
         ge=0,
         le=1e12,
         description="Overload, as share of the mean load, that another holder of a key with 1 % of the "
@@ -479,21 +482,28 @@ class Evenflow(Partitioner):
         )
 
     def window_tuples(self) -> Int64s:
-        """Tuples that this source sent each worker within the window: what `hear` of another source takes."""
+        """Tuples that this source sent each worker within the window: what the others `hear`."""
         return (self._window.loads - self._others) // self._step
 
-    def hear(self, others: Int64s) -> None:
-        """Count the others' imbalance too: `others` are the sums of their `window_tuples()`.
+    def hear(self, others: Int64s | None) -> None:
+        """Take on a share of the imbalance of all sources; `others`: the sum of their `window_tuples()`.
 
-        Holds until the next call. Each source takes on 1/sources of it: when all of them heard the same
-        and each made up for the whole, they would overshoot together.
+        From here on this source levels as if 1/sources of the imbalance of all were its own: when every
+        source does, they make up for all of it together and do not overshoot; a source whose keys cannot be
+        split leaves its share to the next round. Holds until the next call; None = alone again.
         """
-        if others.shape != (self.workers,):
+        if others is not None and others.shape != (self.workers,):
             raise ConfigError(f"loads of {self.workers} workers are needed, not of shape {others.shape}")
-        level = others.sum() / self.workers * self._unit
-        heard = np.rint((others * self._step - level) / self.sources).astype(np.int64)
+        heard = np.zeros(self.workers, np.int64)
+        if others is not None:
+            mine = self._off_level(self.window_tuples())
+            heard = np.rint((mine + self._off_level(others)) / self.sources - mine).astype(np.int64)
         self._window.loads[:] += heard - self._others
         self._others = heard
+
+    def _off_level(self, tuples: Int64s) -> Float64s:
+        """In units of load: how far each worker is from where its speed says it should be."""
+        return tuples * self._step - tuples.sum() * self._unit / self.workers
 
     def _state(self) -> State:
         parts = (("summary", self._summary), ("places", self._places), ("rings", self._rings))
