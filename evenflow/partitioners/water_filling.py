@@ -183,7 +183,7 @@ def _holder(
         limit -= margin
         best, lowest = np.int64(-1), loads[home]
         before = np.uint64(ring[owner, LAST])
-        looks = np.int64(0) if lowest <= limit else min(np.int64(ring[owner, SIZE]), _LOOKS)
+        looks: Any = np.int64(0) if lowest <= limit else min(np.int64(ring[owner, SIZE]), _LOOKS)
         turned = False
         while looks > 0:
             looks -= 1

@@ -35,8 +35,8 @@ class Frequent(NamedTuple):
     """A counter is a number set * WAYS + way. A kernel unpacks this once, before its loop."""
 
     key: UInt64s
-    count: Int32s
-    error: Int32s
+    counts: Int32s
+    errors: Int32s
     meta: Int64s
     """[tuples counted and not yet forgotten, memory]"""
 
@@ -46,8 +46,8 @@ def frequent(capacity: int, memory: int) -> Frequent:
     counters = max(WAYS, 1 << (capacity - 1).bit_length())
     return Frequent(
         key=np.zeros(counters, np.uint64),
-        count=np.zeros(counters, np.int32),
-        error=np.zeros(counters, np.int32),
+        counts=np.zeros(counters, np.int32),
+        errors=np.zeros(counters, np.int32),
         meta=np.array([0, min(max(1, memory), MAX_MEMORY)], np.int64),
     )
 
@@ -99,15 +99,15 @@ def move_all(old: Frequent, new: Frequent, spots: UInt64s) -> None:
     """
     key, count, error, meta = new
     for at in range(old.key.shape[0]):
-        if old.count[at] == 0:
+        if old.counts[at] == 0:
             continue
         to = find(key, spots[at], old.key[at])
         if to < 0:
             to = least(count, spots[at])
-        if count[to] < old.count[at]:
+        if count[to] < old.counts[at]:
             key[to] = old.key[at]
-            count[to] = old.count[at]
-            error[to] = old.error[at]
+            count[to] = old.counts[at]
+            error[to] = old.errors[at]
     meta[SEEN] = old.meta[SEEN]
     while meta[SEEN] >= 2 * meta[MEMORY]:
         halve(count, error, meta)

@@ -37,7 +37,7 @@ def offered(capacity: int, memory: int, keys: list[int]) -> Frequent:
 
 def bounds(summary: Frequent) -> dict[int, tuple[int, int]]:
     """Key -> (certain, at most)."""
-    rows = zip(summary.key.tolist(), summary.count.tolist(), summary.error.tolist(), strict=True)
+    rows = zip(summary.key.tolist(), summary.counts.tolist(), summary.errors.tolist(), strict=True)
     return {key: (count - error, count) for key, count, error in rows if count}
 
 
@@ -48,8 +48,8 @@ def test_what_is_certain_is_true_and_what_is_counted_is_no_less(keys: list[int],
     exact = Counter(keys)
     for key, (certain, most) in bounds(summary).items():
         assert certain <= exact[key] <= most
-    assert summary.count.sum() == len(keys) == summary.meta[SEEN]
-    sets = summary.count.reshape(-1, WAYS)
+    assert summary.counts.sum() == len(keys) == summary.meta[SEEN]
+    sets = summary.counts.reshape(-1, WAYS)
     assert np.all(sets.min(axis=1) <= sets.sum(axis=1) / WAYS)
 
 
