@@ -375,7 +375,7 @@ class EvenflowOptions(LoadOptions):
         "windowed", description="Tuples that count as load: all so far, or those of the window."
     )
     price: float = Field(
-        4.5e-4,
+        5e-4,
         ge=0,
         le=1e12,
         description="Overload, as share of the mean load, that another holder of a key with 1 % of the "
@@ -441,7 +441,7 @@ class Evenflow(Partitioner):
         """Everything but homes and loads, for the present number of workers."""
         n, options = self.workers, self.options
         self._watched = options.watch * n
-        self._summary = frequent(4 * self._watched, 16 * self._watched)
+        self._summary = frequent(4 * self._watched, 64 * self._watched)
         self._rings = rings(len(self._summary.key), self._watched)
         self._credit, self._tail = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._others = np.zeros(n, np.int64)
