@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from evenflow.kernels import kernel
+from evenflow.keys import hash_keys
 from evenflow.partitioners import create
 
 KEYS, SLIDE, SLIDES, WINDOW, FIRST = 100_000, 10_000, 180, 60, 60
@@ -212,7 +214,7 @@ def cost() -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     names = ("hashing", "pkg", "d-choices", "evenflow")
     for kind in ("uniform", "1.0", "1.5"):
-        keys = ranks(kind, 1).astype(np.uint64) * SPREAD
+        keys = hash_keys(pa.array(np.arange(KEYS)).cast(pa.string()))[ranks(kind, 1)]
         times, half, best = np.arange(len(keys)), len(keys) // 2, dict.fromkeys(names, np.inf)
         for _ in range(6):
             for name in names:
