@@ -30,6 +30,7 @@ from evenflow.partitioners.rr_head import RRHead
 from evenflow.partitioners.shuffle import Shuffle
 from evenflow.partitioners.time_based import TimeBased
 from evenflow.partitioners.w_choices import WChoices
+from evenflow.partitioners.water_filling import Evenflow
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,12 @@ _ENTRIES: dict[str, _Entry] = {
     "pkg": _Entry(Pkg),
     "pk5": _Entry(Pkg, {"d": 5}),
     "d-choices": _Entry(DChoices),
+    "evenflow": _Entry(Evenflow),
+    "dalton": _Entry(Dalton),
+    "dalton-batch": _Entry(DaltonBatch),
+    "dalton-cooperative": _Entry(DaltonCooperative),
+    "time-based": _Entry(TimeBased),
+    "prompt": _Entry(Prompt),
     "w-choices": _Entry(WChoices),
     "rr-head": _Entry(RRHead),
     "cm": _Entry(Cm),

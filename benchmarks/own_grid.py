@@ -1,0 +1,258 @@
+"""The partitioner `evenflow` against its goals: `python -m benchmarks.own_grid [part ...]`, about ten minutes.
+
+Streams: 100,000 keys, 180 slides of 10,000 tuples, windows of 60 slides, seeds 1, 2, 3. A figure is the
+median over the seeds of the mean over slides 60-179 of window_imbalance, (max - mean load) / tuples in the
+window of the last 60 complete slides, and of KSR, Gamma / distinct keys in it. Prints Markdown tables.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evenflow.kernels import kernel
+from evenflow.keys import hash_keys
+from evenflow.partitioners import create
+
+KEYS, SLIDE, SLIDES, WINDOW, FIRST = 100_000, 10_000, 180, 60, 60
+SEEDS = (1, 2, 3)
+WORKERS = (5, 16, 64, 256)
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+WINDOWED = {"window_ms": WINDOW * SLIDE, "slide_ms": SLIDE}
+"""One tuple per ms."""
+OPTIONS: dict[str, dict[str, Any]] = {
+    "hashing": {},
+    "pkg": {"load": "windowed", **WINDOWED},
+    "d-choices": {"load": "windowed", **WINDOWED},
+    "dalton": WINDOWED,
+    "evenflow": WINDOWED,
+}
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Figures(NamedTuple):
+    """Of every slide: imbalance and KSR of the window that ends with it."""
+
+    imbalance: Floats
+    ksr: Floats
+
+
+@lru_cache(maxsize=12)
+def ranks(kind: str, seed: int) -> Ints:
+    """The stream: `uniform`, a Zipf exponent, or `shift` (uniform, Zipf 1.5 from slide 120 on)."""
+    rng = np.random.default_rng(seed)
+    if kind == "shift":
+        before = rng.integers(0, KEYS, 120 * SLIDE)
+        return np.concatenate([before, _zipf(rng, (SLIDES - 120) * SLIDE, 1.5)])
+    if kind == "uniform":
+        return rng.integers(0, KEYS, SLIDES * SLIDE)
+    return _zipf(rng, SLIDES * SLIDE, float(kind))
+
+
+def _zipf(rng: np.random.Generator, tuples: int, exponent: float) -> Ints:
+    shares = np.cumsum(np.arange(1, KEYS + 1) ** -exponent)
+    return np.searchsorted(shares / shares[-1], rng.random(tuples), side="right").clip(0, KEYS - 1)
+
+
+@kernel
+def _sweep(keys: Any, out: Any, held: Any, known: Any, loads: Any, imbalance: Any, ksr: Any) -> None:
+    gamma, distinct, n = 0, 0, loads.shape[0]
+    for slide in range(imbalance.shape[0]):
+        for row in range((slide - WINDOW) * SLIDE, (slide - WINDOW + 1) * SLIDE):
+            if row >= 0:
+                key, worker = keys[row], out[row]
+                loads[worker] -= 1
+                held[key, worker] -= 1
+                known[key] -= 1
+                gamma -= held[key, worker] == 0
+                distinct -= known[key] == 0
+        for row in range(slide * SLIDE, (slide + 1) * SLIDE):
+            key, worker = keys[row], out[row]
+            gamma += held[key, worker] == 0
+            distinct += known[key] == 0
+            loads[worker] += 1
+            held[key, worker] += 1
+            known[key] += 1
+        most, total = loads[0], 0
+        for worker in range(n):
+            most = max(most, loads[worker])
+            total += loads[worker]
+        imbalance[slide] = most / total - 1.0 / n
+        ksr[slide] = gamma / distinct
+
+
+def measured(keys: Ints, out: npt.NDArray[np.int32], n: int) -> Figures:
+    """Figures of this routing."""
+    figures = Figures(np.zeros(SLIDES), np.zeros(SLIDES))
+    held, known = np.zeros((KEYS, n), np.int32), np.zeros(KEYS, np.int32)
+    _sweep(keys, out, held, known, np.zeros(n, np.int64), *figures)
+    return figures
+
+
+@cache
+def run(name: str, kind: str, n: int, seed: int, more: tuple[tuple[str, Any], ...] = ()) -> Figures:
+    """Route the stream by one instance."""
+    keys = ranks(kind, seed)
+    p = create(name, workers=n, seed=seed, **OPTIONS[name], **dict(more))
+    out = p.assign(keys.astype(np.uint64) * SPREAD, np.arange(len(keys)))
+    return measured(keys, out, n)
+
+
+def median(name: str, kind: str, n: int, **more: Any) -> tuple[float, float]:
+    """(imbalance, KSR): medians over the seeds of the means over the slides that count."""
+    runs = [run(name, kind, n, seed, tuple(more.items())) for seed in SEEDS]
+    return (
+        float(np.median([figures.imbalance[FIRST:].mean() for figures in runs])),
+        float(np.median([figures.ksr[FIRST:].mean() for figures in runs])),
+    )
+
+
+def suite() -> Iterator[str]:
+    """000's windowed suite at n = 64."""
+    yield "| stream | " + " | ".join(OPTIONS) + " |"
+    yield "|---" * (len(OPTIONS) + 1) + "|"
+    for kind in ("uniform", "1.0", "1.5", "shift"):
+        cells = ["{:.1e} / {:.4f}".format(*median(name, kind, 64)) for name in OPTIONS]
+        yield f"| {_title(kind)} | " + " | ".join(cells) + " |"
+
+
+def grid() -> Iterator[str]:
+    """The goals on every stream and number of workers."""
+    yield "| stream | n | d-choices | dalton | evenflow | I <= max(d-choices, 1e-5) | KSR <= both |"
+    yield "|---|---|---|---|---|---|---|"
+    for kind in ("uniform", "0.5", "1.0", "1.5", "2.0"):
+        for n in WORKERS:
+            found = {name: median(name, kind, n) for name in ("d-choices", "dalton", "evenflow")}
+            level, ksr = found["evenflow"]
+            balanced = level <= max(found["d-choices"][0], 1e-5)
+            whole = ksr <= min(found["d-choices"][1], found["dalton"][1])
+            cells = " | ".join(f"{i:.2e} / {k:.5f}" for i, k in found.values())
+            yield f"| {_title(kind)} | {n} | {cells} | {_verdict(balanced)} | {_verdict(whole)} |"
+
+
+def price() -> Iterator[str]:
+    """The trade-off: imbalance / KSR at n = 64 for prices from nothing to never."""
+    yield "| price | uniform | Zipf 1.0 | Zipf 1.5 | Zipf 2.0 |"
+    yield "|---|---|---|---|---|"
+    for value in (0.0, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 4e-3, 1e-2, 3e-2, 0.1, 1.0, 1e9):
+        cells = [median("evenflow", kind, 64, price=value) for kind in ("uniform", "1.0", "1.5", "2.0")]
+        yield f"| {value:g} | " + " | ".join(f"{i:.1e} / {k:.4f}" for i, k in cells) + " |"
+
+
+def watch() -> Iterator[str]:
+    """Rarer keys may be split: what nearly even streams need, n = 64."""
+    yield "| watch | price | Zipf 0.5 | uniform | state, MB |"
+    yield "|---|---|---|---|---|"
+    for watched, value in ((8, 5e-4), (30, 2e-4), (100, 2e-4), (300, 1e-4), (300, 2e-5)):
+        cells = [median("evenflow", kind, 64, watch=watched, price=value) for kind in ("0.5", "uniform")]
+        size = create("evenflow", workers=64, watch=watched, **WINDOWED).observe().state_bytes / 1e6
+        pairs = " | ".join(f"{i:.1e} / {k:.4f}" for i, k in cells)
+        yield f"| {watched} | {value:g} | {pairs} | {size:.1f} |"
+
+
+def shift() -> Iterator[str]:
+    """Slide by slide after the change from uniform to Zipf 1.5, n = 64."""
+    yield "| partitioner | stationary Zipf 1.5 | before | 1 | 2 | 3 | 4 | 5 | 8 | slides until below 2x |"
+    yield "|---" * 10 + "|"
+    for name in ("d-choices", "dalton", "evenflow"):
+        level = median(name, "1.5", 64)[0]
+        after = np.median([run(name, "shift", 64, seed).imbalance for seed in SEEDS], axis=0)
+        below = np.flatnonzero(after[120:] < 2 * level)
+        shown = " | ".join(f"{after[119 + slides]:.1e}" for slides in (0, 1, 2, 3, 4, 5, 8))
+        yield f"| {name} | {level:.1e} | {shown} | {below[0] + 1 if len(below) else 'never'} |"
+
+
+def sources() -> Iterator[str]:
+    """Four independent instances, each with every fourth tuple; `mixed`: three uniform ones, one Zipf 1.5."""
+    yield "| streams | one instance | four | four that hear each other every slide | d-choices, four |"
+    yield "|---|---|---|---|---|"
+    for kinds in (("uniform",) * 4, ("1.0",) * 4, ("1.5",) * 4, ("uniform", "uniform", "uniform", "1.5")):
+        cells = []
+        for name, count, exchange in (
+            ("evenflow", 1, False),
+            ("evenflow", 4, False),
+            ("evenflow", 4, True),
+            ("d-choices", 4, False),
+        ):
+            runs = [_together(name, kinds, seed, count=count, exchange=exchange) for seed in SEEDS]
+            level, ksr = (
+                np.median([figure[FIRST:].mean() for figure in part]) for part in zip(*runs, strict=True)
+            )
+            cells.append(f"{level:.1e} / {ksr:.4f}")
+        yield f"| {_title(kinds[0]) if len(set(kinds)) == 1 else 'mixed'} | " + " | ".join(cells) + " |"
+
+
+def _together(name: str, kinds: tuple[str, ...], seed: int, *, count: int, exchange: bool) -> Figures:
+    keys = np.choose(np.arange(SLIDES * SLIDE) % len(kinds), [ranks(kind, seed) for kind in kinds])
+    hashes, times = keys.astype(np.uint64) * SPREAD, np.arange(len(keys))
+    parts: list[Any] = [
+        create(name, workers=64, seed=seed, source=s, sources=count, **OPTIONS[name]) for s in range(count)
+    ]
+    out = np.empty(len(keys), np.int32)
+    for first in range(0, len(keys), SLIDE):
+        for source, part in enumerate(parts):
+            mine = slice(first + source, first + SLIDE, count)
+            out[mine] = part.assign(hashes[mine], times[mine])
+        if exchange:
+            loads = [part.window_tuples() for part in parts]
+            for part, own in zip(parts, loads, strict=True):
+                part.hear(np.sum(loads, axis=0) - own)
+    return measured(keys, out, 64)
+
+
+def cost() -> Iterator[str]:
+    """ns per tuple inside `assign`, state warm, best of six rounds by turns."""
+    yield "| stream, n = 64 | hashing | pkg | d-choices | evenflow | evenflow : d-choices |"
+    yield "|---|---|---|---|---|---|"
+    names = ("hashing", "pkg", "d-choices", "evenflow")
+    for kind in ("uniform", "1.0", "1.5"):
+        keys = hash_keys(pa.array(np.arange(KEYS)).cast(pa.string()))[ranks(kind, 1)]
+        times, half, best = np.arange(len(keys)), len(keys) // 2, dict.fromkeys(names, np.inf)
+        for _ in range(6):
+            for name in names:
+                p = create(name, workers=64, **OPTIONS[name])
+                p.assign(keys[:half], times[:half])
+                began = time.perf_counter()
+                p.assign(keys[half:], times[half:])
+                best[name] = min(best[name], (time.perf_counter() - began) / half * 1e9)
+        ratio = best["evenflow"] / best["d-choices"]
+        yield f"| {_title(kind)} | " + " | ".join(f"{best[name]:.1f}" for name in names) + f" | {ratio:.2f} |"
+
+
+PARTS = {
+    "suite": suite,
+    "grid": grid,
+    "price": price,
+    "watch": watch,
+    "shift": shift,
+    "sources": sources,
+    "cost": cost,
+}
+
+
+def _title(kind: str) -> str:
+    return f"Zipf {kind}" if kind[0].isdigit() else kind
+
+
+def _verdict(met: bool) -> str:
+    return "met" if met else "**missed**"
+
+
+def main(parts: list[str]) -> None:
+    """Print the parts named, or all."""
+    for part in parts or list(PARTS):
+        print(f"\n{part}: {PARTS[part].__doc__}\n")
+        for line in PARTS[part]():
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

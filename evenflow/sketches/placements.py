@@ -1,0 +1,105 @@
+"""Which worker each bucket of keys was given, for as long as one of its keys is in the window.
+
+Keys are hashed into `buckets` cells. A cell holds its worker and the last epoch in which it was touched
+(an epoch is a slide, or a few when a window has more than a thousand). When no key of a bucket has come
+for a whole window, the bucket is *free*: no worker holds any of its keys, so it may be given to any worker
+without splitting a key. The law: between two uses of a cell with different workers lies a whole window.
+With many more buckets than keys this is a memory per key; with fewer it degrades to hashing, never to
+splitting.
+
+Cost per tuple: one visit. Each epoch frees the expired among 1/1024 of the cells, so that stamps of 12
+bits never come round. State: 4 bytes per bucket.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenflow.kernels import inlined, kernel
+
+UInt32s = npt.NDArray[np.uint32]
+Int64s = npt.NDArray[np.int64]
+
+_STAMPS = 4095
+_PASS = 1024
+_BITS = 20
+_WORKER = np.uint32((1 << _BITS) - 1)
+_STAMP, LIVE, _SWEPT, _EPOCH, _LIFE, _SPAN = range(6)
+_NEVER = -(2**63)
+
+
+class Placements(NamedTuple):
+    """A kernel unpacks this once, before its loop."""
+
+    cell: UInt32s
+    """stamp << 20 | worker; 0: free."""
+    meta: Int64s
+    """[stamp of now - 1, cells not free, next cell to sweep, epoch of now, epochs that a cell lives, slides
+    per epoch]"""
+
+
+def placements(buckets: int, slides: int) -> Placements:
+    """All cells free; `slides` per window, 0 = cells live for ever."""
+    span = max(1, -(-slides // _PASS))
+    life = -(-(slides + span - 1) // span) if slides else _STAMPS
+    return Placements(np.zeros(buckets, np.uint32), np.array([0, 0, 0, _NEVER, life, span], np.int64))
+
+
+@inlined
+def _expired(held: Any, meta: Int64s) -> bool:
+    age = meta[_STAMP] + 1 - np.int64(held >> np.uint32(_BITS))
+    return (age if age >= 0 else age + _STAMPS) >= meta[_LIFE]
+
+
+@kernel
+def move_to(cell: UInt32s, meta: Int64s, slide: Any) -> None:
+    """The clock shows this slide; `Placements` comes first."""
+    epoch = slide // meta[_SPAN]
+    if meta[_EPOCH] == _NEVER:
+        meta[_EPOCH] = epoch
+    passed = min(epoch - meta[_EPOCH], meta[_LIFE])
+    meta[_EPOCH] = epoch
+    if passed == 0:
+        return
+    meta[_STAMP] = (meta[_STAMP] + passed) % _STAMPS
+    buckets = cell.shape[0]
+    at = meta[_SWEPT]
+    for _ in range(min(buckets, passed * (buckets // _PASS + 1))):
+        if cell[at] != 0 and _expired(cell[at], meta):
+            cell[at] = 0
+            meta[LIVE] -= 1
+        at += 1
+        if at == buckets:
+            at = 0
+    meta[_SWEPT] = at
+
+
+@inlined
+def worker_of(cell: UInt32s, meta: Int64s, at: Any) -> np.int64:
+    """The bucket's worker, or -1 when it is free."""
+    held = cell[at]
+    worker = np.int64(held & _WORKER)
+    if held == 0:
+        worker = np.int64(-1)
+    elif _expired(held, meta):
+        cell[at] = 0
+        meta[LIVE] -= 1
+        worker = np.int64(-1)
+    return worker
+
+
+@inlined
+def put(cell: UInt32s, meta: Int64s, at: Any, worker: Any) -> None:
+    """A tuple of this bucket went to this worker now."""
+    if cell[at] == 0:
+        meta[LIVE] += 1
+    cell[at] = (np.uint32(meta[_STAMP] + 1) << np.uint32(_BITS)) | np.uint32(worker)
+
+
+def without_workers_from(workers: int, places: Placements) -> None:
+    """Free the buckets of workers that are gone: those numbered `workers` and above."""
+    places.cell[(places.cell & _WORKER) >= workers] = 0
+    places.meta[LIVE] = np.count_nonzero(places.cell)

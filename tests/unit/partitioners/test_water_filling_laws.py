@@ -1,0 +1,285 @@
+"""Laws of evenflow: which keys may be split, what splitting may cost, and what it must bring."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenflow.errors import ConfigError
+from evenflow.keys import candidate
+from evenflow.metrics import distinct_keys, fragmentation, replication_factor, worker_loads
+from evenflow.partitioners import create, restore
+from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, one_key, with_gaps, zipf
+
+few = settings(max_examples=25, deadline=None)
+WINDOW = {"window_ms": 2000, "slide_ms": 100}
+
+
+def route(stream: Stream, *, workers: int, **options: object) -> np.ndarray:
+    return create("evenflow", workers=workers, **{**WINDOW, **options}).assign(*stream)
+
+
+def windows(stream: Stream, out: np.ndarray, *, slides: int = 20, slide: int = 100) -> list[tuple]:
+    """(keys, workers) of each window of whole slides."""
+    panes = stream[1] // slide
+    last = range(int(panes[0]) + slides - 1, int(panes[-1]) + 1)
+    inside = [(panes > end - slides) & (panes <= end) for end in last]
+    return [(stream[0][rows], out[rows]) for rows in inside if rows.any()]
+
+
+def test_a_uniform_stream_is_never_split() -> None:
+    rng = np.random.default_rng(1)
+    keys = rng.integers(0, 5000, 60_000).astype(np.uint64) * SPREAD
+    stream = keys, np.arange(60_000)
+    out = route(stream, workers=16)
+    for held, workers in windows(stream, out)[::10]:
+        assert replication_factor(workers, held) == 1.0
+
+
+def test_on_a_uniform_stream_remembered_homes_balance_better_than_hashing() -> None:
+    rng = np.random.default_rng(2)
+    stream = rng.integers(0, 3000, 100_000).astype(np.uint64) * SPREAD, np.arange(100_000)
+    spread = {}
+    for name, out in (
+        ("hashing", candidate(stream[0], 1, 16, 7)),
+        ("evenflow", route(stream, workers=16, window_ms=20_000, slide_ms=1000)),
+    ):
+        loads = [worker_loads(w, 16) for _, w in windows(stream, out, slide=1000)]
+        spread[name] = np.mean([load.max() / load.mean() - 1 for load in loads])
+    assert spread["evenflow"] < spread["hashing"] / 2
+
+
+@few
+@given(
+    st.builds(
+        zipf, st.integers(1, 3000), keys=st.integers(1, 300), z=st.floats(0, 2.5), seed=st.integers(0, 99)
+    ),
+    st.integers(1, 30),
+    st.integers(1, 1 << 10).map(lambda bits: 1 << (bits % 11)),
+)
+def test_without_price_limit_no_key_is_ever_on_two_workers_of_a_window(
+    stream: Stream, n: int, buckets: int
+) -> None:
+    out = route(stream, workers=n, price=1e12, buckets=buckets, window_ms=300)
+    for held, workers in windows(stream, out, slides=3):
+        assert replication_factor(workers, held) == 1.0
+
+
+@few
+@given(
+    st.builds(
+        zipf, st.integers(500, 4000), keys=st.integers(2, 400), z=st.floats(0, 2.5), seed=st.integers(0, 99)
+    ),
+    st.integers(2, 20),
+    st.sampled_from([1, 3, 8]),
+)
+def test_a_key_below_the_threshold_all_along_is_never_split(stream: Stream, n: int, watch: int) -> None:
+    """The summary never thinks a key hotter than it is: what it is sure of, came within 2 * memory tuples."""
+    memory = 64 * watch * n
+    out = route(stream, workers=n, watch=watch, price=0.0, window_ms=300)
+    keys = np.unique(stream[0])
+    for key in keys:
+        at = np.flatnonzero(stream[0] == key)
+        best = max((np.searchsorted(at, at + 2 * memory) - np.arange(len(at))).max(), 0)
+        if best < 8:  # never certain of the fewest occurrences
+            for held, workers in windows(stream, out, slides=3):
+                assert len(np.unique(workers[held == key])) <= 1
+
+
+@few
+@given(
+    st.builds(
+        zipf, st.integers(1, 4000), keys=st.integers(1, 300), z=st.floats(0.5, 3), seed=st.integers(0, 99)
+    ),
+    st.integers(1, 20),
+    st.sampled_from([1, 2, 8]),
+)
+def test_replicas_held_never_exceed_watch_times_n(stream: Stream, n: int, watch: int) -> None:
+    p = create("evenflow", workers=n, watch=watch, price=0.0, **WINDOW)
+    for first in range(0, len(stream[0]), 100):
+        p.assign(stream[0][first : first + 100], stream[1][first : first + 100])
+        edges, split = p._rings.meta.tolist()
+        assert 0 <= split <= edges <= watch * n
+        assert split <= p.observe().head_keys
+        sizes = p._rings.ring[:, 3]
+        assert sizes.sum() == edges
+        assert (sizes > 0).sum() == split
+        assert sizes.max() <= n - 1 or n == 1
+
+
+def test_on_a_steady_stream_the_window_is_level_and_hardly_a_key_is_split() -> None:
+    """The bound of the docs: imbalance of a few tuples once each worker has a share of a split key."""
+    stream = zipf(200_000, keys=5000, z=1.2)
+    out = route(stream, workers=16, window_ms=20_000, slide_ms=1000)
+    seen = windows(stream, out, slide=1000)[20:]
+    for held, workers in seen[::10]:
+        loads = worker_loads(workers, 16)
+        assert loads.max() - loads.mean() <= 30  # of 1250
+        assert replication_factor(workers, held) <= 1 + 4 * 16 / distinct_keys(held)
+
+
+def test_one_hot_key_is_spread_over_all_workers_and_levelled() -> None:
+    out = route(one_key(20_000), workers=10)
+    loads = worker_loads(out[4000:], 10)
+    assert loads.max() - loads.min() < 0.02 * loads.mean()
+
+
+def test_a_dearer_replica_means_fewer_replicas() -> None:
+    stream = zipf(60_000, keys=3000, z=1.3)
+    gamma = []
+    for price in (0.0, 0.03, 0.3, 1e12):
+        seen = windows(stream, route(stream, workers=16, price=price))
+        gamma.append(np.mean([fragmentation(workers, keys)[1].sum() for keys, workers in seen]))
+    assert gamma[0] > gamma[1] > gamma[2] > gamma[3]
+
+
+def test_a_key_that_cools_is_released_and_goes_home() -> None:
+    hot = one_key(5000)
+    even = all_distinct(60_000)
+    some = np.where(np.arange(60_000) % 400 == 0, hot[0][0], even[0] + np.uint64(1))
+    p = create("evenflow", workers=8, **WINDOW)
+    p.assign(*hot)
+    assert p.observe().head_keys == 1
+    out = p.assign(some, even[1] + 5000)
+    assert p.observe().head_keys == 0
+    late = out[50_000:][some[50_000:] == hot[0][0]]
+    assert len(np.unique(late)) == 1
+
+
+def test_holders_not_needed_any_more_are_released() -> None:
+    """Half the stream is one key, then a fortieth: still watched, but it needs fewer workers."""
+    rng = np.random.default_rng(4)
+    keys = rng.integers(1, 2000, 60_000).astype(np.uint64) * SPREAD
+    share = np.where(np.arange(60_000) < 20_000, 0.5, 1 / 40)
+    keys[rng.random(60_000) < share] = 0
+    stream = keys, np.arange(60_000)
+    out = route(stream, workers=16)
+    held = [len(np.unique(w[k == 0])) for k, w in windows(stream, out)]
+    assert max(held[:100]) >= 8
+    assert held[-1] < max(held[:100])
+
+
+def test_faster_workers_get_more() -> None:
+    weights = (1.0, 2.0, 4.0, 1.0)
+    stream = zipf(100_000, keys=2000, z=1.1)
+    out = route(stream, workers=4, weights=weights)
+    share = worker_loads(out[50_000:], 4) / 50_000
+    assert np.allclose(share, np.array(weights) / 8, atol=0.005)
+    same = route(stream, workers=4, weights=(3.0, 3.0, 3.0, 3.0))
+    assert same.tolist() == route(stream, workers=4).tolist()
+
+
+def test_several_sources_agree_on_the_home_of_every_rare_key() -> None:
+    stream = all_distinct(5000)
+    outs = [create("evenflow", workers=9, source=s, sources=3, **WINDOW).assign(*stream) for s in range(3)]
+    for out in outs:
+        assert out.tolist() == candidate(stream[0], 1, 9, 7).tolist()
+
+
+def test_each_source_levels_its_own_share() -> None:
+    stream = zipf(90_000, keys=2000, z=1.3)
+    total = np.zeros(12, np.int64)
+    for source in range(3):
+        p = create("evenflow", workers=12, source=source, sources=3, **WINDOW)
+        out = p.assign(stream[0][source::3], stream[1][source::3])
+        assert len(out) == 30_000
+        total += p.window_tuples()
+    assert total.sum() <= 2000
+    assert total.max() - total.mean() < 0.15 * total.mean()
+
+
+def test_a_source_with_hot_keys_makes_up_for_one_without_when_it_hears_it() -> None:
+    rng = np.random.default_rng(5)
+    even = rng.integers(0, 300, 60_000).astype(np.uint64) * SPREAD
+    hot = zipf(60_000, keys=300, z=1.5)[0]
+    times = np.arange(60_000)
+    worst = {}
+    for hears in (False, True):
+        parts = [create("evenflow", workers=8, source=s, sources=2, **WINDOW) for s in range(2)]
+        over = []
+        for first in range(0, 60_000, 100):
+            rows = slice(first, first + 100)
+            for part, keys in zip(parts, (even, hot), strict=True):
+                part.assign(keys[rows], times[rows])
+            loads = [part.window_tuples() for part in parts]
+            together = loads[0] + loads[1]
+            over.append(together.max() / together.mean() - 1)
+            if hears:
+                for part, own in zip(parts, loads, strict=True):
+                    part.hear(together - own)
+        worst[hears] = np.mean(over[100:])
+    assert worst[True] < worst[False] / 3
+
+
+def test_what_was_heard_travels_in_the_snapshot_and_can_be_taken_back() -> None:
+    stream = zipf(4000)
+    p = create("evenflow", workers=5, source=0, sources=2, **WINDOW)
+    alone = create("evenflow", workers=5, source=0, sources=2, **WINDOW)
+    for each in (p, alone):
+        each.assign(*stream)
+    p.hear(np.array([900, 0, 0, 0, 0]))
+    assert p.window_tuples().tolist() == alone.window_tuples().tolist()
+    q = restore(p.snapshot())
+    later = stream[0], stream[1] + 4000
+    assert p.assign(*later).tolist() == q.assign(*later).tolist()
+    r = restore(alone.snapshot())
+    r.hear(np.array([900, 0, 0, 0, 0]))
+    r.hear(None)
+    assert r.snapshot() == alone.snapshot()
+    with pytest.raises(ConfigError, match="loads of 5 workers"):
+        p.hear(np.zeros(4, np.int64))
+
+
+def test_state_is_bounded_whatever_comes() -> None:
+    p = create("evenflow", workers=16, **WINDOW)
+    before = p.observe().state_bytes
+    p.assign(*all_distinct(300_000))
+    p.assign(*zipf(50_000, z=0.8, keys=50_000))
+    assert p.observe().state_bytes == before
+    assert not p.keeps_every_key
+
+
+def test_homes_survive_a_rescale_where_their_worker_does() -> None:
+    stream = all_distinct(2000)
+    p = create("evenflow", workers=8, window_ms=60_000, slide_ms=1000)
+    before = p.assign(*stream)
+    p.rescale(12)
+    again = p.assign(stream[0], stream[1] + 2000)
+    assert again.tolist() == before.tolist()
+    p.rescale(5)
+    after = p.assign(stream[0], stream[1] + 4000)
+    assert np.all((after == before) | (before >= 5))
+
+
+def test_after_a_gap_nothing_of_the_old_window_counts() -> None:
+    stream = with_gaps(4000)
+    p = create("evenflow", workers=6, **WINDOW)
+    p.assign(*stream)
+    assert p.window_tuples().sum() == 500
+
+
+def test_after_a_shift_the_window_is_level_again_within_a_few_slides() -> None:
+    rng = np.random.default_rng(6)
+    even = rng.integers(0, 5000, 50_000).astype(np.uint64) * SPREAD
+    stream = np.concatenate([even, zipf(50_000, keys=5000, z=1.5)[0]]), np.arange(100_000)
+    out = route(stream, workers=16, window_ms=20_000, slide_ms=1000)
+    over = [worker_loads(w, 16).max() - len(w) / 16 for _, w in windows(stream, out, slide=1000)]
+    settled = np.mean(over[-10:])
+    assert np.mean(over[20:30]) > 4 * settled  # while uniform
+    assert max(over[37:50]) < 4 * settled + 4  # the first slide after the change is the 31st's last
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"price": -1.0}, "option 'price' of evenflow: .*greater than or equal to 0"),
+        ({"watch": 0}, "option 'watch' of evenflow"),
+        ({"buckets": 1000}, "must be a power of two"),
+        ({"weights": (1.0, 0.0)}, "every weight must be between 0.001 and 1000"),
+        ({"tail": "guess"}, "option 'tail' of evenflow"),
+        ({"window_ms": 1500, "slide_ms": 1000}, "must be a multiple of slide_ms"),
+    ],
+)
+def test_bad_options_say_what_is_wrong(options: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        create("evenflow", workers=4, **options)
