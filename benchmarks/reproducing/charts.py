@@ -1,0 +1,126 @@
+"""Small charts: lines over a quantity with the range of the seeds, and points of balance against its price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from evenflow.errors import ConfigError
+
+if TYPE_CHECKING:
+    import altair
+
+FLOOR = 1e-7
+"""Imbalances are drawn on a logarithmic axis; smaller ones, also none at all, are drawn here."""
+_SIZE = 220
+Rows = Sequence[dict[str, Any]]
+
+
+def middle(values: Sequence[float]) -> dict[str, float]:
+    """Median, least and most of a row."""
+    return {"middle": median(values), "low": min(values), "high": max(values)}
+
+
+def lines(
+    rows: Rows,
+    *,
+    x: str,
+    x_title: str,
+    y_title: str,
+    colour: str,
+    column: str | None = None,
+    log: bool = False,
+    points: bool = True,
+) -> altair.TopLevelMixin:
+    """A line per colour; rows have `middle` and perhaps `low` and `high`, drawn as a bar."""
+    alt = _altair()
+    low = min(float(row["middle"]) for row in rows)
+    floor = max(FLOOR, low / 2)
+    shown = [{name: _drawn(name, value, log) for name, value in row.items()} for row in rows]
+    scale = alt.Scale(type="log", clamp=True, domainMin=floor) if log else alt.Scale(zero=False)
+    axis = alt.Axis(format="~e" if log else "~g", tickCount=6)
+    hue = _colour(colour, [str(row[colour]) for row in rows])
+    base = alt.Chart(alt.Data(values=shown)).encode(
+        alt.X(f"{x}:Q", title=x_title, scale=alt.Scale(zero=False)), hue
+    )
+    drawn = base.mark_line(strokeWidth=1.4, point={"size": 14} if points else False).encode(
+        alt.Y("middle:Q", title=y_title, scale=scale, axis=axis)
+    )
+    if "low" in rows[0]:
+        drawn = base.mark_rule(opacity=0.35).encode(alt.Y("low:Q"), alt.Y2("high:Q")) + drawn
+    drawn = drawn.properties(width=_SIZE, height=_SIZE)
+    if column is None:
+        return drawn
+    order = list(dict.fromkeys(row[column] for row in rows))
+    return drawn.facet(column=alt.Column(f"{column}:N", title=None, sort=order)).resolve_scale(
+        x="independent"
+    )
+
+
+def scatter(
+    rows: Rows, *, x: str, x_title: str, y: str, y_title: str, colour: str, title: str
+) -> altair.TopLevelMixin:
+    """A point per row."""
+    alt = _altair()
+    shown = [{**row, y: max(FLOOR, row[y])} for row in rows]
+    scale = alt.Scale(type="log", clamp=True)
+    return (
+        alt.Chart(alt.Data(values=shown), title=title)
+        .mark_point(filled=True, size=60, opacity=0.85)
+        .encode(
+            alt.X(f"{x}:Q", title=x_title, scale=alt.Scale(type="log", nice=False)),
+            alt.Y(f"{y}:Q", title=y_title, scale=scale, axis=alt.Axis(format="~e", tickCount=6)),
+            _colour(colour, [str(row[colour]) for row in rows]),
+            alt.Shape(
+                f"{colour}:N",
+                sort=list(dict.fromkeys(row[colour] for row in rows)),
+                legend=alt.Legend(title=None, symbolLimit=0),
+            ),
+        )
+        .properties(width=_SIZE + 60, height=_SIZE + 60)
+    )
+
+
+def grid(panels: Sequence[altair.TopLevelMixin], columns: int = 2) -> altair.TopLevelMixin:
+    """Panels side by side, each with colours of its own."""
+    return _altair().concat(*panels, columns=columns).resolve_scale(color="independent", shape="independent")
+
+
+def save(chart: altair.TopLevelMixin, path: Path) -> None:
+    """Write an SVG."""
+    chart.save(str(path), format="svg")
+
+
+def check() -> None:
+    """ConfigError when charts cannot be drawn; asked before anything is computed."""
+    _altair()
+
+
+def _drawn(name: str, value: Any, log: bool) -> Any:
+    return max(FLOOR, value) if log and name in ("middle", "low", "high") else value
+
+
+def _colour(field: str, names: Sequence[str]) -> Any:
+    alt = _altair()
+    order = list(dict.fromkeys(names))
+    scheme = "tableau10" if len(order) <= 10 else "tableau20"
+    return alt.Color(
+        f"{field}:N",
+        sort=order,
+        scale=alt.Scale(domain=order, scheme=scheme),
+        legend=alt.Legend(title=None, symbolLimit=0, labelLimit=260),
+    )
+
+
+def _altair() -> Any:
+    try:
+        import altair
+        import vl_convert  # noqa: F401  (altair renders with it)
+    except ImportError as error:
+        raise ConfigError(
+            f"charts need the package {error.name}", hint='pip install "evenflow[plots]"'
+        ) from None
+    altair.data_transformers.disable_max_rows()
+    return altair
