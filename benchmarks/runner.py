@@ -20,10 +20,17 @@ SCENARIOS = (
     "service_reducer",
     "service_end_to_end_fused",
     "service_end_to_end_split",
+    "partitioners_speed",
+    "partitioners_growth_workers",
+    "partitioners_growth_keys",
+    "partitioners_prompt_plan",
 )
 """Modules of `benchmarks/`, one scenario each."""
 
-GROUPS = {"service": tuple(name for name in SCENARIOS if name.startswith("service_"))}
+GROUPS = {
+    group: tuple(name for name in SCENARIOS if name.startswith(f"{group}_"))
+    for group in ("service", "partitioners")
+}
 """Names for several scenarios at once."""
 
 

@@ -16,7 +16,8 @@ def bench(
     scenarios: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ID]...", help="Scenarios or groups ('service'). Default: all; --list names them."
+            metavar="[ID]...",
+            help="Scenarios or groups ('service', 'partitioners'). Default: all; --list names them.",
         ),
     ] = None,
     smoke: Annotated[

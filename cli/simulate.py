@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from evenflow.simulation import Entrant, KeyedStream, Result
+    from rich.table import Table
+
+    from evenflow.simulation import Entrant, Figures, KeyedStream, Result
 
 Kind = Literal["zipf", "uniform", "shift", "alternating", "drift", "random-exponent"]
 _TUPLES, _KEYS, _ZIPF, _PERIOD = 1_000_000, 100_000, 1.0, "10s"
@@ -269,41 +271,51 @@ def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callabl
         yield watch
 
 
+_Cell = Callable[["Figures"], str]
+_COLUMNS: dict[str, _Cell] = {
+    "I(m)": lambda f: f"{f.imbalance:.3g}",
+    "mean I(t)": lambda f: f"{f.imbalance_mean:.3g}",
+    "of window": lambda f: f"{f.window_imbalance:.3g}",
+    "Gamma": lambda f: f"{f.gamma:,.0f}",
+    "keys": lambda f: f"{f.distinct:,.0f}",
+    "replication": lambda f: f"{f.ksr:.4f}",
+    "max holders": lambda f: f"{f.max_holders:,.1f}",
+    "hot keys": lambda f: "-" if f.hot_keys is None else f"{f.hot_keys:,}",
+    "ns/tuple": lambda f: f"{f.ns_per_tuple:,.1f}",
+}
+_LESS_NEEDED = ("mean I(t)", "keys", "Gamma", "hot keys")
+"""Columns that a narrow terminal does without, in this order."""
+
+
 def _print_table(results: Sequence[Result], *, windowed: bool) -> None:
     from rich.console import Console
-    from rich.table import Table
+    from rich.measure import Measurement
 
     console = Console()
     console = console if console.is_terminal else Console(width=140)
+    shown = [title for title in _COLUMNS if windowed or title != "of window"]
+    table = _table(results, shown, windowed=windowed)
+    for title in _LESS_NEEDED:
+        if Measurement.get(console, console.options.update(max_width=999), table).maximum <= console.width:
+            break
+        shown.remove(title)
+        table = _table(results, shown, windowed=windowed)
+    console.print(table)
+
+
+def _table(results: Sequence[Result], shown: Sequence[str], *, windowed: bool) -> Table:
+    from rich.table import Table
+
     first = results[0].figures
-    of = "mean over windows" if windowed else "whole stream"
+    of = "Gamma, keys, replication, holders: mean over windows" if windowed else "figures of the whole stream"
+    less = len(shown) < len(_COLUMNS) - (not windowed)
     table = Table(
-        title=f"{first.tuples:,} tuples, {first.keys:,} keys, {first.workers:,} workers",
-        caption=f"window imbalance, Gamma, keys, replication, holders: {of}"
-        if windowed
-        else f"figures: {of}",
+        title=f"{first.tuples:,} tuples, {first.keys:,} keys, {first.workers:,} workers: imbalance and its price",
+        caption=of + ("; more of them in a wider terminal, or with --json" if less else ""),
     )
     table.add_column("partitioner", no_wrap=True)
-    titles = [
-        "I(m)",
-        "mean I(t)",
-        "window imbalance",
-        "Gamma",
-        "keys",
-        "replication",
-        "most holders",
-        "hot keys",
-        "ns/tuple",
-    ]
-    for title in titles:
-        if windowed or title != "window imbalance":
-            table.add_column(title, justify="right")
+    for title in shown:
+        table.add_column(title, justify="right", no_wrap=True)
     for result in results:
-        figures = result.figures
-        cells = [f"{figures.imbalance:.3g}", f"{figures.imbalance_mean:.3g}"]
-        if figures.window_imbalance is not None:
-            cells.append(f"{figures.window_imbalance:.3g}")
-        cells += [f"{figures.gamma:,.0f}", f"{figures.distinct:,.0f}", f"{figures.ksr:.4f}"]
-        cells += [f"{figures.max_holders:,.1f}", "-" if figures.hot_keys is None else f"{figures.hot_keys:,}"]
-        table.add_row(figures.partitioner, *cells, f"{figures.ns_per_tuple:,.1f}")
-    console.print(table)
+        table.add_row(result.figures.partitioner, *(_COLUMNS[title](result.figures) for title in shown))
+    return table

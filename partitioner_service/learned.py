@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from typing import Any
 
 from evenflow import partitioners
 from evenflow.errors import IncompatibleStateError
-from evenflow.settings.model import PartitionerSettings
+from evenflow.partitioners.fitting import check_online, fitted
+from evenflow.settings import Settings
 from partitioner_service.records import SideRecords
 
 log = logging.getLogger(__name__)
+
+_MOST_SLIDES = 1_024
 
 
 class LearnedState:
@@ -19,12 +23,14 @@ class LearnedState:
 
     def __init__(
         self,
-        options: PartitionerSettings,
+        settings: Settings,
         side: SideRecords,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._options = options
+        self._settings = settings
+        self._options = settings.partitioner
+        self._made_with = fitted_options(settings)
         self._side = side
         self._clock = clock
         self._saved_at = clock()
@@ -32,9 +38,7 @@ class LearnedState:
     def restored(self) -> partitioners.Partitioner:
         """The partitioner of the last run, or a fresh one."""
         options = self._options
-        fresh = partitioners.create(
-            options.name, workers=options.workers, seed=options.seed, **options.options
-        )
+        fresh = new_partitioner(self._settings)
         saved = self._side.snapshot(self._fit())
         if saved is None:
             return fresh
@@ -59,4 +63,28 @@ class LearnedState:
 
     def _fit(self) -> str:
         options = self._options
-        return f"{options.name} {options.seed} {sorted(options.options.items())}"
+        return f"{options.name} {options.seed} {sorted(self._made_with.items())}"
+
+
+def new_partitioner(settings: Settings) -> partitioners.Partitioner:
+    """The configured partitioner in its first state.
+
+    ConfigError for an unknown name or option, and for a name that decides on whole micro-batches.
+    """
+    options = settings.partitioner
+    return partitioners.create(
+        options.name, workers=options.workers, seed=options.seed, **fitted_options(settings)
+    )
+
+
+def fitted_options(settings: Settings) -> dict[str, Any]:
+    """Options of the configured partitioner, with the query's window where it knows of windows.
+
+    Of a window of very many slides the partitioner sees coarser ones: its counters are one per worker and slide.
+    """
+    options, query = settings.partitioner, settings.query
+    check_online(options.name)
+    panes = query.window // query.slide_ms
+    together = next(k for k in range(-(-panes // _MOST_SLIDES), panes + 1) if panes % k == 0)
+    slide = query.slide_ms * together
+    return fitted(options.name, options.options, window_ms=query.window, slide_ms=slide)

@@ -111,7 +111,7 @@ class DataPlane:
         names = [self._settings.topic(role) for role in ("input", "rejected")]
         topics = topic_admin.describe(self._settings.kafka, names)
         self._side = SideRecords(self._settings)
-        self._learned = LearnedState(self._options, self._side, clock=self._clock)
+        self._learned = LearnedState(self._settings, self._side, clock=self._clock)
         self._router = Router(self._settings, self._learned.restored())
         self._router.parser.before_halving = self._commit_what_is_open
         for fields in self._side.plans():

@@ -126,8 +126,8 @@ def _walk(
                 break
             if tail < head:
                 most = np.int64(0)
-                for worker in range(n):
-                    most = max(most, loads[worker])
+                for each in range(n):
+                    most = max(most, loads[each])
                 imbalance[closed] = most / (head - tail) - 1.0 / n
                 whole[0, closed] = now
                 whole[1, closed] = state[_GAMMA]
@@ -228,7 +228,8 @@ def sampled_imbalance(workers: Integers, n: int, *, samples: int = 100) -> tuple
     points = points[points > 0]
     parts = np.split(np.asarray(workers), points[:-1]) if len(points) else []
     loads = np.cumsum([worker_loads(part, n) for part in parts], axis=0, dtype=np.int64).reshape(-1, n)
-    return points, loads.max(axis=1, initial=0) / np.maximum(points, 1) - 1 / n
+    shares: Float64s = loads.max(axis=1, initial=0) / np.maximum(points, 1)
+    return points, shares - 1 / n
 
 
 def _fixed(values: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:

@@ -24,7 +24,7 @@ from evenflow.partitioners.base import Int32s, Int64s, UInt64s
 from evenflow.partitioners.cardinality import CardinalityPartitioner, least_estimated
 from evenflow.partitioners.pkg import least_loaded
 from evenflow.sketches.hyperloglog import UInt8s, sketch_hash, would_change
-from evenflow.sketches.window_cardinalities import WindowCardinalities
+from evenflow.sketches.window_cardinalities import WindowCardinalities, touch_slide
 from evenflow.sketches.window_cardinalities import advance as advance_sketches
 from evenflow.sketches.window_cardinalities import touch as touch_sketch
 from evenflow.sketches.window_holders import (
@@ -106,10 +106,10 @@ def _route_sketched(
         if due(clock, times[row]):
             advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
         best = first_unchanged(key, hashed, family, workers, values)
-        new = best < 0
-        if new:
+        if best >= 0:
+            touch_slide(ring, clock, best, hashed)
+        else:
             best = least_estimated(key, family, workers, values, sums, empty, estimates)
-        if new or ring.shape[0] > 0:
             touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, hashed)
         out[row] = best
 

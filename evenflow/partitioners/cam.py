@@ -21,7 +21,7 @@ from evenflow.partitioners.am import Am, first_unchanged
 from evenflow.partitioners.base import Int32s, Int64s, UInt64s
 from evenflow.partitioners.pkg import least_loaded
 from evenflow.sketches.hyperloglog import sketch_hash
-from evenflow.sketches.window_cardinalities import WindowCardinalities
+from evenflow.sketches.window_cardinalities import WindowCardinalities, touch_slide
 from evenflow.sketches.window_cardinalities import advance as advance_sketches
 from evenflow.sketches.window_cardinalities import touch as touch_sketch
 from evenflow.sketches.window_holders import WindowHolders
@@ -47,10 +47,10 @@ def _route_sketched(
             advance_loads(loads, load_ring, load_clock, times[row])
             advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
         best = first_unchanged(key, hashed, family, workers, values)
-        new = best < 0
-        if new:
+        if best >= 0:
+            touch_slide(ring, clock, best, hashed)
+        else:
             best = least_loaded(key, family, family.shape[0], workers, loads)
-        if new or ring.shape[0] > 0:
             touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, hashed)
         add(loads, load_ring, load_clock, best)
         out[row] = best

@@ -20,7 +20,8 @@ Where the paper is silent: the test counts the current tuple. No key is hot in t
 window or after one without tuples, when there is no load to compare with, nor by its first tuple of a
 window: one tuple cannot be split. A tie goes to F_1(k), then to the lowest worker. Rows expire when a
 window begins. At most 4n keys are hot at once; while the load grows from window to window more could
-reach the threshold. A tuple that does not explore and one that does draw from one generator per source.
+reach the threshold. Each source explores with a generator (splitmix64) of its own. A rescale forgets
+loads, holders and values, which are of workers; exact counts of keys stay.
 
 X(k) is exact for every key that is hot or was hot in the window. A key that was not can only have been
 at F_1(k), and it gets hot by its second tuple of a statistics window at the earliest, so that window's
@@ -28,7 +29,7 @@ count knows whether and when F_1(k) last had it (the sketch, which does not, tak
 
 Cost per tuple: O(1) for hashed and amortised O(1) for hot ones, a scan of n values only when the best
 worker changes; O(n) when a capped key explores; O(n * rows) per slide. State: n * slides loads, the rows
-of `q_table`, 32 bytes x 2 to 4 per distinct key of a statistics window, or the sketch (87n to 174n
+of `q_table`, 32 bytes x 2 to 4 per distinct key of a statistics window, or the sketch (44n to 87n
 counters, four rows of 8 bytes).
 Paper: Zapridou et al., "Dalton: Learned Partitioning for Distributed Data Streams", PVLDB 16(3) 2022
 (000), Algorithm 1, sections 3.2 and 3.3.
@@ -36,7 +37,7 @@ Paper: Zapridou et al., "Dalton: Learned Partitioning for Distributed Data Strea
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -91,7 +92,7 @@ def _draw(rng: UInt64s) -> np.uint64:
 
 @kernel
 def choose(
-    row: Int64s, last: Int64s, meta: Int64s, rng: UInt64s, r: np.int64, eps: float, oldest: int
+    row: Int64s, last: Int64s, meta: Int64s, rng: UInt64s, r: Any, eps: float, oldest: Any
 ) -> np.int64:
     """The worker for a tuple of the hot key in row r: the best one, or now and then any one."""
     if np.float64(_draw(rng) >> _SHIFT) * _UNIT >= eps:
@@ -103,14 +104,14 @@ def choose(
 
 
 @kernel
-def reward(load: int, total: int, held: int, workers: int, p1: float, p2: float) -> float:
+def reward(load: Any, total: Any, held: Any, workers: Any, p1: float, p2: float) -> float:
     """R of 000 (equations 3 and 4) after the tuple was sent; above -1 and below p1 when p1 + p2 = 1."""
     average = total / workers
     return -(p1 * ((load - average) / max(np.float64(load), average)) + p2 * held / workers)
 
 
 @kernel
-def raise_cap(row: Int64s, meta: Int64s, cap_max: int, growth: float) -> None:
+def raise_cap(row: Int64s, meta: Int64s, cap_max: Any, growth: float) -> None:
     """One more holder for all when enough hot keys have as many as they may."""
     if meta[CAP] < cap_max and meta[CAPPED] > 0 and meta[CAPPED] >= growth * meta[HOT]:
         meta[CAP] += 1
@@ -118,7 +119,7 @@ def raise_cap(row: Int64s, meta: Int64s, cap_max: int, growth: float) -> None:
 
 
 @kernel
-def begin_window(stats: Int64s, time: int) -> None:
+def begin_window(stats: Int64s, time: Any) -> None:
     """Move the statistics window to `time`; a window without tuples in between leaves no threshold."""
     length = stats[LENGTH]
     if stats[END] == NEVER:
@@ -132,7 +133,7 @@ def begin_window(stats: Int64s, time: int) -> None:
 
 
 @kernel
-def slide_to(window: WindowLoads, row: Int64s, last: Int64s, meta: Int64s, stats: Int64s, time: int) -> None:
+def slide_to(window: WindowLoads, row: Int64s, last: Int64s, meta: Int64s, stats: Int64s, time: Any) -> None:
     """Move the sliding window to `time`, which lies behind its current slide."""
     loads, ring, clock = window
     advance(loads, ring, clock, time)
@@ -146,7 +147,7 @@ def slide_to(window: WindowLoads, row: Int64s, last: Int64s, meta: Int64s, stats
 def route(
     keys: UInt64s,
     times: Int64s,
-    first: int,
+    first: Any,
     out: Int32s,
     window: WindowLoads,
     stats: Int64s,
@@ -159,12 +160,12 @@ def route(
     exact: bool,
     manual: bool,
     deferring: bool,
-    most: int,
+    most: Any,
     gamma: float,
     eps: float,
     p1: float,
     p2: float,
-    cap_max: int,
+    cap_max: Any,
     cap_growth: float,
 ) -> int:
     """Route from tuple `first` on; the tuple it stopped at, or their number.

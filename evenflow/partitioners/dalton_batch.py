@@ -14,7 +14,7 @@ Paper: Zapridou et al., PVLDB 16(3) 2022 (000), section 3.4.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -47,7 +47,7 @@ from evenflow.sketches.window_loads import WindowLoads, add, advance, window_loa
 
 
 @kernel
-def _count_batch(keys: UInt64s, first: int, cells: Int64s, fill: Int64s, batch: np.int64) -> int:
+def _count_batch(keys: UInt64s, first: Any, cells: Int64s, fill: Int64s, batch: Any) -> int:
     """Count from tuple `first` on; the tuple for which there was no room, or their number."""
     for i in range(first, keys.shape[0]):
         if fill[0] >= limit(cells):
@@ -57,7 +57,7 @@ def _count_batch(keys: UInt64s, first: int, cells: Int64s, fill: Int64s, batch: 
 
 
 @kernel
-def _begin_batch(frequent: UInt64s, table: QTable, member: np.uint64, batch: np.int64) -> None:
+def _begin_batch(frequent: UInt64s, table: QTable, member: np.uint64, batch: Any) -> None:
     """Nobody holds anything; the frequent keys are hot in this batch and the next."""
     key_of, slots, row, bound, q, last, kept, gain, meta = table
     n = q.shape[1]
@@ -85,13 +85,13 @@ def _route(
     table: QTable,
     rng: UInt64s,
     member: np.uint64,
-    batch: np.int64,
+    batch: Any,
     by_batch: bool,
     gamma: float,
     eps: float,
     p1: float,
     p2: float,
-    cap_max: int,
+    cap_max: Any,
     cap_growth: float,
 ) -> None:
     loads, ring, clock = window
@@ -182,12 +182,11 @@ class DaltonBatch(Partitioner):
 
     def _frequent(self, keys: UInt64s, batch: np.int64) -> UInt64s:
         """The keys that are hot by their own frequency in this batch."""
-        self._counts.fill[0] = 0
+        self._counts.begin()
         row = 0
         while (row := _count_batch(keys, row, self._counts.cells, self._counts.fill, batch)) < len(keys):
             self._counts.grow(int(batch))
-        found, counts, _ = self._counts.entries(int(batch))
-        return found[(counts > 1) & (counts * self.workers >= len(keys))]
+        return self._counts.frequent(int(batch), max(2, -(-len(keys) // self.workers)))
 
     def _state(self) -> State:
         return {

@@ -37,7 +37,7 @@ import numpy as np
 
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Int32s, Int64s
-from evenflow.sketches.least_loaded import raised, rebuild, tournament
+from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -110,7 +110,7 @@ def _first_with(room: Int64s, tag: Any) -> int:
 
 
 @kernel
-def _fill(loads: Int64s, capacity: int, room: Int64s, tree: Int32s, into: Any, amount: Any) -> None:
+def _fill(loads: Int64s, capacity: int, room: Int64s, tree: Int64s, into: Any, amount: Any) -> None:
     """A block gets so many tuples; whichever of `room` and `tree` is kept follows."""
     blocks = loads.shape[0]
     if room.shape[0]:
@@ -134,7 +134,7 @@ def _spread(
     large: Int64s,
     loads: Int64s,
     room: Int64s,
-    tree: Int32s,
+    tree: Int64s,
     fragment_from: Int64s,
     fragment_block: Int32s,
     fragment_size: Int64s,
@@ -164,7 +164,7 @@ def _spread(
                     place = _first_with(room, room[blocks - 1] // blocks * blocks)
                 into = room[place] % blocks
             else:
-                into = np.int64(tree[1])
+                into = winner(tree)
             taken = min(rest, capacity - loads[into])
             _fill(loads, capacity, room, tree, into, taken)
             rest -= taken
@@ -190,7 +190,7 @@ def plan_blocks(
     loads = np.zeros(blocks, np.int64)
     large = large[: _place(counts, cut, block, large, loads)]
     capacity = -(-tuples // blocks)
-    room, tree = np.empty(0, np.int64), np.empty(0, np.int32)
+    room, tree = np.empty(0, np.int64), np.empty(0, np.int64)
     if rest == "tightest":
         room = np.sort((capacity - loads) * blocks + np.arange(blocks))
     else:

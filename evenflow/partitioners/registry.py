@@ -13,10 +13,14 @@ from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners.am import Am
 from evenflow.partitioners.base import Options, Partitioner, unpack
 from evenflow.partitioners.cam import Cam
+from evenflow.partitioners.cg import ConsistentGrouping
 from evenflow.partitioners.cm import Cm
 from evenflow.partitioners.d_choices import DChoices
+from evenflow.partitioners.dagreedy import Dagreedy
 from evenflow.partitioners.dalton import Dalton
 from evenflow.partitioners.dalton_batch import DaltonBatch
+from evenflow.partitioners.dalton_cooperative import DaltonCooperative
+from evenflow.partitioners.dkg import DynamicKeyGrouping
 from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.lm import Lm
 from evenflow.partitioners.pkg import Pkg
@@ -41,6 +45,7 @@ _ENTRIES: dict[str, _Entry] = {
     "d-choices": _Entry(DChoices),
     "dalton": _Entry(Dalton),
     "dalton-batch": _Entry(DaltonBatch),
+    "dalton-cooperative": _Entry(DaltonCooperative),
     "time-based": _Entry(TimeBased),
     "prompt": _Entry(Prompt),
     "w-choices": _Entry(WChoices),
@@ -49,6 +54,9 @@ _ENTRIES: dict[str, _Entry] = {
     "am": _Entry(Am),
     "cam": _Entry(Cam),
     "lm": _Entry(Lm),
+    "cg": _Entry(ConsistentGrouping),
+    "dkg": _Entry(DynamicKeyGrouping),
+    "dagreedy": _Entry(Dagreedy),
 }
 
 
@@ -66,6 +74,11 @@ class Description:
 def names() -> tuple[str, ...]:
     """Every name that `create` knows."""
     return tuple(_ENTRIES)
+
+
+def options_type(name: str) -> type[Options]:
+    """The declaration of this algorithm's options; ConfigError for an unknown name."""
+    return _entry(name).algorithm.options_type
 
 
 def create(

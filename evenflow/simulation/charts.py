@@ -41,8 +41,9 @@ def plot(results: Sequence[Result], path: Path) -> None:
 
 def save(chart: altair.TopLevelMixin, path: Path) -> None:
     """As the ending says; a page of HTML holds all it needs."""
-    options: dict[str, Any] = {"inline": True} if path.suffix.lower() == ".html" else {"scale_factor": 2}
-    chart.save(str(path), format=path.suffix.lower().removeprefix("."), **options)
+    ending: Any = path.suffix.lower().removeprefix(".")
+    options: dict[str, Any] = {"inline": True} if ending == "html" else {"scale_factor": 2}
+    chart.save(str(path), format=ending, **options)
 
 
 def picture(results: Sequence[Result]) -> altair.HConcatChart:
@@ -88,7 +89,7 @@ def _over_time(results: Sequence[Result], colour: altair.Color) -> altair.Chart:
         for result in results
         for at, value in zip(result.at, result.over_time, strict=True)
     ]
-    axis = alt.Axis(format="~s")
+    axis = alt.Axis(format="~g" if windowed else "~s")
     lines = alt.Chart(alt.Data(values=rows)).encode(
         alt.X("at:Q", title="event time, s" if windowed else "tuples", axis=axis),
         _log_axis("imbalance", "imbalance of the window" if windowed else "imbalance of the stream so far"),

@@ -80,7 +80,7 @@ def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenari
         all_windows = metrics.window_figures(
             routed.workers, stream.codes, panes, n, panes_per_window=scenario.panes_per_window, through=last
         )
-        at = (all_windows.ends + 1 - int(panes[0])) * (scenario.slide_ms / 1000)
+        at = ((all_windows.ends + 1 - int(panes[0])) * (scenario.slide_ms / 1000)).astype(np.float64)
         over_time = all_windows.imbalance
         windows = all_windows[int(np.searchsorted(all_windows.ends, first)) :]
     mean = _only if scenario.window_ms is None else _mean

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners import Partitioner, create
+from evenflow.partitioners.fitting import fitted
 from evenflow.partitioners.load_options import MAX_SLIDES
 from evenflow.partitioners.written import parse_partitioner
 from evenflow.simulation.streams import KeyedStream
@@ -106,21 +107,12 @@ class Scenario:
         With a window every rule that can use it does. Without one state is cumulative; a rule that knows nothing
         but windows gets one that is as long as the stream. An option that the entrant gives is never changed.
         """
-        fields = create(who.name, workers=self.workers, seed=self.seed).options_type.model_fields
-        window, slide = self._windows_of(stream)
-        added: dict[str, Any] = {}
-        load = "cumulative" if self.window_ms is None else "windowed"
-        cumulative = False
-        if "load" in fields and load in _words_of(fields["load"].annotation):
-            added["load"] = load
-            cumulative = {**added, **who.options}["load"] == "cumulative"
-        if not cumulative and not {"window_ms", "slide_ms"} & set(who.options):
-            added |= {"window_ms": window, "slide_ms": slide}
-        return {**{name: value for name, value in added.items() if name in fields}, **who.options}
+        windowed = self.window_ms is not None
+        window, slide = (self.window_ms, self.slide_ms) if self.window_ms else self._as_long_as(stream)
+        return fitted(who.name, who.options, window_ms=window, slide_ms=slide, windowed=windowed)
 
-    def _windows_of(self, stream: KeyedStream) -> tuple[int, int]:
-        if self.window_ms is not None:
-            return self.window_ms, self.slide_ms
+    def _as_long_as(self, stream: KeyedStream) -> tuple[int, int]:
+        """Window and slide that hold the whole stream; longer slides if there would be too many."""
         span = int(stream.times.max()) - int(stream.times.min()) + 1
         slide = max(self.slide_ms, -(-span // _MOST_CUMULATIVE_SLIDES))
         return (span // slide + 2) * slide, slide
@@ -157,9 +149,3 @@ class Scenario:
             return np.append(np.arange(0, len(stream), self.batch), len(stream))
         cuts = np.flatnonzero(np.diff(self.panes(stream.times))) + 1
         return np.concatenate([[0], cuts, [len(stream)]])
-
-
-def _words_of(annotation: Any) -> set[Any]:
-    """The words of a Literal, also within a union."""
-    parts = get_args(annotation)
-    return {part for part in parts if isinstance(part, str)}.union(*map(_words_of, parts))

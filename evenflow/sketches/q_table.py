@@ -20,7 +20,7 @@ window. State: 16 n + 60 bytes per row; 16 n more where rewards are deferred.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -79,7 +79,7 @@ def find(key: UInt64s, slots: Int32s, wanted: np.uint64) -> np.int64:
 
 
 @kernel
-def _enter(slots: Int32s, key: np.uint64, row: np.int64) -> None:
+def _enter(slots: Int32s, key: np.uint64, row: Any) -> None:
     mask = np.int64(slots.shape[0] - 1)
     at = np.int64((key * _SPREAD) >> _HALF) & mask
     while slots[at] >= 0:
@@ -96,7 +96,7 @@ def _index(key: UInt64s, slots: Int32s, meta: Int64s) -> None:
 
 
 @kernel
-def _scan(row: Int64s, bound: Float64s, q: Float64s, r: np.int64) -> None:
+def _scan(row: Int64s, bound: Float64s, q: Float64s, r: Any) -> None:
     """Find the best worker and the bound afresh."""
     home = row[r, _HOME]
     best = home
@@ -112,14 +112,14 @@ def _scan(row: Int64s, bound: Float64s, q: Float64s, r: np.int64) -> None:
 
 
 @kernel
-def best_of(row: Int64s, r: np.int64) -> np.int64:
+def best_of(row: Int64s, r: Any) -> np.int64:
     """argmax of the row's values."""
     return row[r, _BEST]
 
 
 @kernel
 def learn(
-    row: Int64s, bound: Float64s, q: Float64s, r: np.int64, worker: np.int64, reward: float, gamma: float
+    row: Int64s, bound: Float64s, q: Float64s, r: Any, worker: Any, reward: float, gamma: float
 ) -> None:
     """Q += gamma (reward - Q) (000, eq. 5)."""
     best = row[r, _BEST]
@@ -138,7 +138,7 @@ def learn(
 
 
 @kernel
-def defer(kept: Float64s, gain: Float64s, r: np.int64, worker: np.int64, reward: float, gamma: float) -> None:
+def defer(kept: Float64s, gain: Float64s, r: Any, worker: Any, reward: float, gamma: float) -> None:
     """Note a reward to be learned later. Any number of them is one affine map Q -> kept*Q + gain."""
     kept[r, worker] *= 1.0 - gamma
     gain[r, worker] += gamma * (reward - gain[r, worker])
@@ -158,9 +158,7 @@ def apply_deferred(
 
 
 @kernel
-def hold(
-    row: Int64s, last: Int64s, meta: Int64s, r: np.int64, worker: np.int64, slide: int, oldest: int
-) -> None:
+def hold(row: Int64s, last: Int64s, meta: Int64s, r: Any, worker: Any, slide: Any, oldest: Any) -> None:
     """The worker gets the key in this slide; `oldest` is the first slide of the window."""
     if last[r, worker] < oldest:
         row[r, HELD] += 1
@@ -170,7 +168,7 @@ def hold(
 
 
 @kernel
-def nth_holder(last: Int64s, r: np.int64, wanted: np.int64, oldest: int) -> np.int64:
+def nth_holder(last: Int64s, r: Any, wanted: Any, oldest: Any) -> np.int64:
     """The holder number `wanted` (from 0) in ascending order of workers."""
     left = wanted
     for worker in range(last.shape[1]):
@@ -194,7 +192,7 @@ def count_capped(row: Int64s, meta: Int64s) -> None:
 
 
 @kernel
-def slide_on(row: Int64s, last: Int64s, meta: Int64s, oldest: int) -> None:
+def slide_on(row: Int64s, last: Int64s, meta: Int64s, oldest: Any) -> None:
     """The window has moved: count the holders of every row afresh."""
     for r in range(meta[ROWS]):
         held = 0
@@ -213,8 +211,8 @@ def _move(
     last: Int64s,
     kept: Float64s,
     gain: Float64s,
-    source: int,
-    target: int,
+    source: Any,
+    target: Any,
 ) -> None:
     key[target] = key[source]
     bound[target] = bound[source]
@@ -240,8 +238,8 @@ def purge(
     kept: Float64s,
     gain: Float64s,
     meta: Int64s,
-    window: int,
-    oldest: int,
+    window: Any,
+    oldest: Any,
 ) -> None:
     """A statistics window begins: cool the rows that have expired, give up those that hold nothing."""
     rows = 0
@@ -271,12 +269,12 @@ def admit(
     gain: Float64s,
     meta: Int64s,
     fresh: np.uint64,
-    r: np.int64,
-    home: np.int64,
-    home_slide: int,
-    oldest: int,
-    expiry: int,
-    most: int,
+    r: Any,
+    home: Any,
+    home_slide: Any,
+    oldest: Any,
+    expiry: Any,
+    most: Any,
 ) -> np.int64:
     """Make the key hot until `expiry`; its row, or `r` unchanged while `most` keys are hot.
 
@@ -313,9 +311,47 @@ def admit(
 
 
 @kernel
-def _rescan_all(row: Int64s, bound: Float64s, q: Float64s, meta: Int64s) -> None:
-    for r in range(meta[ROWS]):
-        _scan(row, bound, q, np.int64(r))
+def adopt(
+    key: UInt64s,
+    slots: Int32s,
+    row: Int64s,
+    bound: Float64s,
+    q: Float64s,
+    last: Int64s,
+    kept: Float64s,
+    gain: Float64s,
+    meta: Int64s,
+    keys: UInt64s,
+    values: Float64s,
+    homes: Int32s,
+    home_slides: Int64s,
+    oldest: Any,
+    window: Any,
+    expiry: Any,
+) -> None:
+    """These keys with these values are the hot ones now, and no others; deferred rewards are learned.
+
+    There must be room for `keys`. Rewards deferred for other keys are dropped with their rows.
+    """
+    for old in range(meta[ROWS]):
+        row[old, EXPIRY] = COLD
+    meta[HOT] = 0
+    for at in range(keys.shape[0]):
+        r = find(key, slots, keys[at])
+        if r < 0:
+            r = admit(
+                key, slots, row, bound, q, last, kept, gain, meta,
+                keys[at], r, np.int64(homes[at]), home_slides[at], oldest, expiry, keys.shape[0],
+            )  # fmt: skip
+        row[r, EXPIRY] = expiry
+        for worker in range(q.shape[1]):
+            q[r, worker] = kept[r, worker] * values[at, worker] + gain[r, worker]
+        _scan(row, bound, q, r)
+    for every in range(meta[ROWS]):
+        for worker in range(q.shape[1]):
+            kept[every, worker] = 1.0
+            gain[every, worker] = 0.0
+    purge(key, slots, row, bound, q, last, kept, gain, meta, window, oldest)
 
 
 def _arrays(workers: int, capacity: int, deferring: bool, cap: int) -> QTable:

@@ -10,7 +10,7 @@ group and move the group's border: O(1) in the worst case, and the most frequent
 end in sorted order. A chained hash table (4 to 8 slots per counter) finds a key's entry. A new key takes
 over the entry at the last position of the least group; so which one depends on the order of arrival only.
 
-Speed (measured: 12 ns per key where a first version took 37, with the same counters): `offer` is compiled
+Speed (measured: 11 ns per key where a first version took 34, with the same counters): `offer` is compiled
 into the loop that calls it (a call hands over seven words per array), indices are unsigned (numba tests
 signed ones for being negative, on the critical path), and sentinels spare tests whose outcome cannot be
 predicted: entry `capacity` ends every chain and holds the wanted key, group 0 lies below all, 1 above.
@@ -192,7 +192,7 @@ def offer(
 @inlined
 def count_of(entry: Rows, group: Rows, at: Any) -> np.int64:
     """The entry's count: never below the key's frequency."""
-    return group[entry[at]["group"]]["count"]  # type: ignore[no-any-return]
+    return group[entry[at]["group"]]["count"]
 
 
 @kernel
@@ -203,7 +203,7 @@ def _offer_all(s: Summary, keys: UInt64s) -> None:
 
 
 @kernel
-def _find_one(s: Summary, key: np.uint64) -> int:
+def _find_one(s: Summary, key: np.uint64) -> np.int64:
     return np.int64(find(s.entry, s.table, s.meta, key))
 
 

@@ -82,6 +82,17 @@ class TumblingCounts:
         order = np.argsort(keys)
         return keys[order], found[order, COUNT], found[order, LAST]
 
+    def frequent(self, window: int, least: int) -> UInt64s:
+        """Keys counted at least this often in this window, ascending."""
+        found = self.cells[(self.cells[:, COUNT] >= least) & (self.cells[:, _WINDOW] == window), _KEY]
+        return np.sort(found.view(np.uint64))
+
+    def begin(self) -> None:
+        """A new window; the table halves when the last one needed little of it."""
+        if len(self.cells) > _LEAST_SLOTS and 16 * int(self.fill[0]) < len(self.cells):
+            self.cells = np.zeros((len(self.cells) // 2, 4), np.int64)
+        self.fill[0] = 0
+
     def load(self, window: int, keys: UInt64s, counts: Int64s, last: Int64s) -> None:
         """Hold exactly these entries."""
         slots = max(_LEAST_SLOTS, 1 << (2 * len(keys) + 1).bit_length())

@@ -24,7 +24,7 @@ from evenflow.sketches.hyperloglog import (
     Int64s,
     UInt8s,
     add,
-    exceeds,
+    rank_of,
     register_of,
     registers,
 )
@@ -165,6 +165,15 @@ def advance(
 
 
 @inlined
+def touch_slide(ring: UInt8s, clock: Int64s, worker: Any, hashed: np.uint64) -> None:
+    """As `touch`, for a key that is known to change nothing in the window as a whole."""
+    if ring.shape[0] > 0:
+        slot, slots = clock[_SLOT], ring.shape[2]
+        at = register_of(hashed, slots)
+        ring[slot, worker, at] = max(np.int64(ring[slot, worker, at]), rank_of(hashed, slots))
+
+
+@kernel
 def touch(
     values: UInt8s,
     sums: Int64s,
@@ -178,15 +187,8 @@ def touch(
 ) -> bool:
     """The worker gets a tuple of the key `hashed` (`sketch_hash`) in the current slide; True when that has
     changed the window."""
-    changed = add(values, sums, empty, estimates, worker, hashed)
-    if ring.shape[0] > 0:
-        slot, slots = clock[_SLOT], values.shape[1]
-        at = register_of(hashed, slots)
-        value = np.int64(ring[slot, worker, at])
-        while exceeds(hashed, slots, value):
-            value += 1
-        ring[slot, worker, at] = value
-    return changed
+    touch_slide(ring, clock, worker, hashed)
+    return add(values, sums, empty, estimates, worker, hashed)
 
 
 def estimates(window: WindowCardinalities) -> Float64s:

@@ -19,7 +19,7 @@ and returns its position when they are not there; Python calls `grow` and the ke
     while (row := _route(keys, row, ..., holders.pool, ...)) < len(keys):
         holders.grow()
 
-State: 96 to 200 bytes per pair of the window while a key has one worker, half of that for each further
+State: 80 to 160 bytes per pair of the window while a key has one worker, half of that for each further
 one; `trim` gives back what a past peak took.
 """
 
@@ -42,7 +42,9 @@ _SALT = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
 _NEVER = -(2**63)
 _NOW, _SLIDE, _END, _SLOT, _FREE, _ROOM = range(6)
-_WORKER, _CHAIN, _TOUCHED, _LISTED, _OWNER, _NEXT, _BEFORE = range(7)
+_WORKER, _CHAIN, _TOUCHED, _LISTED, _NEXT, _BEFORE = range(6)
+_KEY = 3  # of `key`: the last quarter of the row
+_ROW_BYTES = 32
 _HOLDERS = _BEFORE  # of a key's row
 _KEY_ROW, _UNUSED = -1, -2
 _LEAST_CAPACITY = 64
@@ -52,11 +54,12 @@ class HolderPool(NamedTuple):
     """The arrays of the window. A kernel unpacks them once, before its loop, in this order."""
 
     key: UInt64s
-    """Key of each row."""
+    """(capacity, 4): the rows of `link` seen as 64-bit words; the last of them is the key, so that a row is
+    half a cache line."""
     link: npt.NDArray[np.int32]
     """(capacity, 8). A pair's row: worker, next in its hash chain, slot of the slide last touched, next in
-    its slide's list, row of its key, next and previous holder of the key. A key's row: -1, next in its
-    hash chain, ., ., ., its first holder, number of holders. An unused row: -2, next unused row."""
+    its slide's list, next and previous holder of the key, key. A key's row: -1, next in its hash chain,
+    ., ., its first holder, number of holders, key. An unused row: -2, next unused row."""
     table: npt.NDArray[np.int32]
     """First row of each hash chain, or -1."""
     ring: npt.NDArray[np.int32]
@@ -78,7 +81,7 @@ def _home(table: Int32s, wanted: np.uint64, worker: Any) -> np.int64:
 def find(key: UInt64s, link: Int32s, table: Int32s, wanted: np.uint64, worker: Any) -> np.int64:
     """The row of this pair, or -1 when the worker does not hold the key."""
     row = np.int64(table[_home(table, wanted, worker)])
-    while row >= 0 and (key[row] != wanted or link[row, _WORKER] != worker):
+    while row >= 0 and (key[row, _KEY] != wanted or link[row, _WORKER] != worker):
         row = np.int64(link[row, _CHAIN])
     return row
 
@@ -129,7 +132,7 @@ def _take(
     clock[_FREE] = link[row, _CHAIN]
     clock[_ROOM] -= 1
     home = _home(table, wanted, worker)
-    key[row] = wanted
+    key[row, _KEY] = wanted
     link[row, _WORKER] = worker
     link[row, _CHAIN] = table[home]
     table[home] = row
@@ -138,7 +141,7 @@ def _take(
 
 @kernel
 def _give_back(key: UInt64s, link: Int32s, table: Int32s, clock: Int64s, row: Any) -> None:
-    home = _home(table, key[row], link[row, _WORKER])
+    home = _home(table, key[row, _KEY], link[row, _WORKER])
     at = np.int64(table[home])
     if at == row:
         table[home] = link[row, _CHAIN]
@@ -174,7 +177,6 @@ def _insert(
     after = np.int64(link[owner, _NEXT])
     if after >= 0:
         link[after, _BEFORE] = row
-    link[row, _OWNER] = owner
     link[row, _NEXT] = after
     link[row, _BEFORE] = -1
     link[owner, _NEXT] = row
@@ -188,7 +190,7 @@ def _insert(
 @kernel
 def _remove(key: UInt64s, link: Int32s, table: Int32s, distinct: Int64s, clock: Int64s, row: Any) -> None:
     """Take a pair, already in no slide's list, out of the window."""
-    owner, after = np.int64(link[row, _OWNER]), np.int64(link[row, _NEXT])
+    owner, after = find(key, link, table, key[row, _KEY], _KEY_ROW), np.int64(link[row, _NEXT])
     before = np.int64(link[row, _BEFORE])
     if after >= 0:
         link[after, _BEFORE] = before
@@ -258,7 +260,7 @@ def _dump(key: UInt64s, link: Int32s, keys: UInt64s, workers: Int32s, slots: Int
         if link[owner, _WORKER] == _KEY_ROW:
             row = np.int64(link[owner, _NEXT])
             while row >= 0:
-                keys[at] = key[row]
+                keys[at] = key[row, _KEY]
                 workers[at] = link[row, _WORKER]
                 slots[at] = link[row, _TOUCHED]
                 at += 1
@@ -286,7 +288,7 @@ def _fill(
 def _rehash(key: UInt64s, link: Int32s, table: Int32s) -> None:
     for row in range(key.shape[0]):
         if link[row, _WORKER] != _UNUSED:
-            home = _home(table, key[row], np.int64(link[row, _WORKER]))
+            home = _home(table, key[row, _KEY], np.int64(link[row, _WORKER]))
             link[row, _CHAIN] = table[home]
             table[home] = row
 
@@ -316,12 +318,20 @@ def _holders(key: UInt64s, link: Int32s, table: Int32s, wanted: np.uint64, found
     return count
 
 
+def _rows(capacity: int) -> Int32s:
+    """Rows that begin at a multiple of their size: none lies across two cache lines."""
+    block = np.zeros((capacity + 1) * _ROW_BYTES, np.uint8)
+    start = -block.ctypes.data % _ROW_BYTES
+    return block[start : start + capacity * _ROW_BYTES].view(np.int32).reshape(capacity, 8)
+
+
 def _pool(workers: int, slides: int, slide_ms: int, capacity: int) -> HolderPool:
-    link = np.full((capacity, 8), -1, np.int32)
+    link = _rows(capacity)
     link[:, _WORKER] = _UNUSED
     link[:-1, _CHAIN] = np.arange(1, capacity, dtype=np.int32)
+    link[-1, _CHAIN] = -1
     return HolderPool(
-        key=np.zeros(capacity, np.uint64),
+        key=link.view(np.uint64),
         link=link,
         table=np.full(2 * capacity, -1, np.int32),
         ring=np.full(slides, -1, np.int32),
@@ -345,7 +355,7 @@ class WindowHolders:
     @property
     def nbytes(self) -> int:
         """Memory of the pool."""
-        return sum(array.nbytes for array in self.pool)
+        return sum(array.nbytes for array in self.pool[1:])  # `key` is `link`
 
     def advance(self, time: int) -> None:
         """Move the window to this time, ms."""
@@ -370,7 +380,6 @@ class WindowHolders:
         old = self.pool
         half = len(old.key)
         new = _pool(len(old.distinct), len(old.ring), int(old.clock[_SLIDE]), 2 * half)
-        new.key[:half] = old.key
         new.link[:half] = old.link
         new.clock[:] = old.clock
         new.ring[:] = old.ring

@@ -91,9 +91,18 @@ def test_a_table_names_every_partitioner_and_a_plot_is_written(tmp_path: Path) -
     words = [*SMALL, "--partitioner", "pkg", "--partitioner", "hashing", "--plot", str(path)]
     result = CliRunner().invoke(app, ["simulate", *words, "--window", "1s", "--slide", "500ms"])
     assert result.exit_code == 0, result.output
-    for words_shown in ("pkg", "hashing", "replication", "window imbalance"):
+    for words_shown in ("pkg", "hashing", "replication", "of window"):
         assert words_shown in result.stdout
     assert path.read_text().startswith("<svg")
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    result = CliRunner().invoke(app, ["simulate", *SMALL, "--partitioner", "pkg", "--window", "1s"])
+    assert "…" not in result.stdout
+    assert "max holders" in result.stdout
+    assert "mean I(t)" not in result.stdout
 
 
 @pytest.mark.parametrize(

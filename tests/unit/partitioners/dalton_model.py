@@ -145,8 +145,9 @@ class SlowDaltonBatch(SlowDalton):
         self.placed.clear()
         counts = Counter(keys)
         self.new = {k for k, f in counts.items() if f > 1 and f * self.n >= len(keys)}
-        self.expiry |= dict.fromkeys(self.new, self.batch + 1)
         self.expiry = {k: until for k, until in self.expiry.items() if until >= self.batch}
+        self.q = {k: row for k, row in self.q.items() if k in self.expiry}
+        self.expiry |= dict.fromkeys(self.new, self.batch + 1)
         self.q = {k: self.q.get(k, [-2.0] * self.n) for k in self.expiry}
         return [self.place(key, time) for key, time in zip(keys, times, strict=True)]
 

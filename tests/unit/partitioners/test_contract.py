@@ -30,6 +30,7 @@ MORE = [
     ("dalton", {"eps": 0.5, "p1": 0.9, "p2": 0.1, "stats_ms": 2500}),
     ("dalton-batch", {"load_scope": "batch", "eps": 0.4}),
     ("dalton-batch", {"explore": "capped", "window_ms": 1000, "slide_ms": 100}),
+    ("dalton-cooperative", {"dsync_ms": 250, "window_ms": 1200, "slide_ms": 300, "eps": 0.4}),
     ("time-based", {"interval_ms": 300}),
     ("prompt", {"order": "quasi"}),
     ("prompt", {"rest": "roomiest"}),
@@ -50,6 +51,13 @@ MORE = [
     ("lm", {**SLIDING, "p": 0.9}),
     ("lm", HLL),
     ("lm", {**HLL, **SLIDING, "precision": 8, "d": 3}),
+    ("cg", WINDOWED),
+    ("cg", {"alpha": 3, "eps": 0.0, "capacities": (1.0, 2.5), "check": 7}),
+    ("dkg", WINDOWED),
+    ("dkg", {"check_ms": 50, "warm_up_ms": 100, "frequent": 1.0, "counters": 100}),
+    ("dagreedy", {**SLIDING, "theta": 0.05}),
+    ("dagreedy", {"mode": "cumulative", "slide_ms": 100, "alpha": 0.0}),
+    ("dagreedy", {"mode": "tumbling", "window_ms": 500, "slide_ms": 100, "alpha": 0.9}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
 

@@ -162,9 +162,20 @@ class Balancer(Recorder):
     options_type = Loads
 
 
+class Sliding(Windows):
+    mode: Literal["sliding", "tumbling", "cumulative"] = Field("tumbling", description="How it forgets.")
+
+
+class Slider(Balancer):
+    """The same with a choice of windows."""
+
+    options_type = Sliding
+
+
 @pytest.fixture
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry._ENTRIES, "recorder", registry._Entry(Recorder))
+    monkeypatch.setitem(registry._ENTRIES, "slider", registry._Entry(Slider))
     monkeypatch.setitem(registry._ENTRIES, "balancer", registry._Entry(Balancer))
 
 
@@ -180,6 +191,7 @@ def test_a_window_is_given_to_every_rule_that_knows_windows() -> None:
     assert told("pkg", 500) == {"load": "windowed", **window}
     assert told("balancer", 500) == {"load": "windowed", **window}
     assert told("recorder", 500) == window
+    assert told("slider", 500) == {"mode": "sliding", **window}
     assert told("hashing", 500) == {}
 
 
@@ -187,15 +199,17 @@ def test_a_window_is_given_to_every_rule_that_knows_windows() -> None:
 def test_without_a_window_state_is_cumulative() -> None:
     assert told("pkg", None) == {"load": "cumulative"}
     assert told("balancer", None) == {"load": "cumulative"}
+    assert told("slider", None) == {"mode": "cumulative"}
     assert told("recorder", None) == {"window_ms": 10_700, "slide_ms": 100}
     assert told("hashing", None) == {}
 
 
 @pytest.mark.usefixtures("stand_ins")
 def test_what_the_user_sets_is_never_changed() -> None:
-    assert told("pkg", 500, load="cumulative") == {"load": "cumulative"}
+    assert told("pkg", 500, load="cumulative")["load"] == "cumulative"
     assert told("pkg", 500, window_ms=900) == {"load": "windowed", "window_ms": 900}
-    assert told("balancer", None, load="windowed")["window_ms"] == 10_700
+    assert told("balancer", None, load="windowed") == {"load": "windowed"}
+    assert told("slider", 500, mode="tumbling") == {"mode": "tumbling", "window_ms": 500, "slide_ms": 100}
     assert told("pkg", None, d=3) == {"load": "cumulative", "d": 3}
 
 

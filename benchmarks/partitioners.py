@@ -1,0 +1,141 @@
+"""What the partitioner scenarios share: a warm partitioner that is timed block by block, on one core.
+
+Time is processor time of the thread, so that what else runs on the machine shows as little as can be; names are
+measured in turns. Event time goes on at 10,000 tuples a slide of 1 s, as in the windowed suite of 000. Options are
+the defaults; `NAME:cardinality=hll` is added for every rule that knows it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.spread import in_turns, spread
+from evenflow.keys import candidate
+from evenflow.partitioners import Partitioner, create, names
+from evenflow.partitioners.written import parse_partitioner
+from evenflow.rank_laws import RANKS, Zipf
+
+WORKERS, KEYS, EXPONENT, SEED = 64, 100_000, 1.0, 1
+PLOTS = Path(".evenflow/bench")
+_PER_MS, _BATCH = 10, 10_000
+"""Tuples per ms of event time; tuples of a micro-batch (a slide)."""
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+UInt64s = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run: tuples before the first figure, tuples a figure, figures."""
+
+    warm: int
+    block: int
+    repetitions: int
+
+
+def size(*, smoke: bool) -> Size:
+    """Warm beyond a window of 60 slides; enough repetitions for a median."""
+    return Size(20_000, 20_000, 2) if smoke else Size(800_000, 400_000, 7)
+
+
+def labels() -> list[str]:
+    """Every registered name, and its variant with HyperLogLog where there is one."""
+    found = []
+    for name in names():
+        found.append(name)
+        field = create(name, workers=2).options_type.model_fields.get("cardinality")
+        if field is not None and "hll" in get_args(field.annotation):
+            found.append(f"{name}:cardinality=hll")
+    return found
+
+
+def zipf_keys(tuples: int, *, keys: int = KEYS) -> UInt64s:
+    """Key hashes, Zipf 1.0, seeded."""
+    ranks = Zipf(keys, EXPONENT).ranks(np.random.default_rng([SEED, RANKS]).random(tuples), 0)
+    return (np.arange(1, keys + 1, dtype=np.uint64) * _ODD)[ranks]
+
+
+class Warm:
+    """A partitioner that has seen the stream; `__call__` gives the ns per tuple of the next block."""
+
+    def __init__(self, label: str, keys: UInt64s, how_much: Size, *, workers: int = WORKERS) -> None:
+        name, options = parse_partitioner(label)
+        self.partitioner: Partitioner = create(name, workers=workers, seed=SEED, **options)
+        self._keys, self._block, self._seen = keys, how_much.block, 0
+        self._route(how_much.warm)
+
+    def __call__(self) -> float:
+        return self._route(self._block) / self._block * 1e9
+
+    def _route(self, tuples: int) -> float:
+        """Seconds for the next so many tuples of the stream, which is read round and round."""
+        step = _BATCH if self.partitioner.micro_batch else tuples
+        seconds = 0.0
+        for first in range(0, tuples, step):
+            index = np.arange(self._seen, self._seen + min(step, tuples - first))
+            keys, times = self._keys[index % len(self._keys)], index // _PER_MS
+            self._seen += len(index)
+            assign = (
+                self.partitioner.assign_batch if self.partitioner.micro_batch else self.partitioner.assign
+            )
+            began = time.thread_time()
+            assign(keys, times)
+            seconds += time.thread_time() - began
+        return seconds
+
+
+class BareHashing:
+    """F_1 of every key and nothing else."""
+
+    def __init__(self, keys: UInt64s, how_much: Size, *, workers: int = WORKERS) -> None:
+        self._keys, self._workers = keys[: how_much.block], workers
+        self()
+
+    def __call__(self) -> float:
+        began = time.thread_time()
+        candidate(self._keys, 1, self._workers, SEED)
+        return (time.thread_time() - began) / len(self._keys) * 1e9
+
+
+def costs(found: Sequence[str], keys: UInt64s, how_much: Size, *, workers: int = WORKERS) -> dict[str, Any]:
+    """Spread of the ns per tuple of each label, measured in turns; `bare hashing` with them."""
+    ways: dict[str, Any] = {"bare hashing": BareHashing(keys, how_much, workers=workers)}
+    ways |= {label: Warm(label, keys, how_much, workers=workers) for label in found}
+    return {label: spread(values) for label, values in in_turns(ways, how_much.repetitions).items()}
+
+
+def growth(rows: Sequence[dict[str, Any]], *, over: str, title: str, name: str) -> str:
+    """Write the chart of `ns` over a column of the rows, both logarithmic; where it lies."""
+    import altair
+
+    from evenflow.simulation.charts import save
+
+    PLOTS.mkdir(parents=True, exist_ok=True)
+    path = PLOTS / f"{name}.svg"
+    points = [{"partitioner": row["partitioner"], "x": row[over], "ns": row["ns"]} for row in rows]
+    chart = (
+        altair.Chart(altair.Data(values=points))
+        .mark_line(point=True)
+        .encode(
+            altair.X("x:Q", title=title, scale=altair.Scale(type="log")),
+            altair.Y("ns:Q", title="ns per tuple", scale=altair.Scale(type="log")),
+            altair.Color("partitioner:N", scale=altair.Scale(scheme="tableau20")),
+        )
+        .properties(width=520, height=420)
+    )
+    save(chart, path)
+    return str(path)
+
+
+def middle(values: Sequence[float]) -> float:
+    """Median, rounded for a table."""
+    return round(median(values), 3)

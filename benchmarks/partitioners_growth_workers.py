@@ -1,0 +1,22 @@
+"""How the cost per tuple grows with the workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.partitioners import KEYS, Size, costs, growth, labels, zipf_keys
+
+ID = "partitioners-growth-workers"
+WHAT = "ns per tuple of every partitioner, 100,000 keys, Zipf 1.0, over n = 5 ... 1024 workers; with a chart"
+
+
+def run(*, smoke: bool) -> dict[str, Any]:
+    """One row a partitioner and number of workers."""
+    how_much = Size(10_000, 10_000, 1) if smoke else Size(700_000, 200_000, 3)
+    keys = zipf_keys(how_much.warm)
+    rows = []
+    for workers in (5, 64) if smoke else (5, 16, 64, 256, 1024):
+        for label, ns in costs(labels(), keys, how_much, workers=workers).items():
+            rows.append({"partitioner": label, "workers": workers, "ns": ns["min"], "median": ns["median"]})
+    plot = growth(rows, over="workers", title="workers", name=ID)
+    return {"keys": KEYS, "plot": plot, "partitioners": rows}

@@ -1,0 +1,205 @@
+"""DAGreedy: hashing for most keys; a hot key goes where affinity and load together are best.
+
+Idea: a key that is not hot goes to F_1(k). A hot key goes to the worker i with the largest
+alpha [i in X(k)] - (1 - alpha)(L_i - avg)/avg, over all n workers: X(k) are the workers that hold the key
+in the window, L_i the tuples of worker i in it, avg their mean before this tuple. So with alpha = 1/2 a key
+leaves a worker that has twice the average load more than the least loaded one. On a tie F_1(k) if it is
+among the best, else the lowest number; while all loads are 0 the load term is 0.
+
+A key is hot once its tuples in the present slide exceed `theta` x the tuples of the slide before, until the
+end of the next slide. The score is not computed for every worker: the best one is the least loaded holder,
+the least loaded worker of all, or F_1(k).
+
+Parameters: `alpha` weight of affinity (0.5; 1: a hot key stays where it is, 0: the least loaded worker);
+`theta` share from which a key is hot (1/(100n); 1/n is Dalton's); `mode`, `window_ms`, `slide_ms`.
+Cost per tuple: O(1) amortised for counts and holders, O(log n) at most to keep the least loaded worker, and
+for a hot key O(|X(k)|) unless alpha = 0. State: see `window_holders` and `hot_keys`: it grows with the distinct keys.
+Paper: 000 compares with it; the rule is that of its published code, except that holders are forgotten when
+they leave the window, that a slide ends before its first tuple is counted, and the ties.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from evenflow.kernels import kernel
+from evenflow.keys import candidate_kernel, members
+from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.window_options import WindowOptions
+from evenflow.sketches.hot_keys import HotKeys, HotTable, count, crowded, roll
+from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
+from evenflow.sketches.window_holders import (
+    HolderPool,
+    first_holder,
+    next_holder,
+    room,
+    touch,
+    worker_of,
+)
+from evenflow.sketches.window_holders import advance as advance_holders
+from evenflow.sketches.window_loads import WindowLoads, add, due
+from evenflow.sketches.window_loads import advance as advance_loads
+
+_FULL_HOLDERS, _FULL_COUNTS = 1, 2
+
+
+@kernel
+def _best(
+    key: np.uint64,
+    home: np.int64,
+    any_worker: np.int64,
+    alpha: float,
+    average: float,
+    loads: Int64s,
+    key_of: UInt64s,
+    link: Int32s,
+    table: Int32s,
+) -> np.int64:
+    """The worker with the largest score; `any_worker` is the least loaded one of all."""
+    price = (1.0 - alpha) / average if average > 0 else 0.0
+    best, best_score = any_worker, -price * (loads[any_worker] - average)
+    home_score = -price * (loads[home] - average)
+    held = first_holder(key_of, link, table, key) if alpha > 0 else np.int64(-1)
+    while held >= 0:
+        worker = worker_of(link, held)
+        score = alpha - price * (loads[worker] - average)
+        if score > best_score or (score == best_score and worker < best):
+            best, best_score = worker, score
+        if worker == home:
+            home_score = score
+        held = next_holder(link, held)
+    return home if home_score >= best_score else best
+
+
+@kernel
+def _route(
+    keys: UInt64s,
+    times: Int64s,
+    member: np.uint64,
+    alpha: float,
+    theta: float,
+    window: WindowLoads,
+    tree: Int64s,
+    pool: HolderPool,
+    counts: HotTable,
+    stop: Int64s,
+    row: int,
+    out: Int32s,
+) -> int:
+    """From this row on; stops at the row for which something has to grow, and says in `stop` what."""
+    loads, load_ring, load_clock = window
+    key_of, link, table, ring, distinct, clock = pool
+    entries, stats = counts
+    n = loads.shape[0]
+    workers = np.uint64(n)
+    rebuild(tree, loads)
+    total = np.int64(0)
+    for worker in range(n):
+        total += loads[worker]
+    while row < keys.shape[0]:
+        key = keys[row]
+        if due(clock, times[row]):
+            advance_loads(loads, load_ring, load_clock, times[row])
+            advance_holders(key_of, link, table, ring, distinct, clock, times[row])
+            rebuild(tree, loads)
+            total = np.int64(0)
+            for worker in range(n):
+                total += loads[worker]
+        if due(stats, times[row]):
+            roll(stats, times[row])
+        if room(clock) < 2:
+            stop[0] = _FULL_HOLDERS
+            return row
+        if crowded(entries, stats):
+            stop[0] = _FULL_COUNTS
+            return row
+        best = candidate_kernel(key, member, workers)
+        if count(entries, stats, theta, key):
+            best = _best(key, best, winner(tree), alpha, total / n, loads, key_of, link, table)
+        touch(key_of, link, table, ring, distinct, clock, key, best)
+        add(loads, load_ring, load_clock, best)
+        raised(tree, loads, best)
+        total += 1
+        out[row] = best
+        row += 1
+    return row
+
+
+class DagreedyOptions(WindowOptions):
+    """Options of dagreedy."""
+
+    slide_ms: int = Field(
+        1_000, ge=1, description="Slide, ms, in which frequencies are counted; window_ms is a multiple."
+    )
+    alpha: float = Field(
+        0.5, ge=0, le=1, description="Weight of staying with a holder; 1 - alpha is that of the load."
+    )
+    theta: float | None = Field(
+        None, ge=0, le=1, description="Share of a slide's tuples above which a key is hot; none = 1/(100n)."
+    )
+
+
+class Dagreedy(Partitioner):
+    """Rare keys are hashed; a hot key goes to the worker with the best mix of affinity and load."""
+
+    options_type = DagreedyOptions
+    options: DagreedyOptions
+
+    @property
+    def keeps_every_key(self) -> bool:
+        return True
+
+    def _start(self) -> None:
+        options, n = self.options, self.workers
+        self._member = members(self.seed, 1)[0]
+        self._theta = 1 / (100 * n) if options.theta is None else options.theta
+        self._loads = options.new_loads(n)
+        self._tree = tournament(n)
+        self._holders = options.new_holders(n)
+        self._counts = HotKeys(window_ms=options.slide_ms)
+        self._stop = np.zeros(1, np.int64)
+
+    def _rescale(self) -> None:
+        counts = self._counts
+        self._start()
+        self._counts = counts
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        row = 0
+        while (row := self._route(keys, times, row, out)) < len(keys):
+            if self._stop[0] == _FULL_HOLDERS:
+                self._holders.grow()
+            else:
+                self._counts.make_room()
+        self._holders.trim()
+
+    def _route(self, keys: UInt64s, times: Int64s, row: int, out: Int32s) -> int:
+        state = self._loads, self._tree, self._holders.pool, self._counts.table, self._stop
+        return int(_route(keys, times, self._member, self.options.alpha, self._theta, *state, row, out))
+
+    def _state(self) -> State:
+        return {
+            **{f"load_{name}": array for name, array in self._loads._asdict().items()},
+            **{f"held_{name}": array for name, array in self._holders.snapshot().items()},
+            **{f"count_{name}": array for name, array in self._counts.snapshot().items()},
+        }
+
+    def _load_state(self, state: State) -> None:
+        parts = {
+            prefix: {name.removeprefix(prefix): state[name] for name in state if name.startswith(prefix)}
+            for prefix in ("load_", "held_", "count_")
+        }
+        self._loads = WindowLoads(**parts["load_"])
+        self._holders.load(parts["held_"])
+        self._counts.load(parts["count_"])
+
+    def _choices(self) -> int:
+        return self.workers
+
+    def _head_keys(self) -> int:
+        return self._counts.hot
+
+    def _state_bytes(self) -> int:
+        arrays = sum(array.nbytes for array in (*self._loads, self._tree))
+        return arrays + self._holders.nbytes + self._counts.nbytes

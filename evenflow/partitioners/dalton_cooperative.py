@@ -1,0 +1,253 @@
+"""Cooperative Dalton: several partitioners on one stream learn one policy.
+
+Idea: each is a Dalton with statistics windows of DSYNC ms. At the end of one it tells the reducer what it
+has learned and counted (`take_messages`) and is in AWAIT until the common table comes (`receive`), else in
+PREPARE. In AWAIT it decides by the table it has and keeps its rewards back; the new table replaces the old
+one, the rewards kept back are learned on top of it, and the load of all partitioners (GL, in proportion
+when the interval changes) becomes the one that a key's local count is compared with. So a key that is
+frequent here only is not split.
+
+    p = create("dalton-cooperative", workers=64, source=1, sources=4)
+    workers = p.assign(keys, times)
+    for message in p.take_messages(): send(message.to_bytes())
+    p.receive(GlobalTable.from_bytes(data))     # whenever one comes
+    p.advance_to(now)                           # when no tuple comes: the others wait for its message
+
+Rewards kept back are not a list: any number of steps Q += gamma (R - Q) is one affine map per value, so
+they take 16 n bytes per row however long the wait. Rewards of keys that are not in the new table go with
+their rows.
+
+Without any reply the scheme goes on as a lonely Dalton that learns in steps: it stays in AWAIT; when an
+interval ends, the rewards kept back are learned on its own table, the load of its own last interval is
+compared with again, and the next message will ask for a longer interval. One message is open at a time,
+and it tells of its last interval; those that ended in AWAIT are told of by their values alone.
+A row of the common table lasts this interval and the next one, in whose course its successor should come.
+
+Parameters: those of `dalton` with exact counts (every message needs the top n), `dsync_ms` interval at
+first (one slide); the table may change it. Loads and holders, and so rewards, are of this partitioner's
+own tuples; X(k) of a key that came with a table may lack F_1(k) until the key goes there again. Source 0
+of 1, whose tables come at once, equals `dalton` with the same statistics window while the load is steady.
+Cost per tuple: as `dalton`; O(keys of the interval) per message. State: that of `dalton` with exact counts, and
+16 n bytes per row for the rewards kept back.
+Paper: Zapridou et al., PVLDB 16(3) 2022 (000), Algorithm 2 and section 4.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from evenflow.errors import ConfigError
+from evenflow.kernels import kernel
+from evenflow.keys import candidate
+from evenflow.partitioners.base import Int32s, Int64s, State, UInt64s
+from evenflow.partitioners.dalton import (
+    END,
+    LENGTH,
+    NEVER,
+    PREVIOUS,
+    SEEN,
+    WINDOW,
+    BanditOptions,
+    BanditPartitioner,
+    begin_window,
+    slide_to,
+)
+from evenflow.partitioners.q_table_reducer import dsync_bounds
+from evenflow.partitioners.sync_messages import Float64s, GlobalTable, SyncMessage
+from evenflow.sketches.q_table import INITIAL, QTable, SplitKeys, adopt, purge
+from evenflow.sketches.window_loads import WindowLoads
+
+_AWAIT, _ROUND, _LATE, _TOTAL = range(4)
+_ALONE = -1
+
+
+@kernel
+def _end_interval(window: WindowLoads, stats: Int64s, fill: Int64s, table: QTable, time: Any) -> None:
+    """Begin the statistics window of `time`, and the slide if it is a new one."""
+    _, ring, clock = window
+    key_of, slots, row, bound, q, last, kept, gain, meta = table
+    if time >= clock[2]:
+        slide_to(window, row, last, meta, stats, time)
+    begin_window(stats, time)
+    fill[0] = 0
+    oldest = clock[0] - ring.shape[0] + 1
+    purge(key_of, slots, row, bound, q, last, kept, gain, meta, stats[WINDOW], oldest)
+
+
+@kernel
+def _adopt(
+    table: QTable,
+    keys: UInt64s,
+    values: Float64s,
+    homes: Int32s,
+    home_slides: Int64s,
+    oldest: Any,
+    window: Any,
+) -> None:
+    key_of, slots, row, bound, q, last, kept, gain, meta = table
+    adopt(
+        key_of, slots, row, bound, q, last, kept, gain, meta,
+        keys, values, homes, home_slides, oldest, window, window + 1,
+    )  # fmt: skip
+
+
+class DaltonCooperativeOptions(BanditOptions):
+    """Options of dalton-cooperative; see the module's docstring."""
+
+    dsync_ms: int | None = Field(
+        None, ge=1, description="Interval of synchronisation at first, ms; none = one slide."
+    )
+
+    @model_validator(mode="after")
+    def _interval_is_within_bounds(self) -> Self:
+        low, high = dsync_bounds(self.slide_ms)
+        if self.dsync_ms is not None and not low <= self.dsync_ms <= high:
+            raise ValueError(f"dsync_ms ({self.dsync_ms}) must be within {low} to {high} for this slide")
+        return self
+
+
+class DaltonCooperative(BanditPartitioner):
+    """Several Daltons on one stream that learn one policy by exchanging their tables."""
+
+    options_type = DaltonCooperativeOptions
+    options: DaltonCooperativeOptions
+    _outbox: list[SyncMessage]
+
+    @property
+    def _statistics_ms(self) -> int:
+        return self.options.dsync_ms or self.options.slide_ms
+
+    @property
+    def awaiting(self) -> bool:
+        """Whether a message is out that no table has answered: rewards are kept back."""
+        return bool(self._sync[_AWAIT])
+
+    @property
+    def round(self) -> int:
+        """Round of the open message, or of the next one."""
+        return int(self._sync[_ROUND])
+
+    @property
+    def dsync_ms(self) -> int:
+        """Interval of synchronisation now."""
+        return int(self._stats[LENGTH])
+
+    @property
+    def deferred(self) -> int:
+        """Values for which rewards are kept back."""
+        size = len(self._split)
+        return int((self._split.table.kept[:size] != 1).sum())
+
+    def take_messages(self) -> list[SyncMessage]:
+        """What is to be sent to the reducer, once."""
+        messages = self._outbox
+        self._outbox = []
+        return messages
+
+    def receive(self, table: GlobalTable) -> bool:
+        """Take over the common table; False for one that came twice or is older than what is known."""
+        if table.round < self.round:
+            return False
+        low, high = dsync_bounds(self.options.slide_ms)
+        if not low <= table.dsync_ms <= high:
+            raise ConfigError(f"the table asks for {table.dsync_ms} ms between messages, not {low} to {high}")
+        self._adopt(table)
+        length, end = self.dsync_ms, int(self._stats[END])
+        expected = table.total * table.dsync_ms // length
+        self._stats[PREVIOUS] = self._sync[_TOTAL] = expected
+        self._stats[LENGTH] = table.dsync_ms
+        if end != NEVER:
+            self._stats[END] = ((end - length) // table.dsync_ms + 1) * table.dsync_ms
+        self._sync[_ROUND] = table.round + 1
+        self._sync[_AWAIT] = 0
+        self._outbox = []
+        return True
+
+    def advance_to(self, time: int) -> None:
+        """Time has come this far without a tuple: messages that are due are made."""
+        if self._stats[END] == NEVER or time >= self._stats[END]:
+            self._boundary(time)
+
+    def _start(self) -> None:
+        super()._start()
+        self._sync = np.array([0, 0, 0, _ALONE], np.int64)
+        self._outbox = []
+
+    def _new_split(self) -> SplitKeys:
+        return SplitKeys(self.workers, cap=self.options.first_cap, deferring=True)
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        row = 0
+        while (row := self._route(keys, times, row, out, manual=True, deferring=self.awaiting)) < len(keys):
+            if times[row] >= self._stats[END]:
+                self._boundary(int(times[row]))
+            else:
+                self._make_room()
+
+    def _boundary(self, time: int) -> None:
+        """An interval ends. The message is made before its statistics are forgotten."""
+        begun = self._stats[END] != NEVER
+        if begun and self.awaiting:
+            self._sync[_LATE] = 1
+            self._split.apply_deferred()
+        elif begun:
+            self._outbox = [self._message()]
+            self._sync[[_AWAIT, _LATE]] = 1, 0
+        _end_interval(self._loads, self._stats, self._counts.fill, self._split.table, time)
+        if begun and self._sync[_TOTAL] != _ALONE and not self._sync[_LATE]:
+            self._stats[PREVIOUS] = self._sync[_TOTAL]
+
+    def _message(self) -> SyncMessage:
+        keys, counts, _ = self._counts.entries(int(self._stats[WINDOW]))
+        rows = self._split.hot_rows()
+        row_keys = self._split.table.key[rows]
+        told = np.isin(keys, row_keys, assume_unique=True)
+        told[_top(counts, self.workers)] = True
+        return SyncMessage(
+            member=self.source,
+            round=self.round,
+            total=int(self._stats[SEEN]),
+            late=bool(self._sync[_LATE]),
+            keys=keys[told],
+            frequencies=counts[told],
+            row_keys=row_keys,
+            values=self._split.table.q[rows],
+        )
+
+    def _adopt(self, table: GlobalTable) -> None:
+        values = table.values
+        if values.shape[1] != self.workers:  # from before a rescale
+            values = np.full((len(table.keys), self.workers), INITIAL)
+        while len(self._split.table.key) < len(self._split) + len(table.keys) + 1:
+            self._split.grow()
+        window = int(self._stats[WINDOW])
+        keys, _, last = self._counts.entries(window)
+        slides = np.full(len(table.keys), NEVER, np.int64)
+        counted = np.isin(table.keys, keys)
+        slides[counted] = last[np.searchsorted(keys, table.keys[counted])]
+        now = int(self._loads.clock[0])
+        oldest = now - len(self._loads.ring) + 1 if now != NEVER else NEVER + 1
+        homes = candidate(table.keys, 1, self.workers, self.seed)
+        _adopt(self._split.table, table.keys, values, homes, slides, oldest, window)
+
+    def _state(self) -> State:
+        sent = b"".join(message.to_bytes() for message in self._outbox)
+        return {**super()._state(), "sync": self._sync, "outbox": np.frombuffer(sent, np.uint8)}
+
+    def _load_state(self, state: State) -> None:
+        super()._load_state(state)
+        self._sync = state["sync"]
+        sent = state["outbox"].tobytes()
+        self._outbox = [SyncMessage.from_bytes(sent)] if sent else []
+
+
+def _top(counts: Int64s, wanted: int) -> Int64s:
+    """Positions of the largest counts, the first of equal ones."""
+    if len(counts) <= wanted:
+        return np.arange(len(counts))
+    least = np.partition(counts, len(counts) - wanted)[len(counts) - wanted]
+    near = np.flatnonzero(counts >= least)
+    return near[np.argsort(-counts[near], kind="stable")][:wanted]

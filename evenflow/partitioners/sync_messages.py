@@ -1,0 +1,89 @@
+"""What cooperating Daltons and their reducer tell each other, as values and as bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from evenflow.errors import IncompatibleStateError
+from evenflow.partitioners.base import SNAPSHOT_VERSION, Int64s, State, UInt64s, _pack, unpack
+
+Float64s = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SyncMessage:
+    """From a partitioner: what it has learned and counted since its last message."""
+
+    member: int
+    """Which partitioner (its `source`)."""
+    round: int
+    """Counts the rounds of messages and table, from 0; a partitioner sends one message per round."""
+    total: int
+    """Tuples of the interval."""
+    late: bool
+    """The last table took longer than a whole interval: please double it."""
+    keys: UInt64s
+    """The most frequent keys of the interval, at most one per worker, and all keys that have a row."""
+    frequencies: Int64s
+    """Tuples of each of `keys` in the interval, exact."""
+    row_keys: UInt64s
+    """Keys that have a row of values."""
+    values: Float64s
+    """(row_keys, workers)"""
+
+    def to_bytes(self) -> bytes:
+        """For the sync topic."""
+        return _to_bytes(self, ("member", "round", "total", "late"))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """IncompatibleStateError when damaged or something else."""
+        return _from_bytes(cls, data)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GlobalTable:
+    """From the reducer to every partitioner: the common table, until the next one comes."""
+
+    round: int
+    """The round whose messages it was made of."""
+    total: int
+    """GL, tuples of the round over all partitioners."""
+    dsync_ms: int
+    """Interval of synchronisation from now on."""
+    keys: UInt64s
+    """Keys that are hot over all partitioners, ascending."""
+    values: Float64s
+    """(keys, workers)"""
+
+    def to_bytes(self) -> bytes:
+        """For the feedback topic."""
+        return _to_bytes(self, ("round", "total", "dsync_ms"))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """IncompatibleStateError when damaged or something else."""
+        return _from_bytes(cls, data)
+
+
+def _to_bytes(message: SyncMessage | GlobalTable, numbers: tuple[str, ...]) -> bytes:
+    fields = vars(message)
+    arrays: State = {name: value for name, value in fields.items() if name not in numbers}
+    header = {"version": SNAPSHOT_VERSION, "message": type(message).__name__}
+    return _pack({**header, "fields": {name: fields[name] for name in numbers}}, arrays)
+
+
+def _from_bytes(kind: type[Any], data: bytes) -> Any:
+    try:
+        header, arrays = unpack(data)
+    except IncompatibleStateError as error:
+        raise IncompatibleStateError(
+            f"this is no {kind.__name__}: {error.message}", hint=error.hint
+        ) from None
+    if header.get("message") != kind.__name__:
+        raise IncompatibleStateError(f"this is a {header.get('message', 'snapshot')}, not a {kind.__name__}")
+    return kind(**header["fields"], **arrays)

@@ -1,0 +1,35 @@
+"""The partitioner scenarios run small, take in every registered name, and leave their chart."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from benchmarks import partitioners
+from benchmarks.runner import GROUPS, chosen, table
+from evenflow.partitioners import names
+
+
+@pytest.mark.parametrize("scenario", GROUPS["partitioners"])
+def test_every_scenario_takes_in_every_name(
+    scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitioners, "PLOTS", tmp_path)
+    found = import_module(f"benchmarks.{scenario}").run(smoke=True)
+    assert table(found)
+    if "partitioners" in found:
+        assert set(names()) <= {row["partitioner"] for row in found["partitioners"]}
+        assert all(row["ns"] > 0 for row in found["partitioners"])
+    if "plot" in found:
+        assert Path(found["plot"]).read_text().startswith("<svg")
+    if "state_as_documented" in found:
+        assert not [label for label, said in found["state_as_documented"].items() if "none stated" in said]
+
+
+def test_the_group_names_its_scenarios() -> None:
+    assert [module.ID for module in chosen(["partitioners"])] == [
+        "partitioners-speed",
+        "partitioners-growth-workers",
+        "partitioners-growth-keys",
+        "partitioners-prompt-plan",
+    ]

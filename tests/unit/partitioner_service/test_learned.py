@@ -1,0 +1,51 @@
+"""The configured partitioner as the service makes it: the query's window, and nothing that needs batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evenflow.errors import ConfigError
+from evenflow.settings import Settings
+from partitioner_service.learned import fitted_options, new_partitioner
+
+
+def settings(partitioner: dict[str, Any], **query: Any) -> Settings:
+    return Settings(query={"name": "q", **query}, partitioner=partitioner)
+
+
+def test_a_rule_that_knows_of_windows_gets_the_query_s_window() -> None:
+    assert fitted_options(settings({"name": "pkg"}, window="60s", slide="1s")) == {
+        "load": "windowed", "window_ms": 60_000, "slide_ms": 1_000,
+    }  # fmt: skip
+    assert fitted_options(settings({"name": "hashing"}, window="60s", slide="1s")) == {}
+
+
+def test_options_that_are_given_stay_as_they_are() -> None:
+    given = {"load": "cumulative", "d": 3}
+    assert fitted_options(settings({"name": "pkg", "options": given}, window="60s", slide="1s")) == given
+
+
+@pytest.mark.parametrize(
+    ("window", "slide", "expected"),
+    [("24h", "1s", 90_000), ("1009s", "1s", 1_000), ("1031s", "1s", 1_031_000)],
+)
+def test_of_very_many_slides_the_partitioner_sees_fewer_that_still_divide_the_window(
+    window: str, slide: str, expected: int
+) -> None:
+    found = fitted_options(settings({"name": "d-choices"}, window=window, slide=slide))
+    assert found["slide_ms"] == expected
+    assert found["window_ms"] % expected == 0
+
+
+def test_a_micro_batch_partitioner_is_refused_with_those_that_can_be_used() -> None:
+    with pytest.raises(ConfigError, match="whole micro-batches") as caught:
+        new_partitioner(settings({"name": "prompt"}))
+    assert "d-choices" in str(caught.value)
+    assert "dalton-batch" not in str(caught.value)
+
+
+def test_an_unknown_option_is_refused_before_anything_starts() -> None:
+    with pytest.raises(ConfigError, match="unknown option 'thetta' of d-choices"):
+        new_partitioner(settings({"name": "d-choices", "options": {"thetta": 1}}))

@@ -1,0 +1,96 @@
+"""Hot keys equal a recount of the present window and the one before."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenflow.kernels import kernel
+from evenflow.sketches.hot_keys import HotKeys, HotTable, count, crowded, roll
+
+
+@kernel
+def _offer(table: HotTable, share: float, time: int, key: np.uint64) -> int:
+    entries, clock = table
+    roll(clock, time)
+    if crowded(entries, clock):
+        return -1
+    return 1 if count(entries, clock, share, key) else 0
+
+
+def offer(hot: HotKeys, share: float, time: int, key: int) -> bool:
+    while (answer := _offer(hot.table, share, time, np.uint64(key))) < 0:
+        hot.make_room()
+    return bool(answer)
+
+
+class Recount:
+    def __init__(self, length: int) -> None:
+        self.length, self.now, self.counts = length, None, Counter[int]()
+        self.before, self.until = 0, dict[int, int]()
+
+    def offer(self, share: float, time: int, key: int) -> bool:
+        window = time // self.length
+        if self.now is None or window > self.now:
+            self.before, self.counts, self.now = self.counts.total(), Counter(), window
+        self.counts[key] += 1
+        if self.before and self.counts[key] > share * self.before:
+            self.until[key] = self.now + 1
+        return self.until.get(key, self.now - 1) >= self.now
+
+    @property
+    def hot(self) -> int:
+        return sum(until >= self.now for until in self.until.values()) if self.now is not None else 0
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2**64 - 1) | st.integers(0, 9), st.integers(-500, 1500)), max_size=200),
+    st.sampled_from([0.0, 0.05, 0.2, 0.7]),
+    st.booleans(),
+)
+def test_hot_keys_equal_a_recount(rows: list[tuple[int, int]], share: float, monotone: bool) -> None:
+    if monotone:
+        rows = [(key % 7, at * 9) for at, (key, _) in enumerate(rows)]
+    hot, recount = HotKeys(window_ms=100), Recount(100)
+    for row, (key, time) in enumerate(rows):
+        assert offer(hot, share, time, key) == recount.offer(share, time, key)
+        assert hot.hot == recount.hot
+        if row % 13 == 0:
+            state = hot.snapshot()
+            twin = HotKeys(window_ms=100)
+            twin.load({name: array.copy() for name, array in state.items()})
+            assert all(np.array_equal(twin.snapshot()[name], state[name]) for name in state)
+            hot = twin
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.01])
+def test_a_long_stream_equals_a_recount_in_bounded_memory(share: float) -> None:
+    rng = np.random.default_rng(1)
+    hot, recount, most = HotKeys(window_ms=100), Recount(100), 0
+    for time in range(4000):
+        for key in rng.zipf(1.3, 5):
+            assert offer(hot, share, time, int(key)) == recount.offer(share, time, int(key))
+        most = max(most, hot.nbytes)
+    assert hot.hot == recount.hot
+    assert most < 500 * 2 * 256 + 4096
+
+
+def test_at_most_one_key_per_share_becomes_hot_and_none_in_the_first_window() -> None:
+    hot = HotKeys(window_ms=1000)
+    assert not any(offer(hot, 0.1, time, 7) for time in range(1000))
+    for time in range(1000, 2000):
+        offer(hot, 0.1, time, time % 9)
+        assert hot.hot <= 10
+    assert hot.hot == 9
+
+
+def test_after_a_pause_no_key_is_hot() -> None:
+    hot = HotKeys(window_ms=10)
+    for time in range(20):
+        offer(hot, 0.1, time, 1)
+    assert hot.hot == 1
+    assert not offer(hot, 0.1, 1000, 1)
+    assert hot.hot == 0

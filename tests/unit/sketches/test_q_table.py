@@ -1,0 +1,135 @@
+"""The Q-table: argmax without scanning, exact holders, who stays when a window begins."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenflow.sketches.q_table import (
+    CAP,
+    CAPPED,
+    EXPIRY,
+    HELD,
+    NEVER,
+    SplitKeys,
+    admit,
+    best_of,
+    find,
+    hold,
+    learn,
+    nth_holder,
+    purge,
+    slide_on,
+)
+
+few = settings(max_examples=60, deadline=None)
+
+
+def columns(made: SplitKeys) -> tuple:
+    t = made.table
+    return t.key, t.slots, t.row, t.bound, t.q, t.last, t.kept, t.gain, t.meta
+
+
+def enter(made: SplitKeys, key: int, *, home: int = 0, home_slide: int = NEVER, expiry: int = 5) -> int:
+    row = find(made.table.key, made.table.slots, np.uint64(key))
+    if made.full:
+        made.grow()
+    return int(admit(*columns(made), np.uint64(key), row, home, home_slide, 0, expiry, 1000))
+
+
+@few
+@given(
+    st.integers(1, 6),
+    st.integers(0, 5),
+    st.lists(st.tuples(st.integers(0, 5), st.sampled_from([-1.0, -0.5, 0.0, 0.25])), max_size=60),
+    st.sampled_from([0.1, 0.5, 1.0]),
+)
+def test_the_best_worker_is_the_argmax_home_first_on_a_tie(
+    workers: int, home: int, rewards: list[tuple[int, float]], gamma: float
+) -> None:
+    made = SplitKeys(workers)
+    home %= workers
+    row = enter(made, 9, home=home)
+    t = made.table
+    for worker, reward in rewards:
+        learn(t.row, t.bound, t.q, row, worker % workers, reward, gamma)
+        q = t.q[row]
+        assert best_of(t.row, row) == (home if q[home] == q.max() else q.argmax())
+        assert np.delete(q, best_of(t.row, row)).max(initial=-np.inf) <= t.bound[row]
+
+
+@few
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 2)), max_size=120),
+    st.integers(1, 5),
+)
+def test_holders_are_the_workers_of_the_windows_slides(
+    steps: list[tuple[int, int, int]], slides: int
+) -> None:
+    made = SplitKeys(5, cap=2)
+    rows = [enter(made, key, home=key) for key in range(4)]
+    t, now, sent = made.table, 0, []
+    for key, worker, gap in steps:
+        if gap:
+            now += gap
+            slide_on(t.row, t.last, t.meta, now - slides + 1)
+        hold(t.row, t.last, t.meta, rows[key], worker, now, now - slides + 1)
+        sent.append((now, key, worker))
+        exact = {k: {w for s, other, w in sent if other == k and s > now - slides} for k in range(4)}
+        assert made.holders(now - slides + 1) == exact
+        assert [t.row[r, HELD] for r in rows] == [len(exact[k]) for k in range(4)]
+        assert t.meta[CAPPED] == sum(len(holders) >= t.meta[CAP] for holders in exact.values())
+        held = sorted(exact[key])
+        assert [nth_holder(t.last, rows[key], i, now - slides + 1) for i in range(len(held))] == held
+
+
+@few
+@given(st.lists(st.tuples(st.integers(0, 200), st.integers(1, 6)), max_size=80), st.integers(1, 7))
+def test_a_new_window_keeps_hot_rows_and_those_held_away_from_home(
+    entered: list[tuple[int, int]], window: int
+) -> None:
+    made, expected = SplitKeys(3), {}
+    for key, expiry in entered:
+        row = enter(made, key, expiry=expiry)
+        made.table.row[row, EXPIRY] = expiry
+        hold(made.table.row, made.table.last, made.table.meta, row, key % 3, 4, 0)
+        expected[key] = expiry
+    purge(*columns(made), window, 0)
+    hot = {key for key, expiry in expected.items() if expiry >= window}
+    assert set(made.values()) == hot
+    assert made.hot == len(hot)
+    assert set(made.holders(0)) == hot | {key for key in expected if key % 3 != 0}
+    for key in expected:
+        row = find(made.table.key, made.table.slots, np.uint64(key))
+        assert (row >= 0) == (key in made.holders(0))
+        assert row < 0 or made.table.key[row] == key
+
+
+def test_no_more_keys_get_hot_than_are_allowed() -> None:
+    made = SplitKeys(2)
+    for key in range(5):
+        row = admit(*columns(made), np.uint64(key), -1, 0, NEVER, 0, 1, 3)
+        assert (row >= 0) == (key < 3)
+    assert made.hot == 3
+
+
+def test_home_is_a_holder_from_the_start_when_it_had_the_key_in_the_window() -> None:
+    made = SplitKeys(4)
+    for key, slide in ((1, NEVER), (2, -1), (3, 0), (4, 7)):
+        enter(made, key, home=2, home_slide=slide)
+    assert made.holders(0) == {1: set(), 2: set(), 3: {2}, 4: {2}}
+
+
+@pytest.mark.parametrize("deferring", [True, False])
+def test_state_is_the_same_after_growing_and_loading(deferring: bool) -> None:
+    made = SplitKeys(4, deferring=deferring, cap=3)
+    for key in range(100):
+        row = enter(made, key * 7919, home=key % 4)
+        learn(made.table.row, made.table.bound, made.table.q, row, key % 3, -0.5, 0.1)
+    again = SplitKeys(4, deferring=deferring, cap=3)
+    again.load(made.state())
+    for name, array in made.state().items():
+        assert again.state()[name].tolist() == array.tolist()
+    assert again.values().keys() == made.values().keys()
+    assert len(again) == 100
+    assert again.nbytes > 0
