@@ -39,6 +39,8 @@ class Claim:
     """Why a figure may be missing; told when nothing was measured."""
     note: str = ""
     """Told whatever the verdict."""
+    own: bool = False
+    """A check or variant of ours, not counted among the papers' claims."""
 
 
 @dataclass(frozen=True)

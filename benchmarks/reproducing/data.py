@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,12 @@ def is_there(name: str, data: Path) -> bool:
 
 def read_dataset(name: str, data: Path, *, most: int | None = None) -> KeyedStream:
     """The tuples in order of event time, at most so many; without a time column the index is the time in ms."""
+    keys, times = _columns(name, data)
+    return from_columns(keys[:most], None if times is None else times[:most])
+
+
+@lru_cache(maxsize=1)
+def _columns(name: str, data: Path) -> _Columns:
     found = DATASETS[name]
     if not is_there(name, data):
         raise ConfigError(f"there is no {found.file} in {data}", hint="name the folder with --data")
@@ -113,4 +120,4 @@ def read_dataset(name: str, data: Path, *, most: int | None = None) -> KeyedStre
     if times is not None:
         order = np.argsort(times, kind="stable")
         keys, times = keys.take(pa.array(order)), times[order]
-    return from_columns(keys[:most], None if times is None else times[:most])
+    return keys, times

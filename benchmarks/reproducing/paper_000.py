@@ -48,7 +48,7 @@ def rules() -> list[str]:
 
 
 def _slide(plan: Plan) -> int:
-    return plan.pick(10_000, 100)
+    return plan.pick(10_000, 40)
 
 
 def _cell(plan: Plan, stream: str, rule: str) -> Cell:

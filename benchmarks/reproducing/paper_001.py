@@ -226,10 +226,11 @@ CLAIMS = (
         "by this measure however many fragments there are. KSR tells them apart. " + _BCI,
     ),
     Claim(
-        "(ours, to 001 Alg. 2)",
+        "ours, to 001 Alg. 2",
         "Giving what is left to the block with most room repairs BCI.",
         "`rest=roomiest`: BCI no higher and KSR no higher than the paper's rule",
         _cardinality_roomiest,
+        own=True,
     ),
     Claim(
         "001, 2.4.2",
@@ -259,8 +260,8 @@ CLAIMS = (
 def text(found: Found, plan: Plan) -> list[str]:
     """Set-up and a table for each stream."""
     lines = [
-        f"P = {WORKERS} blocks, {BUCKETS} reduce buckets, batches of {_batch(plan):,} tuples ({BATCHES}; flights: those there "
-        "are), figures are means over the batches. BSI is in tuples, BCI in keys; "
+        f"P = {WORKERS} blocks, {BUCKETS} reduce buckets, batches of {_batch(plan):,} tuples ({BATCHES} of them, "
+        "3 of flights), figures are means over the batches. BSI is in tuples, BCI in keys; "
         '"buckets" is max - mean of the tuples of the reduce buckets when the clusters are hashed, and when Alg. 3 places '
         "them. MPI adds the three with a third each, so BSI dominates it; the thesis writes KSR as keys / fragments and "
         "prints the equation the other way round, which is meant.",

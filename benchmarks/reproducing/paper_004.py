@@ -62,7 +62,7 @@ PAPER_MEMORY = {
 
 
 def _cell(plan: Plan, data: str, n: int, rule: str) -> Cell:
-    most = plan.pick(500_000 if data == "words" else 0, 20_000)
+    most = plan.pick(500_000 if data == "words" else 0, 10_000)
     return Cell(NAME, "data", Stream(data, most), n, rule)
 
 
@@ -326,7 +326,7 @@ CLAIMS = (
     ),
     Claim(
         "004, 4.3",
-        "LM balances both.",
+        "LM balances tuples and keys at once.",
         "lower tuple imbalance than CM-2 and lower cardinality imbalance than PK-2",
         _lm_between,
     ),

@@ -91,15 +91,12 @@ def write(store: Store, plan: Plan, page: Path) -> dict[str, list[Judged]]:
 
 
 def _summary(verdicts: dict[str, list[Judged]]) -> list[str]:
-    count = Counter(item.level for judged_ in verdicts.values() for item in judged_)
+    every = [item for items in verdicts.values() for item in items]
+    count = Counter(item.level for item in every if not item.claim.own)
     total = ", ".join(f"{many} {level}" for level, many in count.most_common())
-    rows = [
-        [item.claim.source, item.claim.says, f"**{item.level}**"]
-        for judged_ in verdicts.values()
-        for item in judged_
-    ]
+    rows = [[item.claim.source, item.claim.says, f"**{item.level}**"] for item in every]
     return [
-        f"{sum(count.values())} claims: {total}.",
+        f"{count.total()} claims of the papers: {total}.",
         "",
         *table(["source", "claim", "verdict"], rows, left=3),
     ]
@@ -110,11 +107,11 @@ def _claims(items: list[Judged]) -> list[str]:
     for item in items:
         claim = item.claim
         lines += [
-            f"* **{claim.says}** ({claim.source})",
-            f"  Criterion: {claim.criterion}.",
-            f"  Ours: {item.ours}.",
+            f"* {claim.says} ({claim.source})",
+            f"    * criterion: {claim.criterion}",
+            f"    * ours: {item.ours}",
+            f"    * **{item.level}**{': ' + item.why if item.why else ''}",
         ]
-        lines += [f"  **{item.level}**{': ' + item.why if item.why else ''}"]
     return lines
 
 
