@@ -35,6 +35,7 @@ def lines(
     column: str | None = None,
     log: bool = False,
     points: bool = True,
+    width: int = _SIZE,
 ) -> altair.TopLevelMixin:
     """A line per colour; rows have `middle` and perhaps `low` and `high`, drawn as a bar."""
     alt = _altair()
@@ -53,7 +54,7 @@ def lines(
     drawn = base.mark_line(strokeWidth=1.4, point={"size": 14} if points else False).encode(height)
     if "low" in rows[0]:
         drawn = base.mark_rule(opacity=0.35).encode(alt.Y("low:Q"), alt.Y2("high:Q")) + drawn
-    drawn = drawn.properties(width=_SIZE, height=_SIZE)
+    drawn = drawn.properties(width=width, height=max(_SIZE, width // 2))
     if column is None:
         return drawn
     order = list(dict.fromkeys(row[column] for row in rows))

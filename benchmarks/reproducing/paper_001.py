@@ -254,6 +254,7 @@ CLAIMS = (
         "Giving what is left to the block with most room repairs BCI.",
         "`rest=roomiest`: BCI no higher and KSR no higher than the paper's rule",
         _cardinality_roomiest,
+        because="Where hardly anything is left to place, both are small.",
         own=True,
     ),
     Claim(

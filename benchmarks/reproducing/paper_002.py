@@ -375,9 +375,23 @@ def _close_to_least(found: Found, plan: Plan) -> Outcome:
     for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
         cell = _least_d(plan, z, n)
         least, d = found.median(cell, "least"), found.median(cell, "d")
-        held.append(least <= d <= 1.25 * least + 2)
+        held.append(abs(d - least) <= max(1, 0.1 * least))
         said.append(f"z = {z}, n = {n}: {d:g} against {least:g}")
     return Outcome("; ".join(said), tuple(held))
+
+
+def _above_least(found: Found, plan: Plan) -> Outcome:
+    held, short = [], []
+    for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
+        cell = _least_d(plan, z, n)
+        pairs = list(zip(found.values(cell, "d"), found.values(cell, "least"), strict=True))
+        short.append(sum(d < least for d, least in pairs) / len(pairs))
+        held.append(found.median(cell, "d") >= found.median(cell, "least"))
+    share = sum(short) / len(short)
+    return Outcome(
+        f"median d reaches the median least d in {sum(held)} of {len(held)} settings; too low for {share:.0%} of the seeds",
+        tuple(held),
+    )
 
 
 def _pkg_line(found: Found, plan: Plan) -> Outcome:
@@ -432,9 +446,9 @@ def _same_at_paper_size(found: Found, plan: Plan) -> Outcome:
 def _on_words(found: Found, plan: Plan) -> Outcome:
     at = {rule: found.median(_words(plan, 100, rule), "imbalance") for rule in RULES[:3]}
     small = found.median(_words(plan, 5, "pkg"), "imbalance")
-    said = ", ".join(f"{rule} {value:.2%}" for rule, value in at.items())
+    said = ", ".join(f"{rule} {number(value)}" for rule, value in at.items())
     held = (small < 1e-3, at["pkg"] > 0.01, at["d-choices"] < 1e-3, at["w-choices"] < 1e-3)
-    return Outcome(f"n = 100: {said}; PKG at n = 5: {small:.3%}", held)
+    return Outcome(f"n = 100: {said}; PKG at n = 5: {number(small)}", held)
 
 
 _COLLISIONS = (
@@ -523,9 +537,16 @@ CLAIMS = (
     ),
     Claim(
         "002, fig. 9, V-B Q2",
-        "The d of D-Choices is slightly larger than the least d that matches W-Choices, in all settings.",
-        "least d <= d <= 1.25 least d + 2 (medians; least d by bisection, I(m) within eps of W-Choices)",
+        "The d of D-Choices is very close to the least d that is as balanced as W-Choices.",
+        "within 10 % or 1 (medians; least d by bisection, I(m) within eps of W-Choices)",
         _close_to_least,
+        because=_COLLISIONS,
+    ),
+    Claim(
+        "002, fig. 9, V-B Q2",
+        "It is slightly larger than that least d, in all settings.",
+        "median d at least the median of the least d",
+        _above_least,
         because=_COLLISIONS,
     ),
     Claim(
@@ -620,7 +641,13 @@ def text(found: Found, plan: Plan) -> list[str]:
             for z, n in product(TABLE_ZIPFS, WORKERS)
         ),
     )
-    lines += ["", "![imbalance against skew](reproducing/balance.svg)", ""]
+    lines += [
+        "",
+        "Where PKG's range reaches far up, F_1 and F_2 of the hottest key are the same worker for a seed (probability 1/n).",
+        "",
+        "![imbalance against skew](reproducing/balance.svg)",
+        "",
+    ]
     lines += ["Figure 7: I(m) for thresholds 2/n .. 1/8n.", ""]
     lines += table(
         ["z", "n", "rule", *(f"theta = {factor:g}/n" for factor in THETAS)],
