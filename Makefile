@@ -48,6 +48,7 @@ reproduce: setup ## the papers' figures again: docs/reproducing.md (FLAGS="--sec
 
 docs: setup ## regenerate the generated pages
 	$(BIN)/evenflow settings --markdown > docs/settings.md
+	$(BIN)/evenflow partitioners --markdown > docs/algorithms.md
 
 broker: setup ## an embedded broker on 127.0.0.1:9092 until Ctrl-C (FLAGS="--port 0")
 	$(BIN)/evenflow broker $(FLAGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -38,7 +39,7 @@ def run(*, smoke: bool) -> dict[str, Any]:
 def _bound(warm: Warm) -> str:
     """The sentence on state in the module's docstring, and whether it grows with the keys."""
     text = " ".join((sys.modules[type(warm.partitioner).__module__].__doc__ or "").split())
-    _, _, after = text.partition("State: ")
-    sentence = after.partition(" Paper:")[0] or "none stated"
+    found = re.search(r"\b[Ss]tate: (.*?)(?: Paper:|$)", text)
+    sentence = found[1] if found else "none stated"
     grows = "grows with the keys" if warm.partitioner.keeps_every_key else "bounded by workers and options"
     return f"{grows}: {sentence}"

@@ -17,6 +17,7 @@ import typer
 from evenflow.errors import EvenflowError
 
 COMMANDS = (
+    "advise",
     "bench",
     "broker",
     "demo",

@@ -64,10 +64,16 @@ def plan(
     typer.echo(json.dumps(published))
 
 
-def partitioners() -> None:
+def partitioners(
+    markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/algorithms.md.")] = False,
+) -> None:
     """List the registered partitioners with their options."""
     from evenflow.partitioners import describe, names
+    from evenflow.partitioners.catalogue import algorithms_markdown
 
+    if markdown:
+        typer.echo(algorithms_markdown(), nl=False)
+        return
     for known in map(describe, names()):
         typer.echo(f"{known.name:12} {known.summary}")
         for option, meaning in known.options.items():

@@ -313,7 +313,7 @@ def _table(results: Sequence[Result], shown: Sequence[str], *, windowed: bool) -
         title=f"{first.tuples:,} tuples, {first.keys:,} keys, {first.workers:,} workers: imbalance and its price",
         caption=of + ("; more of them in a wider terminal, or with --json" if less else ""),
     )
-    table.add_column("partitioner", no_wrap=True)
+    table.add_column("partitioner", overflow="fold")
     for title in shown:
         table.add_column(title, justify="right", no_wrap=True)
     for result in results:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,20 +44,20 @@ _ENTRIES: dict[str, _Entry] = {
     "pkg": _Entry(Pkg),
     "pk5": _Entry(Pkg, {"d": 5}),
     "d-choices": _Entry(DChoices),
-    "dalton": _Entry(Dalton),
-    "dalton-batch": _Entry(DaltonBatch),
-    "dalton-cooperative": _Entry(DaltonCooperative),
-    "time-based": _Entry(TimeBased),
-    "prompt": _Entry(Prompt),
     "w-choices": _Entry(WChoices),
     "rr-head": _Entry(RRHead),
     "cm": _Entry(Cm),
     "am": _Entry(Am),
     "cam": _Entry(Cam),
     "lm": _Entry(Lm),
+    "dagreedy": _Entry(Dagreedy),
     "cg": _Entry(ConsistentGrouping),
     "dkg": _Entry(DynamicKeyGrouping),
-    "dagreedy": _Entry(Dagreedy),
+    "dalton": _Entry(Dalton),
+    "dalton-cooperative": _Entry(DaltonCooperative),
+    "dalton-batch": _Entry(DaltonBatch),
+    "prompt": _Entry(Prompt),
+    "time-based": _Entry(TimeBased),
 }
 
 
@@ -69,6 +70,8 @@ class Description:
     micro_batch: bool
     options: Mapping[str, str]
     """Name of each option -> its default and meaning."""
+    text: str
+    """Idea, parameters, cost, state and source, as the algorithm's module has them."""
 
 
 def names() -> tuple[str, ...]:
@@ -141,6 +144,7 @@ def describe(name: str) -> Description:
             option: f"(default {entry.defaults.get(option, info.default)}) {info.description}"
             for option, info in fields.items()
         },
+        text=inspect.cleandoc(inspect.getmodule(entry.algorithm).__doc__ or ""),
     )
 
 

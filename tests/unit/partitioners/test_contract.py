@@ -5,6 +5,7 @@ import subprocess
 import sys
 import zlib
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from evenflow import partitioners
 from evenflow.errors import ConfigError, DisorderError, IncompatibleStateError
 from evenflow.partitioners import Partitioner, create, describe, names, restore
+from evenflow.partitioners.catalogue import algorithms_markdown
 from tests.unit.partitioners.streams import STREAMS, Stream, all_distinct, zipf
 
 WINDOWED = {"load": "windowed", "window_ms": 1000, "slide_ms": 100}
@@ -229,6 +231,7 @@ def test_rescaling_to_the_same_number_changes_nothing(name: str, options: dict) 
 SCRIPT = """
 import zlib
 from tests.unit.partitioners.test_contract import CASES, run
+from evenflow.partitioners.catalogue import algorithms_markdown
 from tests.unit.partitioners.streams import STREAMS
 from evenflow.partitioners import create
 for name, options in CASES:
@@ -442,6 +445,18 @@ def test_every_name_describes_itself_and_its_options(name: str) -> None:
     shown = describe(name)
     assert shown.summary.endswith(".")
     assert all(len(text) > 20 for text in shown.options.values())
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_name_states_its_idea_cost_and_state(name: str) -> None:
+    text = describe(name).text
+    for part in ("Idea", "Cost", "State"):
+        assert part in text, f"the module of {name} does not say its {part.lower()}"
+
+
+def test_the_page_of_algorithms_is_current() -> None:
+    page = Path(__file__).parents[3] / "docs" / "algorithms.md"
+    assert page.read_text() == algorithms_markdown(), "run `make docs`"
 
 
 def test_the_example_in_the_docstring_is_true() -> None:

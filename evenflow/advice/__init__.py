@@ -1,0 +1,19 @@
+"""Which partitioner, how many workers and partitions: a recommendation from a sample of the stream, with figures.
+
+Admission rule: pure functions from arrays to frozen data; whoever reads the sample (`workbench.samples`) and prints
+the answer (`cli.advise`) is elsewhere. `sample` says what the sample holds, `candidates` which partitioners are
+tried, `rule` how one is chosen, `sizing` how many workers and partitions, `report` puts it into words.
+
+>>> import pyarrow as pa
+>>> from evenflow.advice import Sample, Wishes, advise
+>>> sample = Sample("demo", pa.array([f"k{i % 100}" for i in range(10_000)]))
+>>> advise(sample, Wishes(workers=1)).partitioner
+'hashing'
+"""
+
+from evenflow.advice.advise import advise
+from evenflow.advice.report import Advice
+from evenflow.advice.sample import Sample
+from evenflow.advice.sizing import Wishes
+
+__all__ = ["Advice", "Sample", "Wishes", "advise"]

@@ -1,0 +1,145 @@
+"""From a sample to a recommendation: describe it, count workers, simulate the candidates, choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from evenflow.advice.candidates import Candidate, candidates
+from evenflow.advice.report import Advice
+from evenflow.advice.rule import Tried, chosen, judged, paper_rule
+from evenflow.advice.sample import Sample, busiest_rate, hot_keys, keys_of, span_seconds
+from evenflow.advice.sizing import Wishes, size
+from evenflow.metrics import window_figures
+from evenflow.simulation import KeyedStream, Scenario, simulate
+
+HOT = 5
+"""A key is hot with at least 1 / (HOT x workers) of the tuples: where D-Choices begins to look (002)."""
+Watcher = Callable[[int, int], None]
+"""Told how many tuples have been routed, and of how many."""
+
+
+def advise(
+    sample: Sample,
+    wishes: Wishes,
+    *,
+    processes: int = 1,
+    watch: Watcher = lambda done, of: None,
+) -> Advice:
+    """What is recommended for the stream of this sample; ConfigError for what cannot be.
+
+    `processes`: simulations at a time; with more than one they are spawned (see `simulation.simulate`).
+    """
+    stream = sample.stream(wishes.rate)
+    timed = sample.times is not None and sample.timed
+    rate = wishes.rate or (busiest_rate(stream.times, wishes.slide_ms) if timed else None)
+    fits = size(wishes, rate=rate)
+    scenario = Scenario(
+        workers=fits.workers,
+        sources=fits.instances,
+        seed=wishes.seed,
+        window_ms=wishes.window_ms,
+        slide_ms=wishes.slide_ms,
+        batch=wishes.batch,
+        samples=1,
+    )
+    tried_ones = candidates(wishes.also)
+    for candidate in tried_ones:
+        scenario.check(candidate.entrant)
+    keys = keys_of(stream, complete=sample.complete)
+    groups, window_tuples = _windows(stream, scenario, keys.distinct)
+    rule = paper_rule(groups=groups, tuples_per_worker=window_tuples / fits.workers, new_share=keys.new_share)
+    tried = _tried(
+        stream,
+        tried_ones,
+        scenario,
+        wishes,
+        window_tuples=window_tuples,
+        few_groups=rule.says == "splitting",
+        processes=processes,
+        watch=watch,
+    )
+    winner = chosen(tried, tolerance=wishes.tolerance)
+    best = tried_ones[tried.index(winner)]
+    least = 1 / (HOT * fits.workers)
+    hot = keys.shares >= least
+    return Advice(
+        source=sample.name,
+        tuples=len(stream),
+        unreadable=sample.unreadable,
+        seconds=span_seconds(stream.times) if timed else None,
+        rate=rate,
+        keys=keys.distinct,
+        keys_estimate=keys.estimate,
+        zipf=keys.zipf,
+        top_share=float(keys.shares[0]),
+        hot_key_count=int(hot.sum()),
+        hot_share=float(keys.shares[hot].sum()),
+        hot_keys=tuple(hot_keys(sample, stream, keys, least=least, most=wishes.top)),
+        window_ms=wishes.window_ms,
+        slide_ms=wishes.slide_ms,
+        window_tuples=window_tuples,
+        paper_rule=rule,
+        candidates=tuple(tried),
+        tolerance=wishes.tolerance,
+        merge_cost=wishes.merge_cost,
+        chosen=winner,
+        options=dict(best.entrant.options),
+        workers=fits.workers,
+        instances=fits.instances,
+        routed_partitions=fits.routed_partitions,
+        input_partitions=fits.input_partitions,
+        size_reasons=fits.reasons,
+        capacity=wishes.capacity,
+    )
+
+
+def _windows(stream: KeyedStream, scenario: Scenario, distinct: int) -> tuple[float, float]:
+    """(distinct keys, tuples) of a window, mean over the windows whose figures the simulation gives."""
+    if scenario.window_ms is None:
+        return float(distinct), float(len(stream))
+    panes = scenario.panes(stream.times)
+    first, last = scenario.measured_slides(panes, stream)
+    width = scenario.panes_per_window
+    figures = window_figures(
+        np.zeros(len(stream), np.int32), stream.codes, panes, 1, panes_per_window=width, through=last
+    )
+    ends = figures.ends[figures.ends >= first]
+    tuples = np.searchsorted(panes, ends, "right") - np.searchsorted(panes, ends - width, "right")
+    return float(figures.distinct[figures.ends >= first].mean()), float(tuples.mean())
+
+
+def _tried(
+    stream: KeyedStream,
+    tried: Sequence[Candidate],
+    scenario: Scenario,
+    wishes: Wishes,
+    *,
+    window_tuples: float,
+    few_groups: bool,
+    processes: int,
+    watch: Watcher,
+) -> list[Tried]:
+    """Every candidate with every hash seed."""
+    entrants = [candidate.entrant for candidate in tried]
+    rounds = []
+    a_round = len(stream) * len(entrants)
+    for number in range(wishes.hash_seeds):
+
+        def told(done: Sequence[int], before: int = number * a_round) -> None:
+            watch(before + sum(done), a_round * wishes.hash_seeds)
+
+        seeded = replace(scenario, seed=scenario.seed + number)
+        rounds.append(simulate(stream, entrants, seeded, processes=processes, watch=told))
+    return [
+        judged(
+            candidate,
+            [results[number].figures for results in rounds],
+            window_tuples=window_tuples,
+            merge_cost=wishes.merge_cost,
+            few_groups=few_groups,
+        )
+        for number, candidate in enumerate(tried)
+    ]

@@ -1,0 +1,204 @@
+"""The recommendation as frozen data: fields for programs, sentences and settings for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from evenflow.advice.rule import FEW_GROUPS, PaperRule, Tried
+from evenflow.advice.sample import HotKey
+from evenflow.advice.sizing import UTILISATION
+
+ENOUGH_A_WORKER = 100
+"""Tuples of a worker below which figures of balance say little."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """What is recommended for a stream, and the figures that say so. Shares are of all tuples of the sample."""
+
+    source: str
+    tuples: int
+    unreadable: int
+    seconds: float | None
+    """Event time from the first to the last tuple; None: they have none."""
+    rate: float | None
+    """Tuples per second planned for: as asked, or of the busiest slide; None: nobody knows."""
+    keys: int
+    keys_estimate: int
+    """With those that the sample missed; a lower bound."""
+    zipf: float | None
+    """Exponent of the Zipf law with as many keys that is as skewed; None with a single key."""
+    top_share: float
+    hot_key_count: int
+    """Keys with at least 1/(5 workers) of the tuples."""
+    hot_share: float
+    """What they have together."""
+    hot_keys: tuple[HotKey, ...]
+    """The most frequent of them."""
+    window_ms: int | None
+    slide_ms: int
+    window_tuples: float
+    """Mean over windows; without a window all tuples."""
+    paper_rule: PaperRule
+    candidates: tuple[Tried, ...]
+    tolerance: float
+    merge_cost: float
+    chosen: Tried
+    options: Mapping[str, Any]
+    """Options to set: those it was simulated with."""
+    workers: int
+    instances: int
+    routed_partitions: int
+    input_partitions: int
+    size_reasons: tuple[str, ...]
+    capacity: float | None
+    """Tuples per second that a worker can take, where that was said."""
+
+    @property
+    def partitioner(self) -> str:
+        """Registered name of what is recommended."""
+        return self.chosen.partitioner.partition(":")[0]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the simulation confirms the rule of 004; hashing keeps keys whole, as affinity does."""
+        return (self.paper_rule.says == "splitting") == (self.chosen.family == "splitting")
+
+    @property
+    def fullest_worker_rate(self) -> float | None:
+        """Tuples per second of the fullest worker."""
+        return None if self.rate is None else self.rate * self.chosen.slowest_worker / self.workers
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why this partitioner, a sentence each."""
+        if self.workers == 1:
+            return ("one worker gets everything, whatever the partitioner: the simplest one will do",)
+        return (self._rule(), self._hottest(), *self._figures(), self._confirmed())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes the recommendation doubtful."""
+        found = []
+        if self.keys == 1 and self.tuples > 1:
+            found.append("every tuple has the same key: is it the right key?")
+        elif self.keys == self.tuples > 1:
+            found.append("no key occurs twice: is it the right key? Nothing is aggregated by it")
+        if self.window_tuples < ENOUGH_A_WORKER * self.workers:
+            found.append(
+                f"{self.window_tuples:,.0f} tuples in a window are few for {self.workers:,} workers: figures of "
+                "balance are mostly chance"
+            )
+        if self.window_ms is None:
+            found.append("no window was given: the whole sample counts as one, so its length matters")
+        elif self.seconds is not None and self.seconds * 1000 < self.window_ms:
+            found.append(
+                f"the sample spans {self.seconds:,.3g} s, less than a window of {self.window_ms / 1000:,.3g} s: "
+                "figures are of a window that is still filling; take a larger sample"
+            )
+        fullest = self.fullest_worker_rate
+        if self.capacity is not None and fullest is not None and fullest > self.capacity:
+            found.append(
+                f"the fullest worker gets {fullest:,.0f} tuples/s, more than the {self.capacity:,.0f} it can take"
+            )
+        elif (
+            self.capacity is not None and fullest is not None and fullest > UTILISATION * self.capacity * 1.01
+        ):
+            found.append(
+                f"the fullest worker is at {fullest / self.capacity:.0%} of its capacity, over the "
+                f"{UTILISATION:.0%} planned for"
+            )
+        return tuple(found)
+
+    def settings(self) -> str:
+        """What to put into evenflow.toml."""
+        lines = ["[partitioner]", f'name = "{self.partitioner}"', f"workers = {self.workers}"]
+        lines.append(f"routed_partitions = {self.routed_partitions}")
+        if self.options:
+            pairs = ", ".join(f"{name} = {_toml(value)}" for name, value in self.options.items())
+            lines.append(f"options = {{ {pairs} }}")
+        return "\n".join([*lines, "", "[input]", f"partitions = {self.input_partitions}"])
+
+    def as_json(self) -> dict[str, Any]:
+        """Every field and what follows from them; names are stable."""
+        fields = asdict(self)
+        for inner in ("chosen", "candidates"):
+            del fields[inner]
+        return {
+            "partitioner": self.partitioner,
+            "options": fields.pop("options"),
+            "workers": fields.pop("workers"),
+            "instances": fields.pop("instances"),
+            "routed_partitions": fields.pop("routed_partitions"),
+            "input_partitions": fields.pop("input_partitions"),
+            "reasons": list(self.reasons),
+            "size_reasons": list(fields.pop("size_reasons")),
+            "warnings": list(self.warnings),
+            **fields,
+            "hot_keys": list(fields["hot_keys"]),
+            "agrees": self.agrees,
+            "fullest_worker_rate": self.fullest_worker_rate,
+            "candidates": [{**asdict(one), "chosen": one is self.chosen} for one in self.candidates],
+            "settings": self.settings(),
+        }
+
+    def _rule(self) -> str:
+        rule = self.paper_rule
+        few = "few" if rule.few else "not few"
+        constant = "constant" if rule.constant else "not constant"
+        what = (
+            "splitting keys costs next to nothing to merge"
+            if rule.says == "splitting"
+            else "keep each key on one worker as far as balance allows (affinity)"
+        )
+        return (
+            f"the selection rule of 004: {rule.groups:,.0f} keys in a window, {rule.tuples_per_worker:,.0f} tuples "
+            f"a worker: {few} (at most {FEW_GROUPS:.0%} of them is few); {rule.new_share:.1%} of the keys are new "
+            f"in the second half: {constant}; so {what}"
+        )
+
+    def _hottest(self) -> str:
+        times = self.top_share * self.workers
+        if times > 1:
+            return (
+                f"the hottest key has {self.top_share:.2%} of the tuples, {times:,.3g} times a worker's fair share: "
+                f"while it stays on one worker, that one gets {self.top_share:.2%} of everything, however many there are"
+            )
+        return (
+            f"the hottest key has {self.top_share:.2%} of the tuples, {times:.0%} of a worker's fair share: it need "
+            "not be split"
+        )
+
+    def _figures(self) -> list[str]:
+        """The best of each family, and the choice."""
+        found = []
+        for family in ("hashing", "affinity", "splitting"):
+            group = [one for one in self.candidates if one.family == family and one.considered]
+            if group:
+                best = min(group, key=lambda one: one.cost)
+                found.append(
+                    f"{'' if family == 'hashing' else f'best of {family}: '}{best.partitioner}: the fullest worker "
+                    f"gets {best.slowest_worker:,.3f} times the mean, {best.gamma - best.distinct:,.0f} partial "
+                    f"results more than keys; cost {best.cost:,.3f}"
+                )
+        return found
+
+    def _confirmed(self) -> str:
+        pool = [one for one in self.candidates if one.considered] or list(self.candidates)
+        best = min(pool, key=lambda one: one.cost)
+        verdict = "confirms" if self.agrees else "overrules"
+        if best is self.chosen:
+            why = f"{self.chosen.partitioner} costs least"
+        else:
+            why = (
+                f"{self.chosen.partitioner} costs at most {self.tolerance:.0%} more than {best.partitioner}, the "
+                "least, and comes before it in the order of preference"
+            )
+        return f"{why}: the simulation {verdict} the rule"
+
+
+def _toml(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

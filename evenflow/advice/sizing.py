@@ -1,0 +1,159 @@
+"""How many workers, partitioner instances and partitions.
+
+Workers: as asked, or so many that each, at a share of its capacity that leaves room to catch up, takes its part of
+the rate even when it is the fullest one that the partitioner's choice tolerates; or what the settings have.
+Partitions are fixed for the life of a query, so they are counted with headroom.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from evenflow.errors import ConfigError
+from evenflow.partitioners.base import MAX_WORKERS
+
+MOST_WORKERS = 1_024
+"""Partitions that a routed topic may have (`partitioner.routed_partitions`)."""
+MOST_INPUT_PARTITIONS = 256
+UTILISATION = 0.8
+"""Share of a worker's capacity that is planned for."""
+INSTANCE_RATE = 200_000.0
+"""Tuples per second planned for one partitioner instance: under half of what is measured (docs/measurements.md)."""
+HEADROOM = 2
+"""Partitions for each worker or instance in use, so that their number can double."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What is asked for and what there is now. ConfigError when a value is out of range."""
+
+    workers: int | None = None
+    """Workers wanted; None: from the capacity, or the present ones."""
+    capacity: float | None = None
+    """Tuples per second that one worker can take."""
+    rate: float | None = None
+    """Tuples per second to plan for; None: the busiest slide of the sample."""
+    instances: int | None = None
+    """Partitioner instances; None: as the rate needs."""
+    window_ms: int | None = None
+    """Sliding window, ms; None: the whole sample is one window."""
+    slide_ms: int = 1_000
+    batch: int | None = None
+    """Tuples in a batch of micro-batch candidates; None: one slide."""
+    also: tuple[str, ...] = ()
+    """More candidates, NAME[:option=value,...]."""
+    tolerance: float = 0.10
+    """How much more than the least cost a simpler candidate may cost."""
+    merge_cost: float = 1.0
+    """Work of merging one more partial result, in tuples."""
+    hash_seeds: int = 3
+    """Placements that a candidate is tried with."""
+    top: int = 20
+    """Hot keys to name."""
+    present_workers: int = 8
+    present_routed_partitions: int | None = None
+    """None: as many as workers."""
+    present_input_partitions: int = 4
+    seed: int = 7
+    """The pipeline's hash seed."""
+
+    def __post_init__(self) -> None:
+        least_of = {"workers": 1, "instances": 1, "window_ms": 1, "slide_ms": 1, "top": 0, "hash_seeds": 1}
+        for what, least in least_of.items():
+            value = getattr(self, what)
+            if value is not None and value < least:
+                raise ConfigError(f"{what} must be at least {least}, not {value}")
+        for what, most in {"workers": MOST_WORKERS, "instances": MAX_WORKERS}.items():
+            value = getattr(self, what)
+            if value is not None and value > most:
+                raise ConfigError(f"{what} must be at most {most:,}, not {value:,}")
+        for what in ("capacity", "rate"):
+            value = getattr(self, what)
+            if value is not None and not 0 < value < math.inf:
+                raise ConfigError(f"{what} must be more than 0 tuples per second, not {value}")
+        for what in ("tolerance", "merge_cost"):
+            if not 0 <= getattr(self, what) < math.inf:
+                raise ConfigError(f"{what} must be at least 0, not {getattr(self, what)}")
+        if self.workers is not None and self.capacity is not None:
+            raise ConfigError(
+                "workers and capacity both say how many workers there are", hint="give one of the two"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """Workers, instances and partitions, each with its reason."""
+
+    workers: int
+    instances: int
+    routed_partitions: int
+    input_partitions: int
+    reasons: tuple[str, ...]
+
+
+def size(wishes: Wishes, *, rate: float | None) -> Size:
+    """`rate`: tuples per second to plan for, None when nobody knows. ConfigError when it cannot be done."""
+    workers, why_workers = _workers(wishes, rate)
+    instances = wishes.instances or (1 if rate is None else math.ceil(rate / INSTANCE_RATE))
+    routed, why_routed = _routed(wishes, workers)
+    inputs = min(MOST_INPUT_PARTITIONS, max(wishes.present_input_partitions, HEADROOM * instances))
+    why_inputs = (
+        f"{inputs} input partitions, as now: enough for {_instances(instances)}"
+        if inputs == wishes.present_input_partitions
+        else f"{inputs} input partitions: {HEADROOM} for each of {_instances(instances)}"
+        f" ({INSTANCE_RATE:,.0f} tuples/s planned for one); their number is fixed for the life of a query"
+    )
+    return Size(
+        workers=workers,
+        instances=instances,
+        routed_partitions=routed,
+        input_partitions=inputs,
+        reasons=(why_workers, why_routed, why_inputs),
+    )
+
+
+def _workers(wishes: Wishes, rate: float | None) -> tuple[int, str]:
+    if wishes.workers is not None:
+        return wishes.workers, f"{_number(wishes.workers)}, as asked"
+    if wishes.capacity is None:
+        return wishes.present_workers, f"{_number(wishes.present_workers)}, as in the present settings"
+    if rate is None:
+        raise ConfigError(
+            "a capacity tells nothing without a rate, and the sample has no event times",
+            hint="give --rate too, or name the time column with --time",
+        )
+    room = UTILISATION * wishes.capacity
+    workers = math.ceil(rate * (1 + wishes.tolerance) / room)
+    if workers > MOST_WORKERS:
+        raise ConfigError(
+            f"{rate:,.0f} tuples/s at {wishes.capacity:,.0f} tuples/s a worker need {workers:,} workers, "
+            f"more than the {MOST_WORKERS:,} partitions that the routed topic may have",
+            hint="is the capacity right? It is in tuples per second",
+        )
+    return workers, (
+        f"{_number(workers)}: {rate:,.0f} tuples/s, a worker at {UTILISATION:.0%} of {wishes.capacity:,.0f} "
+        f"tuples/s, and {wishes.tolerance:.0%} for the fullest one"
+    )
+
+
+def _routed(wishes: Wishes, workers: int) -> tuple[int, str]:
+    present = wishes.present_routed_partitions
+    if present is not None and present >= workers:
+        return (
+            present,
+            f"{present} routed partitions, as in the present settings: one is needed for each worker",
+        )
+    wanted = min(MOST_WORKERS, HEADROOM * workers)
+    return wanted, (
+        f"{wanted} routed partitions: the most workers there can ever be, fixed for the life of a query; "
+        f"{HEADROOM} for a worker leave room to grow"
+    )
+
+
+def _number(workers: int) -> str:
+    return f"{workers:,} worker{'s' if workers > 1 else ''}"
+
+
+def _instances(instances: int) -> str:
+    return f"{instances} partitioner instance{'s' if instances > 1 else ''}"

@@ -1,0 +1,154 @@
+"""Streams of known kind, and what is recommended for them."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from evenflow.advice import Advice, Sample, Wishes, advise
+from evenflow.errors import ConfigError
+from evenflow.simulation import generated
+
+FIELDS = [
+    "partitioner", "options", "workers", "instances", "routed_partitions", "input_partitions", "reasons",
+    "size_reasons", "warnings", "source", "tuples", "unreadable", "seconds", "rate", "keys", "keys_estimate",
+    "zipf", "top_share", "hot_key_count", "hot_share", "hot_keys", "window_ms", "slide_ms", "window_tuples",
+    "paper_rule", "tolerance", "merge_cost", "capacity", "agrees", "fullest_worker_rate", "candidates", "settings",
+]  # fmt: skip
+
+
+def sample(kind: str = "zipf", *, tuples: int = 100_000, keys: int = 10_000, zipf: float = 1.0) -> Sample:
+    stream = generated(kind, tuples=tuples, keys=keys, zipf=zipf)
+    return Sample(kind, pa.array([f"k{code}" for code in stream.codes.tolist()]), stream.times, timed=True)
+
+
+def of(kind: str, workers: int, **stream: float) -> Advice:
+    return advise(sample(kind, **stream), Wishes(workers=workers))
+
+
+def test_many_keys_of_equal_weight_are_hashed() -> None:
+    found = of("uniform", 4)
+    assert found.partitioner == "hashing"
+    assert (found.paper_rule.says, found.agrees) == ("affinity", True)
+    assert found.hot_keys == ()
+
+
+def test_many_keys_of_moderate_skew_that_hashing_does_not_balance_are_kept_by_affinity() -> None:
+    found = of("zipf", 8, zipf=0.8)
+    assert (found.partitioner, found.chosen.family, found.chosen.ksr) == ("cam", "affinity", 1)
+    assert (found.paper_rule.says, found.agrees) == ("affinity", True)
+    assert found.candidates[0].slowest_worker > 1.1 > found.chosen.slowest_worker
+
+
+def test_few_keys_of_heavy_skew_are_shuffled() -> None:
+    found = of("zipf", 8, keys=10, zipf=1.5)
+    assert found.partitioner == "shuffle"
+    assert (found.paper_rule.says, found.agrees) == ("splitting", True)
+    assert found.chosen.slowest_worker < 1.01
+
+
+def test_a_key_hotter_than_a_worker_is_split_also_among_many_and_the_rule_overruled() -> None:
+    found = of("zipf", 32, zipf=1.5)
+    assert found.chosen.family == "splitting"
+    assert found.partitioner != "shuffle"
+    assert (found.paper_rule.says, found.agrees) == ("affinity", False)
+    assert found.top_share > 1 / 32
+    assert "the simulation overrules the rule" in found.reasons[-1]
+    assert found.hot_keys[0].key == "k0"
+
+
+def test_windows_are_judged_as_windows_and_the_options_are_those_simulated() -> None:
+    wishes = Wishes(workers=8, window_ms=10_000, slide_ms=1_000)
+    found = advise(sample(zipf=0.8), wishes)
+    assert found.window_tuples == pytest.approx(10_000)
+    assert found.paper_rule.groups < found.keys
+    assert "window_ms" not in found.settings(), "the service gives every partitioner the query's window"
+    assert found.warnings == ()
+
+
+def test_the_same_sample_gives_the_same_recommendation() -> None:
+    def without_times(advice: Advice) -> dict:
+        fields = advice.as_json()
+        for one in fields["candidates"]:
+            del one["ns_per_tuple"]
+        return fields
+
+    one, other = (advise(sample(tuples=5_000), Wishes(workers=5)) for _ in range(2))
+    assert without_times(one) == without_times(other)
+
+
+def test_json_has_exactly_the_fields_and_one_candidate_is_chosen() -> None:
+    found = advise(sample(tuples=5_000), Wishes(workers=5))
+    fields = json.loads(json.dumps(found.as_json()))
+    assert list(fields) == FIELDS
+    assert [one["partitioner"] for one in fields["candidates"] if one["chosen"]] == [found.chosen.partitioner]
+    assert [asdict(one) for one in found.hot_keys] == fields["hot_keys"]
+
+
+def test_one_worker_needs_no_partitioner() -> None:
+    found = of("zipf", 1, tuples=2_000)
+    assert found.partitioner == "hashing"
+    assert found.reasons == (
+        "one worker gets everything, whatever the partitioner: the simplest one will do",
+    )
+
+
+def test_a_single_key_is_split_and_doubted() -> None:
+    found = advise(Sample("x", pa.array(["a"] * 4_000)), Wishes(workers=4))
+    assert found.partitioner == "shuffle"
+    assert (found.zipf, found.top_share, found.hot_key_count) == (None, 1.0, 1)
+    assert "every tuple has the same key: is it the right key?" in found.warnings
+
+
+def test_keys_that_never_come_again_are_doubted() -> None:
+    found = advise(Sample("x", pa.array([f"{i}" for i in range(3_000)])), Wishes(workers=4))
+    assert any("no key occurs twice" in warning for warning in found.warnings)
+
+
+def test_a_single_tuple_is_enough_for_an_answer_and_too_few_for_a_good_one() -> None:
+    found = advise(
+        Sample("x", pa.array(["a"]), np.array([5]), timed=True), Wishes(workers=2, window_ms=1_000)
+    )
+    assert any("1 tuples in a window are few for 2 workers" in warning for warning in found.warnings)
+    assert found.rate is None
+
+
+def test_a_sample_shorter_than_the_window_is_said() -> None:
+    found = advise(sample(tuples=5_000), Wishes(workers=2, window_ms=60_000, slide_ms=1_000))
+    assert any("less than a window of 60 s" in warning for warning in found.warnings)
+
+
+def test_the_capacity_counts_the_workers_by_the_rate_of_the_sample_and_doubts_what_it_cannot_hold() -> None:
+    found = advise(sample(tuples=20_000), Wishes(capacity=100))  # 1,000 tuples/s
+    assert (found.rate, found.workers) == (1_000, 14)
+    hot = advise(
+        Sample("x", pa.array(["a"] * 990 + ["b"] * 10)), Wishes(capacity=10, rate=100, merge_cost=1e6)
+    )
+    assert any("more than the 10 it can take" in warning for warning in hot.warnings)
+    with pytest.raises(ConfigError, match="nothing without a rate"):
+        advise(Sample("x", pa.array(["a"])), Wishes(capacity=10))
+
+
+def test_several_instances_are_simulated_as_independent_partitioners() -> None:
+    found = advise(sample(tuples=20_000, zipf=0.8), Wishes(workers=4, instances=3))
+    assert found.instances == 3
+    affine = next(one for one in found.candidates if one.partitioner == "cam")
+    assert affine.ksr > 1  # each keeps a key together, all of them do not
+
+
+def test_a_micro_batch_partitioner_takes_part_when_asked_and_a_wrong_name_is_refused() -> None:
+    found = advise(sample(tuples=3_000), Wishes(workers=4, also=("prompt",), batch=1_000))
+    assert "prompt" in [one.partitioner for one in found.candidates]
+    with pytest.raises(ConfigError, match="did you mean 'prompt'"):
+        advise(sample(tuples=3_000), Wishes(also=("promt",)))
+    with pytest.raises(ConfigError, match="unknown option"):
+        advise(sample(tuples=3_000), Wishes(also=("pkg:dd=1",)))
+
+
+def test_progress_ends_where_it_said() -> None:
+    told: list[tuple[int, int]] = []
+    advise(sample(tuples=2_000), Wishes(workers=2), watch=lambda done, total: told.append((done, total)))
+    assert told[-1][0] == told[-1][1]
+    assert [done for done, _ in told] == sorted(done for done, _ in told)

@@ -1,0 +1,137 @@
+"""`evenflow advise` as a person uses it on files; topics are in tests/pipeline/test_advise.py."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from evenflow.errors import ConfigError
+from tests.unit.advice.test_advise import FIELDS
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """2,000 orders, ten a second, not in order of time; half of them of one customer with a strange name."""
+    lines = ["who,at,what"]
+    lines += [
+        f"{'[red]x' if row % 2 else f'c{row * row % 97}'},{(row ^ 1) * 100},{row}" for row in range(2000)
+    ]
+    path = tmp_path / "orders.csv.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    return path
+
+
+def invoke(*words: object) -> str:
+    result = CliRunner().invoke(app, ["advise", *map(str, words)])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def advice(*words: object) -> dict:
+    return json.loads(invoke("--json", *words))
+
+
+def refusal(*words: object) -> str:
+    result = CliRunner().invoke(app, ["advise", *map(str, words)])
+    assert result.exit_code != 0
+    if isinstance(result.exception, ConfigError):
+        return str(result.exception)
+    return " ".join(result.output.replace("│", " ").split())
+
+
+def test_json_has_exactly_the_fields(file: Path) -> None:
+    found = advice("--input", file, "--key", "who", "--workers", 4)
+    assert list(found) == FIELDS
+    assert (found["tuples"], found["workers"], found["rate"], found["seconds"]) == (2000, 4, None, None)
+    assert found["hot_keys"][0] == {"key": "[red]x", "key_base64": None, "tuples": 1000, "share": 0.5}
+    assert found["window_ms"] is None
+
+
+def test_times_give_windows_and_a_rate_and_the_capacity_the_workers(file: Path) -> None:
+    found = advice(
+        "--input", file, "--key", "who", "--time", "at", "--window", "60s", "--slide", "10s", "--capacity", 4
+    )
+    assert (found["rate"], found["workers"], found["window_tuples"]) == (10, 4, 600)
+    assert found["routed_partitions"] == 8
+    asked = advice("--input", file, "--key", "who", "--rate", 50, "--capacity", 4)
+    assert (asked["rate"], asked["workers"]) == (50, 18)
+
+
+def test_a_sample_is_the_first_tuples(file: Path) -> None:
+    found = advice("--input", file, "--key", "who", "--time", "at", "--sample", 100, "--top", 0)
+    assert (found["tuples"], found["seconds"], found["hot_keys"]) == (100, 9.9, [])
+
+
+def test_a_generator_that_never_ends_is_sampled_too() -> None:
+    found = advice("--input", "zipf:z=1.4,keys=100", "--key", "key", "--sample", 3000)
+    assert found["tuples"] == 3000
+    assert found["hot_keys"][0]["key"] == "k0"
+
+
+def test_people_get_hot_keys_figures_reasons_and_settings(file: Path) -> None:
+    shown = invoke("--input", file, "--key", "who", "--workers", 4, "--also", "pkg:d=3")
+    for words in (
+        "2,000 tuples", "[red]x", "50.00%", "replication", "pkg:d=3", "recommended: ", "the selection rule of 004",
+        "for evenflow.toml:", "[partitioner]\nname = ", "routed_partitions = 8", "[input]\npartitions = 4",
+    ):  # fmt: skip
+        assert words in shown, words
+
+
+def test_what_to_put_into_the_settings_is_taken_by_them(file: Path, tmp_path: Path) -> None:
+    from evenflow.partitioners import create
+    from evenflow.settings import load_settings
+
+    found = advice(
+        "--input", file, "--key", "who", "--time", "at", "--window", "60s", "--slide", "10s", "--workers", 3
+    )
+    toml = tmp_path / "evenflow.toml"
+    toml.write_text(found["settings"])
+    settings = load_settings(toml).partitioner
+    assert (settings.name, settings.workers, dict(settings.options)) == (
+        found["partitioner"], 3, found["options"],
+    )  # fmt: skip
+    create(settings.name, workers=settings.workers, **settings.options)
+
+
+def test_the_settings_give_the_workers_where_nobody_does(file: Path, tmp_path: Path) -> None:
+    toml = tmp_path / "my.toml"
+    toml.write_text("[partitioner]\nworkers = 3\nrouted_partitions = 5\n[input]\npartitions = 7\n")
+    words = ["--config", toml, "advise", "--json", "--input", file, "--key", "who"]
+    result = CliRunner().invoke(app, list(map(str, words)))
+    found = json.loads(result.stdout)
+    assert [found[name] for name in ("workers", "routed_partitions", "input_partitions")] == [3, 5, 7]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--input {file} --key nobody", "has no column 'nobody'; it has 'who', 'at', 'what'"),
+        ("--input {file} --key who --time when", "has no column 'when'"),
+        ("--input {file}", "which column is the record key?"),
+        ("--input {empty} --key who", "empty.csv has no tuples"),
+        ("--input /no/such.csv --key who", "there is no file /no/such.csv"),
+        ("--input {file} --topic orders", "both say where the sample is"),
+        ("--input {file} --key who --oldest", "--oldest is for a topic"),
+        ("--no-header", "--no-header is for a file"),
+        ("--input {file} --key who --time-unit s", "--time-unit needs --time"),
+        ("--input {file} --key who --sample 0", "--sample"),
+        ("--input {file} --key who --workers 0", "workers must be at least 1"),
+        ("--input {file} --key who --workers 4 --capacity 5", "both say how many workers"),
+        ("--input {file} --key who --capacity 5", "a capacity tells nothing without a rate"),
+        ("--input {file} --key who --window soon", "--window: 'soon' is not a duration"),
+        ("--input {file} --key who --window 10s --slide 3s", "does not divide the window"),
+        ("--input {file} --key who --time at --slide 0s", "slide_ms must be at least 1, not 0"),
+        ("--input {file} --key who --window 0s", "window_ms must be at least 1, not 0"),
+        ("--input {file} --key who --also promt", "did you mean 'prompt'"),
+        ("--input {file} --key who --tolerance -1", "tolerance must be at least 0"),
+    ],
+)
+def test_bad_input_is_refused_with_what_is_wrong(
+    words: str, message: str, file: Path, tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text("who,at\n")
+    assert message in refusal(*words.format(file=file, empty=empty).split())

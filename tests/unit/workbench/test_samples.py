@@ -1,0 +1,60 @@
+"""Which part of a source is a sample; reading real topics is in tests/pipeline/test_advise.py."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from producers.source import SourceOptions
+from topics.admin import TopicState
+from workbench.samples import file_sample, stretch
+
+
+def topic(lengths: list[int], first: int) -> TopicState:
+    begin = dict.fromkeys(range(len(lengths)), first)
+    end = {partition: first + length for partition, length in enumerate(lengths)}
+    return TopicState("t", "id", len(lengths), begin, end, {})
+
+
+@given(
+    lengths=st.lists(st.integers(0, 10_000), min_size=1, max_size=9).filter(any),
+    first_offset=st.integers(0, 5),
+    tuples=st.integers(1, 50_000),
+    oldest=st.booleans(),
+)
+def test_every_partition_gives_the_same_share_and_together_they_give_enough(
+    lengths: list[int], first_offset: int, tuples: int, oldest: bool
+) -> None:
+    state = topic(lengths, first_offset)
+    begin, end = stretch(state, tuples, first=oldest)
+    taken = [end[partition] - begin[partition] for partition in state.begin]
+    wanted = min(tuples, state.records)
+    assert wanted <= sum(taken) < wanted + len(lengths) or sum(taken) == state.records
+    for partition, (length, count) in enumerate(zip(lengths, taken, strict=True)):
+        assert 0 <= count <= length
+        assert abs(count - length * wanted / state.records) < 1
+        fixed = (
+            begin[partition] == state.begin[partition] if oldest else end[partition] == state.end[partition]
+        )
+        assert fixed
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    path = tmp_path / "orders.csv"
+    path.write_text("who,at\nb,3\na,1\nc,2\n")
+    return path
+
+
+@pytest.mark.parametrize(("tuples", "complete"), [(2, False), (3, True), (9, True)])
+def test_a_file_gives_its_earliest_tuples(orders: Path, tuples: int, complete: bool) -> None:
+    found = file_sample(str(orders), SourceOptions(key="who", time="at"), tuples=tuples)
+    assert found.keys.to_pylist() == [b"a", b"c", b"b"][:tuples]
+    assert found.times is not None
+    assert found.times.tolist() == [1, 2, 3][:tuples]
+    assert (found.complete, found.timed) == (complete, True)
+
+
+def test_numbered_tuples_tell_no_rate(orders: Path) -> None:
+    assert not file_sample(str(orders), SourceOptions(key="who", event_rate=1000.0), tuples=9).timed

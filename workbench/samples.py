@@ -1,0 +1,149 @@
+"""A sample of a stream for `evenflow advise`: the first tuples of a file, or the newest records of a topic.
+
+A sample is consecutive, not drawn at random: windows, drift and what a partitioner learns are of neighbours.
+Tuples are put in order of event time, as a replay sends them and as the partitions of a topic together are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+
+from evenflow.advice import Sample
+from evenflow.errors import ConfigError, ProtocolError, ServiceError
+from evenflow.markers import EndOfStream
+from evenflow.settings import Settings
+from partitioner_service.parse import Parser
+from producers.datasets import open_source
+from producers.source import SourceOptions
+from topics import reader
+from topics.admin import TopicState, describe
+
+
+@dataclass(frozen=True)
+class TopicSample:
+    """A sample and what the topic is."""
+
+    sample: Sample
+    partitions: int
+
+
+def file_sample(source: str, options: SourceOptions, *, tuples: int) -> Sample:
+    """The first tuples of a file, or of any source that `evenflow replay` knows, by event time.
+
+    ConfigError says what is wrong with it.
+    """
+    opened = open_source(source, options)
+    keys: list[pa.Array] = []
+    times: list[np.ndarray] = []
+    read = 0
+    for batch in opened.batches():
+        keys.append(batch.keys)
+        times.append(batch.times)
+        read += len(batch)
+        if read > tuples:
+            break
+    return Sample(
+        name=source,
+        keys=pa.chunked_array(keys, pa.large_binary()).combine_chunks()[:tuples],
+        times=np.concatenate([np.empty(0, np.int64), *times])[:tuples],
+        timed=options.time is not None,
+        complete=read <= tuples,
+    )
+
+
+def topic_sample(
+    settings: Settings,
+    *,
+    tuples: int,
+    first: bool = False,
+    progress: Callable[[int], None] = lambda records: None,
+) -> TopicSample:
+    """The newest (or first) records of the query's input topic, each partition by its length, parsed as the
+    partitioner does. ServiceError without broker or topic, ConfigError when nothing in it is a tuple."""
+    topic = settings.topic("input")
+    state = describe(settings.kafka, [topic]).get(topic)
+    if state is None:
+        raise ServiceError(
+            f"topic {topic} does not exist", hint="name it with --topic, or input.topic in the settings"
+        )
+    if state.records == 0:
+        raise ConfigError(f"topic {topic} is empty", hint="a recommendation needs a sample of the stream")
+    begin, end = stretch(state, tuples, first=first)
+    parser = Parser(settings)
+    keys: list[pa.Array] = []
+    times: list[np.ndarray] = []
+    unreadable: Counter[str] = Counter()
+    records = 0
+    for block in reader.read_range(settings.kafka, topic, begin=begin, end=end):
+        records += len(block)
+        progress(records)
+        tuples_of = [record for record in block if not _is_marker(record)]
+        parsed = parser.parse(
+            [record.value() for record in tuples_of],
+            keys=[record.key() for record in tuples_of],
+            timestamps=[_timestamp(record) for record in tuples_of],
+        )
+        keys.append(parsed.keys.cast(pa.large_binary()))
+        times.append(parsed.times)
+        unreadable.update(parsed.bad.values())
+    all_times = np.concatenate([np.empty(0, np.int64), *times])
+    if not len(all_times):
+        raise _nothing(topic, unreadable)
+    order = np.argsort(all_times, kind="stable")
+    sample = Sample(
+        name=f"topic {topic}",
+        keys=pa.chunked_array(keys, pa.large_binary()).combine_chunks().take(pa.array(order)),
+        times=all_times[order],
+        timed=True,
+        complete=begin == state.begin and end == state.end,
+        unreadable=unreadable.total(),
+    )
+    return TopicSample(sample, state.partitions)
+
+
+def _nothing(topic: str, unreadable: Counter[str]) -> ConfigError:
+    if not unreadable:
+        return ConfigError(
+            f"the records read of topic {topic} are no tuples, but ends of streams",
+            hint="take a larger --sample, or another topic",
+        )
+    return ConfigError(
+        f"none of {unreadable.total():,} records of topic {topic} can be read, mostly: "
+        f"{unreadable.most_common(1)[0][0]}",
+        hint="do query.key, query.time, query.time_unit and input.format in the settings fit the topic?",
+    )
+
+
+def stretch(state: TopicState, tuples: int, *, first: bool) -> tuple[Mapping[int, int], Mapping[int, int]]:
+    """Begin and end by partition: of each the same share of its records, `tuples` or a few more in all."""
+    begin, end = dict(state.begin), dict(state.end)
+    for partition in begin:
+        length = end[partition] - begin[partition]
+        wanted = min(length, -(-length * tuples // state.records))
+        if first:
+            end[partition] = begin[partition] + wanted
+        else:
+            begin[partition] = end[partition] - wanted
+    return begin, end
+
+
+def _is_marker(record: Message) -> bool:
+    headers: Any = record.headers()
+    if not headers or record.key() is not None or record.value() is not None:
+        return False
+    try:
+        return EndOfStream.from_headers(headers) is not None
+    except ProtocolError:
+        return False  # a damaged marker marks nothing: it is a record like any other
+
+
+def _timestamp(record: Message) -> int:
+    kind, stamp = record.timestamp()
+    return -1 if kind == TIMESTAMP_NOT_AVAILABLE else int(stamp)
