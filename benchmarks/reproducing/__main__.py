@@ -9,10 +9,11 @@ from pathlib import Path
 
 from benchmarks.reproducing import charts, report
 from benchmarks.reproducing.compute import compute, missing
-from benchmarks.reproducing.plan import full_plan, quick_plan
+from benchmarks.reproducing.plan import Plan, full_plan, quick_plan
 from benchmarks.reproducing.sections import SECTIONS
 from benchmarks.reproducing.store import Store
 from evenflow.errors import ConfigError
+from evenflow.partitioners import names
 
 PAGE = Path("docs/reproducing.md")
 QUICK_PAGE = Path(".evenflow/reproducing.md")
@@ -40,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _measure(store: Store, plan: object, options: argparse.Namespace) -> None:
+def _measure(store: Store, plan: Plan, options: argparse.Namespace) -> None:
     for section in options.section or SECTIONS:
         store.prune(section, SECTIONS[section].cells(plan))
         cells = missing(store, plan, section, again=options.again, only=options.partitioner)
@@ -51,7 +52,9 @@ def _measure(store: Store, plan: object, options: argparse.Namespace) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reproducing", description=__doc__)
     parser.add_argument("--section", action="append", choices=[*SECTIONS], help="repeatable; default: all")
-    parser.add_argument("--partitioner", metavar="NAME", help="measure cells of this one only")
+    parser.add_argument(
+        "--partitioner", choices=names(), metavar="NAME", help="measure cells of this one only"
+    )
     parser.add_argument("--again", action="store_true", help="measure also what has been measured")
     parser.add_argument(
         "--text-only", action="store_true", help="write the page from the results that are there"

@@ -19,7 +19,7 @@ Made by `make reproduce` (`python -m benchmarks.reproducing`); do not edit. Ever
 so the page is the same on every machine. `--section NAME` measures one section, `--text-only` writes the text from
 [results.json](reproducing/results.json), `--again` measures anew what is there, `--data FOLDER` (or `EVENFLOW_DATA`)
 names the folder of real data. A run computes what is missing only, e.g. a newly registered partitioner; after a change
-of one: `--again --partitioner NAME`. A full run takes about a quarter of an hour on two cores.
+of one: `--again --partitioner NAME`. A full run takes about ten minutes on two cores.
 
 Figures are medians over {seeds} hash seeds, with (least – most) behind where seeds differ. Streams are drawn with one
 seed, unless said otherwise. Every verdict is computed from the criterion beside it: *reproduced* when all its parts

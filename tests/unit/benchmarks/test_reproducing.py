@@ -45,7 +45,7 @@ def test_a_quick_run_writes_every_section_with_its_claims_and_pictures(page: Pat
         assert 0 < (page.parent / picture).stat().st_size < 200_000
 
 
-def test_the_text_is_made_from_the_results_alone(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_is_made_from_the_results_alone(page: Path) -> None:
     before = page.read_text(encoding="utf-8")
     page.unlink()
     assert main(["--quick", "--text-only", "--out", str(page)]) == 0
@@ -145,6 +145,13 @@ def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text(json.dumps({"version": 0, "sections": {}}))
     with pytest.raises(ConfigError, match="another version"):
         Store(tmp_path / "results.json")
+
+
+def test_an_unknown_partitioner_or_section_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in (["--partitioner", "hashng"], ["--section", "dalton"]):
+        with pytest.raises(SystemExit):
+            main(["--quick", *wrong])
+        assert "invalid choice" in capsys.readouterr().err
 
 
 def test_missing_data_is_told_by_name(tmp_path: Path) -> None:
