@@ -6,7 +6,7 @@ STAMP := $(VENV)/.setup-done
 FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-more lint format bench docs clean broker doctor
+.PHONY: help setup demo test test-more lint format bench reproduce docs clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,9 @@ format: setup ## put the code into the one format
 
 bench: setup ## the benchmarks (FLAGS="ID ..." for some)
 	$(BIN)/python -m benchmarks $(FLAGS)
+
+reproduce: setup ## the papers' figures again: docs/reproducing.md (FLAGS="--section NAME", --text-only, --quick ...)
+	$(BIN)/python -m benchmarks.reproducing $(FLAGS)
 
 docs: setup ## regenerate the generated pages
 	$(BIN)/evenflow settings --markdown > docs/settings.md

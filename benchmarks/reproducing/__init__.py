@@ -1,0 +1,15 @@
+"""The papers' figures again, with the partitioners of this repository: `make reproduce` writes docs/reproducing.md.
+
+Admission rule: what the papers measured by counting (imbalance, copies of keys, block sizes); nothing here takes a
+time, so the report is the same on every machine. A section is one paper: it lists the *cells* it needs (one setting
+each, over all hash seeds), measures a cell, states the paper's claims with a criterion in code, and draws. Cells are
+kept in `docs/reproducing/results.json`; a run computes only those that are missing, and the text is always made
+from that file.
+
+    plan      streams, cells and how large everything is
+    store     the file of results
+    compute   the missing cells, grouped by stream, in processes
+    claims    what a paper says, how it is judged, and the verdict
+    paper_*   the four sections
+    report    the page
+"""

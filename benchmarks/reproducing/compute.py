@@ -1,0 +1,76 @@
+"""Measuring the missing cells: those of one stream together, so that it is made once, several streams side by side."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from itertools import groupby, islice
+
+from benchmarks.reproducing.data import is_there
+from benchmarks.reproducing.plan import Cell, Opened, Plan
+from benchmarks.reproducing.sections import SECTIONS
+from benchmarks.reproducing.store import Store, Values
+
+_AT_ONCE = 12
+"""Cells of a job: what is found is written when a job ends."""
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Job:
+    section: str
+    cells: tuple[Cell, ...]
+    plan: Plan
+
+
+def missing(
+    store: Store, plan: Plan, section: str, *, again: bool = False, only: str | None = None
+) -> list[Cell]:
+    """Cells without figures whose data is there; `again`: also the others, `only`: of this partitioner."""
+    cells = SECTIONS[section].cells(plan)
+    wanted = [cell for cell in cells if only is None or cell.partitioner.partition(":")[0] == only]
+    readable = [c for c in wanted if not c.stream.is_data or is_there(c.stream.kind, plan.data)]
+    return [cell for cell in readable if again or not store.holds(cell)]
+
+
+def compute(store: Store, plan: Plan, cells: Sequence[Cell], say: Say) -> None:
+    """Measure these cells and keep what is found, job by job."""
+    jobs = _jobs(cells, plan)
+    if not jobs:
+        return
+    began, done = time.monotonic(), 0
+
+    def keep(job: _Job, found: dict[str, Values]) -> None:
+        nonlocal done
+        store.put(job.section, found)
+        done += len(job.cells)
+        passed = time.monotonic() - began
+        say(f"{done} of {len(cells)} cells, {passed:.0f} s: {job.section} {job.cells[0].key}")
+
+    if min(plan.processes, len(jobs)) <= 1:
+        for job in jobs:
+            keep(job, _work(job))
+        return
+    with ProcessPoolExecutor(plan.processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        running = {pool.submit(_work, job): job for job in jobs}
+        for future in as_completed(running):
+            keep(running[future], future.result())
+
+
+def _jobs(cells: Sequence[Cell], plan: Plan) -> list[_Job]:
+    jobs = []
+    ordered = sorted(cells, key=lambda cell: (cell.section, cell.stream, cell.what))
+    for (section, _, _), group in groupby(ordered, key=lambda cell: (cell.section, cell.stream, cell.what)):
+        rest = iter(group)
+        while part := tuple(islice(rest, _AT_ONCE)):
+            jobs.append(_Job(section, part, plan))
+    return jobs
+
+
+def _work(job: _Job) -> dict[str, Values]:
+    section = SECTIONS[job.section]
+    opened = Opened(job.cells[0].stream, job.plan)
+    return {cell.key: section.measure(cell, opened, job.plan) for cell in job.cells}

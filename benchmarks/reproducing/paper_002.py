@@ -1,0 +1,745 @@
+"""002, "When Two Choices Are not Enough" (ICDE 2016): figures 3-10 and the memory formulas; figure 11 on other text.
+
+Five independent sources (tuple t through source t mod 5) as in its Table III; I(m) at the end of the stream and its
+mean over the stream. Frequencies of the formulas are expected ones, f_k = m p_k with m = 1e7, as in the paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import pairwise, product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.reproducing import charts
+from benchmarks.reproducing.claims import Claim, Outcome
+from benchmarks.reproducing.markdown import figure, number, ratio, table
+from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
+from benchmarks.reproducing.routing import placed
+from benchmarks.reproducing.store import Found, Values
+from evenflow.metrics import sampled_imbalance, worker_loads
+from evenflow.partitioners import Partitioner
+from evenflow.partitioners.base import Int32s
+from evenflow.partitioners.d_choices import DChoices, DChoicesOptions, find_optimal_choices
+from evenflow.rank_laws import zipf_cdf
+from evenflow.simulation import KeyedStream, Scenario, entrant
+
+if TYPE_CHECKING:
+    import altair
+
+NAME = "d-choices"
+TITLE = "002: D-Choices and W-Choices"
+SOURCES = 5
+EPS = 1e-4
+KEYS = 10_000
+PAPER_TUPLES = 10_000_000
+TUPLES = 1_000_000
+QUICK_TUPLES = 5_000
+FORMULA_ZIPFS = tuple(round(0.1 * step, 1) for step in range(1, 21))
+FORMULA_WORKERS = (50, 100)
+ZIPFS = tuple(round(0.2 * step, 1) for step in range(1, 11))
+TABLE_ZIPFS = (0.4, 0.8, 1.2, 1.6, 2.0)
+"""Of these the table has rows; the chart shows all."""
+SKEWED = tuple(z for z in ZIPFS if z >= 1.2)
+WORKERS = (5, 10, 20, 50, 100)
+MORE_KEYS = (100_000, 1_000_000)
+MORE_ZIPFS = (1.2, 2.0)
+RULES = ("pkg", "d-choices", "w-choices", "rr-head")
+THETAS = (2.0, 1.0, 0.5, 0.25, 0.125)
+THETA_ZIPFS = (0.8, 1.4, 2.0)
+THETA_WORKERS = (5, 50, 100)
+LEAST_D_ZIPFS = (1.2, 1.4, 1.6, 1.8, 2.0)
+LEAST_D_WORKERS = (50, 100)
+WORDS_WORKERS = (5, 10, 20, 50, 100)
+_NEVER = 1 << 62
+
+
+def _zipf(plan: Plan, zipf: float, keys: int = KEYS, tuples: int | None = None) -> Stream:
+    shown = keys if keys == KEYS else plan.pick(keys, keys // 20)
+    return Stream("zipf", tuples or plan.pick(TUPLES, QUICK_TUPLES), shown, zipf)
+
+
+def _cell(what: str, stream: Stream, workers: int, partitioner: str = "") -> Cell:
+    return Cell(NAME, what, stream, workers, partitioner)
+
+
+def _balance(plan: Plan, zipf: float, n: int, rule: str, keys: int = KEYS) -> Cell:
+    return _cell("balance", _zipf(plan, zipf, keys), n, rule)
+
+
+def _long(plan: Plan, zipf: float, rule: str) -> Cell:
+    return _cell("balance", _zipf(plan, zipf, tuples=plan.pick(PAPER_TUPLES, 2 * QUICK_TUPLES)), 100, rule)
+
+
+def _theta(plan: Plan, zipf: float, n: int, rule: str, factor: float) -> Cell:
+    return _cell("theta", _zipf(plan, zipf), n, f"{rule}:theta={factor / n:g}")
+
+
+def _parts(plan: Plan, rule: str) -> Cell:
+    return _cell("head and tail", _zipf(plan, 2.0), 5, rule if rule == "pkg" else f"{rule}:theta={1 / 40:g}")
+
+
+def _least_d(plan: Plan, zipf: float, n: int) -> Cell:
+    return _cell("least d", _zipf(plan, zipf), n, "d-choices")
+
+
+def _words(plan: Plan, n: int, rule: str) -> Cell:
+    return _cell("balance", Stream("words", plan.pick(0, QUICK_TUPLES)), n, rule)
+
+
+def cells(plan: Plan) -> list[Cell]:
+    """Every setting."""
+    return [
+        *(_balance(plan, z, n, rule) for z, n, rule in product(ZIPFS, WORKERS, RULES)),
+        *(
+            _balance(plan, z, n, rule, keys)
+            for keys, z, n, rule in product(MORE_KEYS, MORE_ZIPFS, FORMULA_WORKERS, RULES)
+        ),
+        *(_theta(plan, *at) for at in product(THETA_ZIPFS, THETA_WORKERS, ("w-choices", "rr-head"), THETAS)),
+        *(_parts(plan, rule) for rule in ("pkg", "w-choices", "rr-head")),
+        *(_least_d(plan, z, n) for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS)),
+        *(_words(plan, n, rule) for n, rule in product(WORDS_WORKERS, RULES[:3])),
+        *(_long(plan, z, rule) for z, rule in product(MORE_ZIPFS, RULES)),
+    ]
+
+
+def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+    """One value per seed of the hash family; the stream is the same for all."""
+    stream = opened.at()
+    how = {"least d": _measure_least_d, "head and tail": _measure_parts}.get(cell.what, _measure_balance)
+    each = [how(cell, stream, seed) for seed in plan.seeds]
+    return {name: [found[name] for found in each] for name in each[0]}
+
+
+def _sources(cell: Cell, stream: KeyedStream, seed: int) -> list[Partitioner]:
+    scenario = Scenario(workers=cell.workers, sources=SOURCES, seed=seed)
+    return scenario.partitioners(entrant(cell.partitioner), stream)
+
+
+def _measure_balance(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, float]:
+    sources = _sources(cell, stream, seed)
+    workers = placed(sources, stream)
+    imbalance = sampled_imbalance(workers, cell.workers)[1]
+    found = {"imbalance": float(imbalance[-1]), "mean": float(imbalance.mean())}
+    if cell.what == "balance":
+        found["copies"] = _copies(stream, workers, cell.workers)
+        if cell.partitioner == "d-choices":
+            found["head"] = max(source.observe().head_keys or 0 for source in sources)
+            found["d"] = max(source.observe().choices for source in sources)
+    return found
+
+
+def _copies(stream: KeyedStream, workers: Int32s, n: int) -> float:
+    """Distinct (key, worker) pairs: one state each."""
+    held = np.zeros(stream.key_count * n, np.bool_)
+    held[stream.codes.astype(np.int64) * n + workers] = True
+    return float(held.sum())
+
+
+def _measure_parts(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, float]:
+    """Shares of the fullest worker: of keys with p >= 1/(8n), and of the others."""
+    n = cell.workers
+    workers = placed(_sources(cell, stream, seed), stream)
+    head = stream.codes < int((shares(KEYS, cell.stream.zipf) >= 1 / (8 * n)).sum())
+    of_head, of_tail = (worker_loads(workers[which], n) / len(stream) for which in (head, ~head))
+    fullest = int((of_head + of_tail).argmax())
+    return {
+        "head": float(of_head[fullest]),
+        "tail": float(of_tail[fullest]),
+        "fullest": float((of_head + of_tail)[fullest]),
+        "emptiest": float((of_head + of_tail).min()),
+    }
+
+
+def _with_d(n: int, d: int, seed: int) -> list[Partitioner]:
+    """Sources of D-Choices with a given d that is never computed; n stands for any worker."""
+
+    class Fixed(DChoices):
+        def _shape(self) -> None:
+            super()._shape()
+            self._schedule[:2] = _NEVER, d
+
+    return [
+        Fixed(
+            name="d-choices", workers=n, seed=seed, source=number, sources=SOURCES, options=DChoicesOptions()
+        )
+        for number in range(SOURCES)
+    ]
+
+
+def _measure_least_d(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, float]:
+    """The least d, by bisection, that is as balanced as w-choices up to eps; and the d of D-Choices."""
+    n = cell.workers
+
+    def imbalance(sources: list[Partitioner]) -> float:
+        return float(worker_loads(placed(sources, stream), n).max()) / len(stream) - 1 / n
+
+    reached = imbalance(_with_d(n, n, seed)) + EPS
+    low, high = 2, n
+    while low < high:
+        middle = (low + high) // 2
+        if imbalance(_with_d(n, middle, seed)) <= reached:
+            high = middle
+        else:
+            low = middle + 1
+    sources = _sources(cell, stream, seed)
+    own = imbalance(sources)
+    return {"least": low, "d": max(source.observe().choices for source in sources), "imbalance": own}
+
+
+@cache
+def shares(keys: int, zipf: float) -> npt.NDArray[np.float64]:
+    """p_k of Zipf, descending."""
+    return np.diff(zipf_cdf(keys, zipf), prepend=0.0)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """What the paper's formulas give for one distribution and n."""
+
+    zipf: float
+    workers: int
+    head: int
+    """Keys with p >= 1/(5n)."""
+    short_head: int
+    """Keys with p >= 2/n."""
+    d: int
+    over_pkg: dict[str, float]
+    """Memory of d-choices and w-choices / memory of PKG."""
+    over_shuffle: dict[str, float]
+
+
+@cache
+def formula(zipf: float, n: int, keys: int = KEYS, tuples: int = PAPER_TUPLES) -> Formula:
+    """Section IV-B: sum of min(f, d) over the head and min(f, 2) over the tail."""
+    p = shares(keys, zipf)
+    frequencies = p * tuples
+    head = int((p >= 1 / (5 * n)).sum())
+    d = find_optimal_choices(p[:head], n, EPS)
+
+    def memory(for_head: int) -> float:
+        return float(np.minimum(frequencies[:head], for_head).sum() + np.minimum(frequencies[head:], 2).sum())
+
+    pkg, shuffle = float(np.minimum(frequencies, 2).sum()), float(np.minimum(frequencies, n).sum())
+    ours = {"d-choices": memory(d), "w-choices": memory(n)}
+    return Formula(
+        zipf,
+        n,
+        head,
+        int((p >= 2 / n).sum()),
+        d,
+        {rule: value / pkg for rule, value in ours.items()},
+        {rule: value / shuffle for rule, value in ours.items()},
+    )
+
+
+def _formulas(n: int) -> list[Formula]:
+    return [formula(zipf, n) for zipf in FORMULA_ZIPFS]
+
+
+def _head_size(found: Found, plan: Plan) -> Outcome:
+    held, said = [], []
+    for n in FORMULA_WORKERS:
+        sizes = [item.head for item in _formulas(n)]
+        peak = int(np.argmax(sizes))
+        rises = all(a <= b for a, b in pairwise(sizes[: peak + 1]))
+        falls = all(a >= b for a, b in pairwise(sizes[peak:]))
+        held += [max(sizes) < 5 * n and sizes[-1] <= max(sizes) / 2, rises and falls]
+        said.append(
+            f"n = {n}: at most {max(sizes)} keys (z = {FORMULA_ZIPFS[peak]}; 5n = {5 * n}), {sizes[-1]} at z = 2.0"
+        )
+    return Outcome("; ".join(said), tuple(held))
+
+
+def _head_measured(found: Found, plan: Plan) -> Outcome:
+    held, said = [], []
+    for zipf, n in product(SKEWED, FORMULA_WORKERS):
+        exact = formula(zipf, n).head
+        seen = found.median(_balance(plan, zipf, n, "d-choices"), "head")
+        held.append(abs(seen - exact) <= max(1, 0.1 * exact))
+        said.append(f"z = {zipf}, n = {n}: {seen:g} of {exact}")
+    return Outcome("; ".join(said), tuple(held))
+
+
+def _d_below_n(found: Found, plan: Plan) -> Outcome:
+    most = {n: max(item.d / n for item in _formulas(n)) for n in FORMULA_WORKERS}
+    held = [item.d < n for n in FORMULA_WORKERS for item in _formulas(n)]
+    return Outcome("; ".join(f"n = {n}: d/n at most {share:.2f}" for n, share in most.items()), tuple(held))
+
+
+def _memory_over_pkg(found: Found, plan: Plan) -> Outcome:
+    items = [item for n in FORMULA_WORKERS for item in _formulas(n)]
+    most = {rule: max(item.over_pkg[rule] for item in items) for rule in ("d-choices", "w-choices")}
+    said = "; ".join(f"{rule} at most {share - 1:.1%} more" for rule, share in most.items())
+    return Outcome(said, tuple(share <= 1.3 for share in most.values()))
+
+
+def _w_choices_up_to_25(found: Found, plan: Plan) -> Outcome:
+    most = max(item.over_pkg["w-choices"] for item in _formulas(100))
+    return Outcome(f"at most {most - 1:.1%} more", (0.2 <= most - 1 <= 0.3,))
+
+
+def _d_choices_below_w_choices(found: Found, plan: Plan) -> Outcome:
+    items = [item for n in FORMULA_WORKERS for item in _formulas(n)]
+    below = [item for item in items if item.over_pkg["d-choices"] < item.over_pkg["w-choices"]]
+    gap = max(items, key=lambda item: item.over_pkg["w-choices"] - item.over_pkg["d-choices"])
+    last = formula(2.0, 100).over_pkg
+    said = (
+        f"less in {len(below)} of {len(items)} settings, equal in the others; widest at n = {gap.workers}, "
+        f"z = {gap.zipf}: {gap.over_pkg['d-choices'] - 1:.1%} against {gap.over_pkg['w-choices'] - 1:.1%}; "
+        f"at n = 100, z = 2.0: {last['d-choices'] - 1:.1%} and {last['w-choices'] - 1:.1%}"
+    )
+    never_more = all(item.over_pkg["d-choices"] <= item.over_pkg["w-choices"] for item in items)
+    widest = gap.over_pkg["w-choices"] - gap.over_pkg["d-choices"]
+    return Outcome(said, (never_more, last["w-choices"] - last["d-choices"] < widest / 10))
+
+
+def _memory_over_shuffle(found: Found, plan: Plan) -> Outcome:
+    items = [item for n in FORMULA_WORKERS for item in _formulas(n)]
+    worst = max(items, key=lambda item: item.over_shuffle["w-choices"])
+    held = tuple(round(item.over_shuffle["w-choices"], 2) <= 0.2 for item in items)
+    said = f"at least {1 - worst.over_shuffle['w-choices']:.1%} less (worst: n = {worst.workers}, z = {worst.zipf})"
+    return Outcome(said, held)
+
+
+def _copies_ratio(found: Found, plan: Plan, zipf: float, n: int, rule: str) -> float:
+    ours, pkg = (found.median(_balance(plan, zipf, n, name), "copies") for name in (rule, "pkg"))
+    return ours / pkg
+
+
+def _memory_measured(found: Found, plan: Plan) -> Outcome:
+    ratios = {
+        (rule, z, n): _copies_ratio(found, plan, z, n, rule)
+        for rule, z, n in product(("d-choices", "w-choices"), ZIPFS, FORMULA_WORKERS)
+    }
+    said = []
+    for rule in ("d-choices", "w-choices"):
+        (_, zipf, n), most = max(
+            ((at, r) for at, r in ratios.items() if at[0] == rule), key=lambda item: item[1]
+        )
+        said.append(f"{rule} up to {most:.2f} times PKG's copies (n = {n}, z = {zipf})")
+    return Outcome("; ".join(said), tuple(share <= 1.3 for share in ratios.values()))
+
+
+def _theta_enough(found: Found, plan: Plan) -> Outcome:
+    at = {
+        (z, n, f): found.median(_theta(plan, z, n, "w-choices", f), "imbalance")
+        for z, n, f in product(THETA_ZIPFS, THETA_WORKERS, THETAS)
+        if f <= 1
+    }
+    worst = max(at, key=lambda place: at[place])
+    said = f"at most {number(at[worst])} (z = {worst[0]}, n = {worst[1]}, theta = {worst[2]:g}/n)"
+    return Outcome(said, tuple(value <= EPS for value in at.values()))
+
+
+def _rr_worse(found: Found, plan: Plan) -> Outcome:
+    held, said = [], []
+    for n in THETA_WORKERS[1:]:
+        worst = {
+            rule: max(
+                found.median(_theta(plan, z, n, rule, f), "imbalance")
+                for z, f in product(THETA_ZIPFS, THETAS)
+                if f <= 1
+            )
+            for rule in ("w-choices", "rr-head")
+        }
+        held.append(worst["rr-head"] >= 10 * worst["w-choices"])
+        said.append(f"n = {n}: RR {number(worst['rr-head'])}, W-C {number(worst['w-choices'])}")
+    return Outcome("; ".join(said), tuple(held))
+
+
+def _smaller_theta_helps(found: Found, plan: Plan) -> Outcome:
+    held = []
+    for z, n, rule in product(THETA_ZIPFS, THETA_WORKERS, ("w-choices", "rr-head")):
+        short, long = (found.median(_theta(plan, z, n, rule, f), "imbalance") for f in (2.0, 0.125))
+        held.append(long <= short + 1e-5)
+    return Outcome(f"theta = 1/8n no worse than 2/n in {sum(held)} of {len(held)} settings", tuple(held))
+
+
+def _head_and_tail(found: Found, plan: Plan) -> Outcome:
+    full = {rule: found.median(_parts(plan, rule), "fullest") for rule in ("pkg", "w-choices", "rr-head")}
+    said = ", ".join(f"{rule} {share:.4f}" for rule, share in full.items())
+    held = (
+        full["w-choices"] - 0.2 <= 1e-4,
+        full["pkg"] - 0.2 >= 0.05,
+        1e-4 < full["rr-head"] - 0.2 < full["pkg"] - 0.2,
+    )
+    return Outcome(f"share of the fullest worker (ideal 0.2): {said}", held)
+
+
+def _close_to_least(found: Found, plan: Plan) -> Outcome:
+    held, said = [], []
+    for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
+        cell = _least_d(plan, z, n)
+        least, d = found.median(cell, "least"), found.median(cell, "d")
+        held.append(abs(d - least) <= max(1, 0.1 * least))
+        said.append(f"z = {z}, n = {n}: {d:g} against {least:g}")
+    return Outcome("; ".join(said), tuple(held))
+
+
+def _above_least(found: Found, plan: Plan) -> Outcome:
+    held, short = [], []
+    for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
+        cell = _least_d(plan, z, n)
+        pairs = list(zip(found.values(cell, "d"), found.values(cell, "least"), strict=True))
+        short.append(sum(d < least for d, least in pairs) / len(pairs))
+        held.append(found.median(cell, "d") >= found.median(cell, "least"))
+    share = sum(short) / len(short)
+    return Outcome(
+        f"median d reaches the median least d in {sum(held)} of {len(held)} settings; too low for {share:.0%} of the seeds",
+        tuple(held),
+    )
+
+
+def _pkg_line(found: Found, plan: Plan) -> Outcome:
+    held, said = [], []
+    for z, n in product(SKEWED, FORMULA_WORKERS):
+        expected = shares(KEYS, z)[0] / 2 - 1 / n
+        ours = found.median(_balance(plan, z, n, "pkg"), "imbalance")
+        held.append(abs(ours - expected) < 0.01)
+        said.append(f"z = {z}, n = {n}: {number(ours)} (p1/2 - 1/n = {number(expected)})")
+    return Outcome("; ".join(said), tuple(held))
+
+
+def _everywhere(found: Found, plan: Plan, rule: str, bound: float, figure_name: str = "imbalance") -> Outcome:
+    at = {(z, n): found.median(_balance(plan, z, n, rule), figure_name) for z, n in product(ZIPFS, WORKERS)}
+    worst = max(at, key=lambda place: at[place])
+    said = f"at most {number(at[worst])} (z = {worst[0]}, n = {worst[1]})"
+    return Outcome(said, tuple(value <= bound for value in at.values()))
+
+
+def _far_below_pkg(found: Found, plan: Plan) -> Outcome:
+    held, least = [], np.inf
+    for z, n, rule in product(SKEWED, FORMULA_WORKERS, ("d-choices", "rr-head")):
+        pkg, ours = (found.median(_balance(plan, z, n, name), "imbalance") for name in ("pkg", rule))
+        held.append(ours <= pkg / 10)
+        least = min(least, pkg / ours)
+    return Outcome(f"PKG's is at least {least:,.0f} times as large", tuple(held))
+
+
+def _keys_do_not_matter(found: Found, plan: Plan) -> Outcome:
+    held, said = [], []
+    for z, n in product(MORE_ZIPFS, FORMULA_WORKERS):
+        at = [found.median(_balance(plan, z, n, "pkg", keys), "imbalance") for keys in (KEYS, *MORE_KEYS)]
+        w = [
+            found.median(_balance(plan, z, n, "w-choices", keys), "imbalance") for keys in (KEYS, *MORE_KEYS)
+        ]
+        held += [max(at) <= 1.25 * min(at), max(w) <= EPS]
+        said.append(f"z = {z}, n = {n}: PKG {' / '.join(map(number, at))}")
+    return Outcome(f"{'; '.join(said)} for 1e4 / 1e5 / 1e6 keys; W-C below 1e-4 where it holds", tuple(held))
+
+
+def _same_at_paper_size(found: Found, plan: Plan) -> Outcome:
+    held, said = [], []
+    for z, rule in product(MORE_ZIPFS, RULES):
+        short, long = (
+            found.median(cell, "imbalance") for cell in (_balance(plan, z, 100, rule), _long(plan, z, rule))
+        )
+        held.append(long <= 2 * short + 1e-4)
+        said.append(f"{rule}, z = {z}: {number(short)} -> {number(long)}")
+    return Outcome("; ".join(said), tuple(held))
+
+
+def _on_words(found: Found, plan: Plan) -> Outcome:
+    at = {rule: found.median(_words(plan, 100, rule), "imbalance") for rule in RULES[:3]}
+    small = found.median(_words(plan, 5, "pkg"), "imbalance")
+    said = ", ".join(f"{rule} {number(value)}" for rule, value in at.items())
+    held = (small < 1e-3, at["pkg"] > 0.01, at["d-choices"] < 1e-3, at["w-choices"] < 1e-3)
+    return Outcome(f"n = 100: {said}; PKG at n = 5: {number(small)}", held)
+
+
+_COLLISIONS = (
+    "Which of F_1..F_d collide depends on the hash family, so D-Choices varies by orders of magnitude between seeds; "
+    "the condition it solves is a necessary one, not a sufficient one."
+)
+CLAIMS = (
+    Claim(
+        "002, fig. 3, III-A",
+        "The head (keys above 1/5n) is small, at most 5n keys, and shrinks again when a few keys dominate.",
+        "for n = 50, 100: fewer than 5n keys at every z, at z = 2.0 at most half of the peak; one peak over z",
+        _head_size,
+    ),
+    Claim(
+        "002, III-A, Alg. 1",
+        "SpaceSaving finds that head online.",
+        "head found by d-choices (most of 5 sources, end of the stream) within 10 % or one key of the exact one",
+        _head_measured,
+    ),
+    Claim(
+        "002, fig. 4",
+        "D-Choices needs fewer than n workers for the head, always so at n = 50 and 100.",
+        "d < n for z = 0.1 .. 2.0",
+        _d_below_n,
+    ),
+    Claim(
+        "002, fig. 5",
+        "Memory is at most 30 % above PKG's.",
+        "sum min(f, d) over the head + sum min(f, 2) over the tail, against sum min(f, 2): at most 1.30",
+        _memory_over_pkg,
+    ),
+    Claim(
+        "002, fig. 5, IV-B",
+        "W-Choices with 100 workers needs up to 25 % more than PKG.",
+        "peak over z of the same formula between 20 % and 30 %",
+        _w_choices_up_to_25,
+    ),
+    Claim(
+        "002, fig. 5, IV-B",
+        "D-Choices needs less than W-Choices where skew is moderately high; at very high skew both meet.",
+        "never more; at n = 100, z = 2.0 the gap is less than a tenth of the widest one",
+        _d_choices_below_w_choices,
+    ),
+    Claim(
+        "002, fig. 5 (measured)",
+        "The same 30 %, taken as copies of keys that routing really makes.",
+        "distinct (key, worker) pairs against those of PKG: at most 1.30 at every z and n = 50, 100",
+        _memory_measured,
+        because="The formula charges PKG two copies for every key. In truth PKG's tail keys avoid the two workers that "
+        "a hot key overloads and often stay whole, while balanced loads split nearly every tail key in two.",
+    ),
+    Claim(
+        "002, fig. 6",
+        "Both use at least 80 % less memory than shuffling.",
+        "the formulas at every z and n = 50, 100: at most 0.20 of sum min(f, n), to the percent",
+        _memory_over_shuffle,
+        because="With 1e4 keys and 1e7 tuples most keys at high z have fewer than n tuples, so shuffling cannot "
+        "copy them n times; we use expected frequencies, the paper does not say which it used.",
+    ),
+    Claim(
+        "002, fig. 7, V-B Q1",
+        "W-Choices is ideally balanced for every threshold up to 1/n.",
+        f"median I(m) at most eps = {EPS:g}",
+        _theta_enough,
+    ),
+    Claim(
+        "002, fig. 7, V-B Q1",
+        "Round robin of the head is worse than W-Choices, most at large scale.",
+        "at n = 50 and 100: its worst median I(m) at least ten times that of W-Choices",
+        _rr_worse,
+    ),
+    Claim(
+        "002, fig. 7, V-B Q1",
+        "A lower threshold gives lower imbalance.",
+        "I(m) at 1/8n no larger than at 2/n (1e-5 tolerated)",
+        _smaller_theta_helps,
+    ),
+    Claim(
+        "002, fig. 8",
+        "n = 5, z = 2.0, theta = 1/8n: W-Choices is ideal, RR falls short of it, PKG overloads the two workers of the "
+        "hottest key.",
+        "fullest worker: W-C within 1e-4 of 1/n, PKG at least 0.05 above it, RR between the two",
+        _head_and_tail,
+        because="RR balances the head perfectly and the tail apart from it; at z = 2.0 and n = 5 nearly nothing is "
+        "left in the tail, and two choices balance it well.",
+    ),
+    Claim(
+        "002, fig. 9, V-B Q2",
+        "The d of D-Choices is very close to the least d that is as balanced as W-Choices.",
+        "within 10 % or 1 (medians; least d by bisection, I(m) within eps of W-Choices)",
+        _close_to_least,
+        because=_COLLISIONS,
+    ),
+    Claim(
+        "002, fig. 9, V-B Q2",
+        "It is slightly larger than that least d, in all settings.",
+        "median d at least the median of the least d",
+        _above_least,
+        because=_COLLISIONS,
+    ),
+    Claim(
+        "002, fig. 10, III-A",
+        "PKG fails where p1 > 2/n: imbalance grows to p1/2 - 1/n.",
+        "median I(m) within 0.01 of it at z = 1.2 .. 2.0 and n = 50, 100",
+        _pkg_line,
+    ),
+    Claim(
+        "002, fig. 10, V-B Q3",
+        "W-Choices keeps imbalance constantly low, whatever z and n.",
+        f"median I(m) at most eps = {EPS:g} in every setting",
+        partial(_everywhere, rule="w-choices", bound=EPS),
+    ),
+    Claim(
+        "002, V-B Q3, fig. 11",
+        "D-Choices stays within s times eps.",
+        f"median I(m) at most {SOURCES} x {EPS:g} in every setting",
+        partial(_everywhere, rule="d-choices", bound=SOURCES * EPS),
+        because=_COLLISIONS,
+    ),
+    Claim(
+        "002, fig. 10, V-B Q3",
+        "D-Choices and RR stay far below PKG at large skew and scale.",
+        "PKG's median I(m) at least ten times theirs at z >= 1.2, n = 50, 100",
+        _far_below_pkg,
+    ),
+    Claim(
+        "002, fig. 10, V-B Q3",
+        "The number of keys does not influence imbalance.",
+        "PKG within a factor 1.25 over 1e4, 1e5, 1e6 keys, and W-Choices below eps (n = 50, 100)",
+        _keys_do_not_matter,
+    ),
+    Claim(
+        "ours, to 002 V",
+        "A tenth of the paper's tuples shows the same: our streams have 1e6, its 1e7.",
+        "n = 100: median I(m) at 1e7 tuples at most twice that at 1e6, or 1e-4 more",
+        _same_at_paper_size,
+        own=True,
+    ),
+    Claim(
+        "002, fig. 1 and 11",
+        "On real text PKG is balanced with few workers and near p1/2 with 100, D-C and W-C stay below 0.1 %.",
+        "Gutenberg words instead of Wikipedia pages and tweets: PKG below 0.1 % at n = 5 and above 1 % at n = 100, "
+        "D-C and W-C below 0.1 % at n = 100",
+        _on_words,
+        absent="The texts are not in the data folder.",
+    ),
+)
+
+
+def text(found: Found, plan: Plan) -> list[str]:
+    """Set-up and tables."""
+    m, long = plan.pick(TUPLES, QUICK_TUPLES), plan.pick(PAPER_TUPLES, 2 * QUICK_TUPLES)
+    lines = [
+        f"{SOURCES} sources, theta = 1/5n, eps = {EPS:g}; {KEYS:,} keys and {m:,} tuples unless said otherwise (the "
+        f"paper: 1e7; the last table repeats n = 100 with {long:,}). Formulas (fig. 3-6) "
+        "are exact: Zipf probabilities and 1e7 tuples.",
+        "",
+        "Figures 3-6, formulas: keys in the head, d, memory against PKG and shuffling.",
+        "",
+    ]
+    head = [
+        "z",
+        *(
+            f"{what}, n = {n}"
+            for n in FORMULA_WORKERS
+            for what in ("head 1/5n", "head 2/n", "d", "D-C / PKG", "W-C / PKG", "D-C / SG", "W-C / SG")
+        ),
+    ]
+    rows = []
+    for zipf in FORMULA_ZIPFS[3::4] if plan.quick else FORMULA_ZIPFS[1::2]:
+        row = [f"{zipf}"]
+        for n in FORMULA_WORKERS:
+            item = formula(zipf, n)
+            row += [str(item.head), str(item.short_head), str(item.d)]
+            row += [f"{item.over_pkg[rule]:.3f}" for rule in ("d-choices", "w-choices")]
+            row += [f"{item.over_shuffle[rule]:.3f}" for rule in ("d-choices", "w-choices")]
+        rows.append(row)
+    lines += table(head, rows)
+    lines += ["", "![formulas of figures 3 to 6](reproducing/formulas.svg)", ""]
+    lines += ["Figure 10: I(m), and copies of keys against PKG's.", ""]
+    lines += table(
+        ["z", "n", *RULES, "copies D-C / PKG", "copies W-C / PKG"],
+        (
+            [
+                f"{z}",
+                f"{n}",
+                *(figure(found, _balance(plan, z, n, rule), "imbalance") for rule in RULES),
+                *(_maybe_ratio(found, plan, z, n, rule) for rule in ("d-choices", "w-choices")),
+            ]
+            for z, n in product(TABLE_ZIPFS, WORKERS)
+        ),
+    )
+    lines += [
+        "",
+        "Where PKG's range reaches far up, F_1 and F_2 of the hottest key are the same worker for a seed (probability 1/n).",
+        "",
+        "![imbalance against skew](reproducing/balance.svg)",
+        "",
+    ]
+    lines += ["Figure 7: I(m) for thresholds 2/n .. 1/8n.", ""]
+    lines += table(
+        ["z", "n", "rule", *(f"theta = {factor:g}/n" for factor in THETAS)],
+        (
+            [f"{z}", f"{n}", rule]
+            + [figure(found, _theta(plan, z, n, rule, factor), "imbalance") for factor in THETAS]
+            for z, n, rule in product(THETA_ZIPFS, THETA_WORKERS, ("w-choices", "rr-head"))
+        ),
+        left=3,
+    )
+    lines += ["", "Figure 8: shares of the fullest worker, n = 5, z = 2.0.", ""]
+    lines += table(
+        ["rule", "head", "tail", "fullest", "emptiest"],
+        (
+            [
+                rule,
+                *(
+                    figure(found, _parts(plan, rule), name)
+                    for name in ("head", "tail", "fullest", "emptiest")
+                ),
+            ]
+            for rule in ("pkg", "w-choices", "rr-head")
+        ),
+    )
+    lines += ["", "Figure 9: d of D-Choices, and the least d that is as balanced as W-Choices.", ""]
+    lines += table(
+        ["z", "n", "d", "least d", "I(m) of D-Choices"],
+        (
+            [
+                f"{z}",
+                f"{n}",
+                *(figure(found, _least_d(plan, z, n), name) for name in ("d", "least", "imbalance")),
+            ]
+            for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS)
+        ),
+    )
+    lines += ["", "Figure 10 with more keys, figure 11 on words, and the paper's number of tuples: I(m).", ""]
+    more = [
+        *(
+            [
+                f"Zipf {z}, {keys:,} keys",
+                f"{n}",
+                *(figure(found, _balance(plan, z, n, r, keys), "imbalance") for r in RULES),
+            ]
+            for keys, z, n in product(MORE_KEYS, MORE_ZIPFS, FORMULA_WORKERS)
+        ),
+        *(
+            ["words", f"{n}", *(figure(found, _words(plan, n, r), "imbalance") for r in RULES[:3]), ""]
+            for n in WORDS_WORKERS
+        ),
+        *(
+            [f"Zipf {z}, {long:,} tuples", "100"]
+            + [figure(found, _long(plan, z, r), "imbalance") for r in RULES]
+            for z in MORE_ZIPFS
+        ),
+    ]
+    return [*lines, *table(["stream", "n", *RULES], more)]
+
+
+def _maybe_ratio(found: Found, plan: Plan, zipf: float, n: int, rule: str) -> str:
+    both = (_balance(plan, zipf, n, rule) in found, _balance(plan, zipf, n, "pkg") in found)
+    return ratio(_copies_ratio(found, plan, zipf, n, rule)) if all(both) else "-"
+
+
+def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+    """Charts by file name."""
+    made: dict[str, altair.TopLevelMixin] = {"formulas": _formula_chart()}
+    rows = [
+        {"z": z, "n": f"n = {n}", "rule": rule, **charts.middle(found.values(cell, "imbalance"))}
+        for z, n, rule in product(ZIPFS, WORKERS, RULES)
+        if (cell := _balance(plan, z, n, rule)) in found
+    ]
+    if rows:
+        made["balance"] = charts.lines(
+            rows, x="z", x_title="exponent z", y_title="I(m)", colour="rule", column="n", log=True
+        )
+    return made
+
+
+def _formula_chart() -> altair.TopLevelMixin:
+    panels = []
+    for title, pick in (
+        ("keys in the head", lambda item: {"theta = 1/5n": item.head, "theta = 2/n": item.short_head}),
+        ("d / n", lambda item: {"d-choices": item.d / item.workers}),
+        ("memory / PKG", lambda item: item.over_pkg),
+        ("memory / shuffling", lambda item: item.over_shuffle),
+    ):
+        rows = [
+            {"z": item.zipf, "rule": f"{rule}, n = {item.workers}", "middle": value}
+            for n in FORMULA_WORKERS
+            for item in _formulas(n)
+            for rule, value in pick(item).items()
+        ]
+        panels.append(charts.lines(rows, x="z", x_title="exponent z", y_title=title, colour="rule"))
+    return charts.grid(panels, one_legend=False)

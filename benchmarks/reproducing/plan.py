@@ -1,0 +1,103 @@
+"""What is to be measured: streams, cells (one setting over all seeds), and the two sizes of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from benchmarks.reproducing.data import DATASETS, read_dataset
+from evenflow.simulation import KeyedStream, generated
+
+LEAST_SEEDS = 10
+"""Hash seeds of a full run: medians are over these."""
+
+
+@dataclass(frozen=True, order=True)
+class Stream:
+    """A generated stream, or a data set by name (then the other fields say nothing)."""
+
+    kind: str
+    tuples: int = 0
+    keys: int = 0
+    zipf: float = 0.0
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it is read, not generated."""
+        return self.kind in DATASETS
+
+    @property
+    def label(self) -> str:
+        """As it stands in the keys of the results."""
+        if self.is_data:
+            return f"{self.kind}/{self.tuples}" if self.tuples else self.kind
+        law = f"{self.kind}{self.zipf:g}" if self.zipf else self.kind
+        return f"{law}/{self.keys}keys/{self.tuples}"
+
+    def opened(self, data: Path, *, seed: int = 1) -> KeyedStream:
+        """The tuples; `seed` draws generated ones. ConfigError when the data is not there."""
+        if self.is_data:
+            return read_dataset(self.kind, data, most=self.tuples or None)
+        return generated(self.kind, tuples=self.tuples, keys=self.keys, zipf=self.zipf, seed=seed)
+
+
+class Opened:
+    """A stream, made when it is asked for; the latest one is kept."""
+
+    def __init__(self, stream: Stream, plan: Plan) -> None:
+        self._stream, self._data = stream, plan.data
+        self._latest: tuple[int, KeyedStream] | None = None
+
+    def at(self, seed: int = 1) -> KeyedStream:
+        """The tuples drawn with this seed (data: always the same)."""
+        seed = 1 if self._stream.is_data else seed
+        if self._latest is None or self._latest[0] != seed:
+            self._latest = (seed, self._stream.opened(self._data, seed=seed))
+        return self._latest[1]
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One setting of one section; measured with every seed."""
+
+    section: str
+    what: str
+    stream: Stream
+    workers: int
+    partitioner: str = ""
+
+    @property
+    def key(self) -> str:
+        """Under this name the figures are kept."""
+        parts = [self.what, self.stream.label, f"n{self.workers}", self.partitioner]
+        return " ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How large a run is."""
+
+    size: Literal["full", "quick"]
+    seeds: tuple[int, ...]
+    data: Path = field(compare=False)
+    processes: int = 1
+
+    @property
+    def quick(self) -> bool:
+        """A small run: shows that everything works, not what the papers say."""
+        return self.size == "quick"
+
+    def pick(self, full: int, quick: int) -> int:
+        """One of the two."""
+        return quick if self.quick else full
+
+
+def full_plan(data: Path, processes: int) -> Plan:
+    """What docs/reproducing.md is made with."""
+    return Plan("full", tuple(range(1, LEAST_SEEDS + 1)), data, processes)
+
+
+def quick_plan(data: Path, processes: int) -> Plan:
+    """Small streams and two seeds."""
+    return Plan("quick", (1, 2), data, processes)

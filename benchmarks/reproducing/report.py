@@ -1,0 +1,132 @@
+"""docs/reproducing.md: made from the results alone, so it can be made again without measuring."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from benchmarks.reproducing import charts
+from benchmarks.reproducing.claims import Judged, judged
+from benchmarks.reproducing.markdown import table
+from benchmarks.reproducing.plan import Plan
+from benchmarks.reproducing.sections import SECTIONS
+from benchmarks.reproducing.store import Store
+
+_INTRO = """\
+# What of the papers' figures comes out again
+
+Made by `make reproduce` (`python -m benchmarks.reproducing`); do not edit. Everything here is counted, nothing is timed,
+so the page is the same on every machine. `--section NAME` measures one section, `--text-only` writes the text from
+[results.json](reproducing/results.json), `--again` measures anew what is there, `--data FOLDER` (or `EVENFLOW_DATA`)
+names the folder of real data. A run computes what is missing only, e.g. a newly registered partitioner; after a change
+of one: `--again --partitioner NAME`. A full run takes about ten minutes on two cores.
+
+Figures are medians over {seeds} hash seeds, with (least – most) behind where seeds differ. Streams are drawn with one
+seed, unless said otherwise. Every verdict is computed from the criterion beside it: *reproduced* when all its parts
+hold, *partly* when some do, *not reproduced* when none does.
+"""
+
+FINDINGS = {
+    "F1": "Public Storm code of 002 never counts its tuples: every key is head, and D-C = W-C = least loaded of all.",
+    "F2": "Public simulator of 002 has 100 SpaceSaving counters (5n or more are needed) and adds the error to an estimate "
+    "that is an upper bound already: for n >= 10 nearly every key is head, and W-C and RR become shuffling. Ours has 20n "
+    "counters. It also checks two prefixes of the head where the paper asks for all.",
+    "F3": "In public code of 004 the rule called PK-2 is CM-2 in all experiments; the PK-2 bars may be CM-2.",
+    "F4": "There AM-5 and cAM-5 look keys up with five hashes and store one: keys are split (2.2 and 3.3 copies).",
+    "F5": "There sketches are not cleared between windows: AM-2-H becomes hashing from the second window on.",
+    "F6": "Public code of 000 clears the wrong bit when a slide expires: fragmentation never falls.",
+    "F7": "Its Count-Min sketch has 20 usable columns: after a third of a slide every key is hot, the Q table has 50,000 "
+    "rows where theorem 3.4 allows n, and KSR on Zipf 1.0 is 1.23.",
+    "F8-F9": "Its cooperative version sends statistics after clearing them and overflows a sum: from the second slide on "
+    "every tuple is hot, and the worst arm may win.",
+    "F10": "It caps the workers of a hot key (2, growing to 6 or n), which the paper does not say: `explore=capped`.",
+    "F13": "Its Prompt visits keys in order of id instead of frequency and overwrites its plan at the end.",
+    "F14": "Its micro-batch Two-Choices never updates a load: it is hashing with the second function.",
+    "F15": "It hashes the chosen worker once more into Flink's key groups: about 1/e of the workers get nothing.",
+    "F16": "000's merge of Q tables divides by the load as well, which squeezes merged rows towards 0; ours divides by the "
+    "sum of the weights.",
+}
+"""Where public code differs from its paper, as far as it explains differences here."""
+
+NOT_MEASURED = (
+    (
+        "000, fig. 7-9, 11-14",
+        "throughput 1.3x to 6.7x, key forwarding 3x, synchronisation",
+        "needs a cluster; imbalance and Gamma, the two costs it names, are measured above",
+    ),
+    ("000, fig. 10", "cost of statistics per window", "a time; see docs/measurements.md for ours"),
+    (
+        "002, fig. 12",
+        "imbalance over time on Wikipedia, Twitter, cashtags",
+        "the data is not public any more",
+    ),
+    ("002, fig. 13-14", "throughput 1.5x PKG, latency -60 %", "needs a cluster"),
+    ("004, fig. 5, 6, 8-13", "throughput and window latency", "needs a cluster and its data"),
+    ("001, fig. 2.7-2.9", "throughput, latency, cost of post-sorting", "needs a cluster; a time"),
+)
+
+
+def write(store: Store, plan: Plan, page: Path) -> dict[str, list[Judged]]:
+    """Page and pictures; gives the verdicts by section."""
+    folder = page.parent / page.stem
+    folder.mkdir(parents=True, exist_ok=True)
+    verdicts: dict[str, list[Judged]] = {}
+    body: list[str] = []
+    for name, section in SECTIONS.items():
+        found = store.found(name)
+        verdicts[name] = [judged(claim, found, plan) for claim in section.CLAIMS]
+        for stem, chart in section.pictures(found, plan).items():
+            charts.save(chart, folder / f"{stem}.svg")
+        body += [f"## {section.TITLE}", "", f"Section `{name}`.", ""]
+        body += [*_claims(verdicts[name]), "", "### Figures", "", *section.text(found, plan), ""]
+    lines = [_INTRO.format(seeds=len(plan.seeds))]
+    if plan.quick:
+        lines += [
+            "**A quick run**: small streams and two seeds. It shows that everything works, not what holds.",
+            "",
+        ]
+    lines += ["## Verdicts", "", *_summary(verdicts), "", *body, *_findings(), *_not_measured()]
+    text = "\n".join(lines).replace("reproducing/", f"{page.stem}/")
+    page.write_text(text.rstrip() + "\n", encoding="utf-8")
+    return verdicts
+
+
+def _summary(verdicts: dict[str, list[Judged]]) -> list[str]:
+    every = [item for items in verdicts.values() for item in items]
+    count = Counter(item.level for item in every if not item.claim.own)
+    total = ", ".join(f"{many} {level}" for level, many in count.most_common())
+    rows = [[item.claim.source, item.claim.says, f"**{item.level}**"] for item in every]
+    return [
+        f"{count.total()} claims of the papers: {total}.",
+        "",
+        *table(["source", "claim", "verdict"], rows, left=3),
+    ]
+
+
+def _claims(items: list[Judged]) -> list[str]:
+    lines = []
+    for item in items:
+        claim = item.claim
+        lines += [
+            f"* {claim.says} ({claim.source})",
+            f"    * criterion: {claim.criterion}",
+            f"    * ours: {item.ours}",
+            f"    * **{item.level}**{': ' + item.why if item.why else ''}",
+        ]
+    return lines
+
+
+def _findings() -> list[str]:
+    rows = [[name, what] for name, what in FINDINGS.items()]
+    return [
+        "## Public code that differs from its paper",
+        "",
+        "Found by reading and running it; the papers' own figures may have been made with it. None of it is copied here.",
+        "",
+        *table(["", "finding"], rows, left=2),
+        "",
+    ]
+
+
+def _not_measured() -> list[str]:
+    return ["## Not measured here", "", *table(["source", "claim", "why"], map(list, NOT_MEASURED), left=3)]

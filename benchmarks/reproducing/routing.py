@@ -1,0 +1,39 @@
+"""Routing a stream through the sources of one partitioner, and figures of windows that are asked for one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from evenflow.partitioners import Partitioner
+from evenflow.partitioners.base import Int32s
+from evenflow.simulation import KeyedStream, Scenario, entrant
+from evenflow.simulation.routing import route
+
+
+def placed(sources: Sequence[Partitioner], stream: KeyedStream) -> Int32s:
+    """The worker of every tuple; tuple t goes through source t mod s, each with state of its own."""
+    out = np.empty(len(stream), np.int32)
+    for number, source in enumerate(sources):
+        mine = slice(number, None, len(sources))
+        out[mine] = source.assign(
+            np.ascontiguousarray(stream.keys[mine]), np.ascontiguousarray(stream.times[mine])
+        )
+    return out
+
+
+def tumbled(stream: KeyedStream, text: str, *, workers: int, seed: int, window_ms: int) -> Int32s:
+    """The worker of every tuple when state is forgotten at the end of each window; it is also the micro-batch."""
+    scenario = Scenario(workers=workers, seed=seed, window_ms=window_ms, slide_ms=window_ms)
+    return route(stream, entrant(text), scenario).workers
+
+
+def windows(stream: KeyedStream, window_ms: int) -> Iterator[slice]:
+    """Rows of each tumbling window that has tuples; without the last one, which may be cut short, if there are more."""
+    panes = np.maximum.accumulate(stream.times // window_ms)
+    edges = [0, *(np.flatnonzero(np.diff(panes)) + 1).tolist(), len(stream)]
+    found = [slice(low, high) for low, high in pairwise(edges)]
+    whole = stream.next_time is not None and stream.next_time // window_ms > int(panes[-1])
+    yield from found if whole or len(found) == 1 else found[:-1]

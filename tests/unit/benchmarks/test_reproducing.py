@@ -1,0 +1,181 @@
+"""The faithfulness report: complete, computed from its results, and its verdicts follow from stated criteria."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.reproducing.__main__ import main
+from benchmarks.reproducing.claims import Claim, Outcome, judged, verdict
+from benchmarks.reproducing.compute import missing
+from benchmarks.reproducing.data import DATASETS, read_dataset
+from benchmarks.reproducing.markdown import figure, number
+from benchmarks.reproducing.paper_002 import formula
+from benchmarks.reproducing.plan import LEAST_SEEDS, Cell, Plan, Stream, full_plan, quick_plan
+from benchmarks.reproducing.sections import SECTIONS
+from benchmarks.reproducing.store import Found, MissingError, Store
+from evenflow.errors import ConfigError
+from evenflow.partitioners import names
+
+CLAIMS = [claim for section in SECTIONS.values() for claim in section.CLAIMS]
+CELL = Cell("windowed", "suite", Stream("zipf", 100, 10, 1.0), 4, "hashing")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A quick run where only the flights are there."""
+    folder = tmp_path_factory.mktemp("report")
+    page = folder / "page.md"
+    assert main(["--quick", "--jobs", "1", "--out", str(page), "--data", str(folder)]) == 0
+    return page
+
+
+def test_a_quick_run_writes_every_section_with_its_claims_and_pictures(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for section in SECTIONS.values():
+        assert f"## {section.TITLE}" in text
+        for claim in section.CLAIMS:
+            assert text.count(claim.says) >= 2, "once in the summary, once in its section"
+    for name in names():
+        assert text.count(f"| `{name}` |") >= 4, "a row in each stream of the windowed suite"
+    pictures = re.findall(r"\]\((page/\w[\w-]*\.svg)\)", text)
+    assert len(pictures) >= 5
+    for picture in pictures:
+        assert 0 < (page.parent / picture).stat().st_size < 200_000
+
+
+def test_the_text_is_made_from_the_results_alone(page: Path) -> None:
+    before = page.read_text(encoding="utf-8")
+    page.unlink()
+    assert main(["--quick", "--text-only", "--out", str(page)]) == 0
+    assert page.read_text(encoding="utf-8") == before
+
+
+def test_what_has_been_measured_is_not_measured_again(page: Path) -> None:
+    store, plan = Store(page.parent / "page" / "results.json"), quick_plan(page.parent, 1)
+    for name in SECTIONS:
+        assert missing(store, plan, name) == []
+    assert {cell.partitioner for cell in missing(store, plan, "windowed", again=True, only="cam")} == {"cam"}
+
+
+def test_data_that_is_not_there_leaves_a_dash(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert "| debs-routes (DEBS 2015, route) | - | - | - |" in text
+    assert "**not measured**: The texts are not in the data folder." in text
+
+
+def test_a_full_run_takes_ten_seeds_and_every_registered_name() -> None:
+    plan = full_plan(Path(), 1)
+    assert len(plan.seeds) == LEAST_SEEDS == 10
+    assert {cell.partitioner for cell in SECTIONS["windowed"].cells(plan)} >= set(names())
+
+
+@pytest.mark.parametrize("size", [full_plan, quick_plan])
+def test_every_cell_has_a_key_of_its_own(size: object) -> None:
+    plan: Plan = size(Path(), 1)  # type: ignore[operator]
+    for section in SECTIONS.values():
+        cells = section.cells(plan)
+        assert len({cell.key for cell in cells}) == len(cells)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.says[:40])
+def test_every_claim_has_a_source_and_a_criterion(claim: Claim) -> None:
+    assert re.match(r"(00[0124], |ours, to 00[0124] )", claim.source)
+    assert claim.own == claim.source.startswith("ours")
+    assert len(claim.says) > 20
+    assert len(claim.criterion) > 15
+    assert not claim.criterion.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("held", "level"),
+    [
+        ((True, True), "reproduced"),
+        ((True, False), "partly"),
+        ((False, False), "not reproduced"),
+        ((), "not measured"),
+    ],
+)
+def test_the_verdict_follows_from_the_parts(held: tuple[bool, ...], level: str) -> None:
+    assert verdict(held) == level
+
+
+def a_claim(*held: bool) -> Claim:
+    return Claim(
+        "000, x",
+        "It holds.",
+        "it does",
+        lambda found, plan: Outcome("1", held),
+        because="B",
+        absent="A",
+        note="N",
+    )
+
+
+def test_an_explanation_is_told_only_where_something_differs() -> None:
+    found, plan = Found({}), quick_plan(Path(), 1)
+    assert judged(a_claim(True), found, plan).why == "N"
+    assert judged(a_claim(True, False), found, plan).why == "1 of 2 parts hold. B N"
+    assert judged(a_claim(False), found, plan).why == "B N"
+    assert judged(a_claim(), found, plan).why == "A N"
+
+
+def test_a_missing_figure_is_no_verdict() -> None:
+    claim = Claim(
+        "000, x", "It holds.", "it does", lambda found, plan: Outcome(str(found.median(CELL, "a")), (True,))
+    )
+    assert judged(claim, Found({}), quick_plan(Path(), 1)).level == "not measured"
+
+
+def test_results_survive_being_written_and_read(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results.json")
+    store.put("windowed", {CELL.key: {"imbalance": [0.123456789, 2.0, 3.0]}})
+    again = Store(tmp_path / "results.json")
+    assert again.holds(CELL)
+    assert again.found("windowed").values(CELL, "imbalance") == [0.12346, 2.0, 3.0]
+    assert figure(again.found("windowed"), CELL, "imbalance") == "2 (0.123 – 3)"
+    with pytest.raises(MissingError):
+        again.found("windowed").median(CELL, "ksr")
+    again.prune("windowed", [])
+    assert not again.holds(CELL)
+
+
+def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text(json.dumps({"version": 0, "sections": {}}))
+    with pytest.raises(ConfigError, match="another version"):
+        Store(tmp_path / "results.json")
+
+
+def test_an_unknown_partitioner_or_section_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in (["--partitioner", "hashng"], ["--section", "dalton"]):
+        with pytest.raises(SystemExit):
+            main(["--quick", *wrong])
+        assert "invalid choice" in capsys.readouterr().err
+
+
+def test_missing_data_is_told_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no gutenberg"):
+        read_dataset("words", tmp_path)
+
+
+def test_data_is_in_order_of_time() -> None:
+    assert {"flights-tailnum", "flights-dest", "flights-carrier"} <= set(DATASETS)
+    flights = read_dataset("flights-carrier", Path())
+    assert (len(flights), flights.key_count) == (336_776, 16)
+    assert (flights.times[1:] >= flights.times[:-1]).all()
+
+
+def test_memory_formulas_equal_their_sums_by_hand() -> None:
+    """Two keys, p = 2/3 and 1/3, 6 tuples, n = 2: both head, d = 2 (f = 4, 2), nothing beyond PKG's."""
+    item = formula(1.0, 2, keys=2, tuples=6)
+    assert (item.head, item.short_head, item.d) == (2, 0, 2)
+    assert item.over_pkg == {"d-choices": 1.0, "w-choices": 1.0}
+    assert item.over_shuffle == {"d-choices": 1.0, "w-choices": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0, "0"), (1234.5, "1,234"), (0.0123, "0.0123"), (1.234e-5, "1.2e-5"), (64, "64")]
+)
+def test_numbers_are_short(value: float, shown: str) -> None:
+    assert number(value) == shown
