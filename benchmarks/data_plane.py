@@ -57,7 +57,7 @@ class MeasuredPlane(DataPlane):
 
     def _commit(self) -> None:
         super()._commit()
-        self.commits.note(self._tuples)
+        self.commits.note(self._work.tuples)
 
 
 def compare(partitioner: str, *, smoke: bool) -> dict[str, object]:

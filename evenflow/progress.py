@@ -20,7 +20,7 @@ from evenflow.markers import EndOfStream
 from evenflow.settings.query import Query
 from evenflow.windows import END_MARK, NO_MARK, Int64s
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 _MAX, _IDLE, _RUN = range(3)
 _LONGEST_RUN = 16
 
@@ -38,7 +38,8 @@ class Verdict(IntEnum):
 class PartitionState:
     """Everything known of one input partition after the record before `offset`.
 
-    max_time: largest accepted event time (ms), None before the first. idle_mark: largest mark it was
+    topic_id, routed_id: Kafka's ids of the input and routed topic. first_time, max_time: first and largest
+    accepted event time (ms), None before the first. idle_mark: largest mark it was
     given while idle, None if never. asleep: idle now. run: times of the last consecutive tuples that
     were too far ahead (rule 5), fewer than `jump_confirmations`. ended_producers: ids whose end marker
     was read; announced: how many are to end (None before the first marker). read = routed + rejected,
@@ -48,6 +49,8 @@ class PartitionState:
     fingerprint: str
     topic_id: str
     offset: int
+    routed_id: str = ""
+    first_time: int | None = None
     max_time: int | None = None
     idle_mark: int | None = None
     asleep: bool = False
@@ -86,6 +89,8 @@ class PartitionState:
             "v": STATE_VERSION,
             "q": self.fingerprint,
             "t": self.topic_id,
+            "to": self.routed_id,
+            "first": self.first_time,
             "max": self.max_time,
             "idle": self.idle_mark,
             "asleep": self.asleep,
@@ -111,6 +116,8 @@ class PartitionState:
                 fingerprint=fields["q"],
                 topic_id=fields["t"],
                 offset=offset,
+                routed_id=fields["to"],
+                first_time=fields["first"],
                 max_time=fields["max"],
                 idle_mark=fields["idle"],
                 asleep=fields["asleep"],
@@ -175,8 +182,12 @@ def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
         query.jump_confirmations,
     )
     largest, _, count = (int(value) for value in memory)
+    first = state.first_time
+    if first is None and largest != NO_MARK:
+        first = int(times[np.argmax(verdicts == Verdict.ACCEPTED)])
     after = replace(
         state,
+        first_time=first,
         max_time=None if largest == NO_MARK else largest,
         run=tuple(int(time) for time in run[:count]),
     )

@@ -26,6 +26,7 @@ from mode.threads import ServiceThread, WorkerThread
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.kafka import aiokafka_config
+from partitioner_service.health import Health
 from partitioner_service.learned import new_partitioner
 from partitioner_service.plane import DataPlane, Plan
 from partitioner_service.records import parse_plan
@@ -72,23 +73,29 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 def build_app(settings: Settings, plane: DataPlane, folder: Path) -> faust.App:
     """The Faust app of this instance; it keeps nothing, but wants a folder."""
     options = settings.partitioner
-    app = faust.App(
-        f"{settings.query.name}.control.{options.instance}",
-        broker=[f"kafka://{server}" for server in settings.kafka.bootstrap_servers.split(",")],
-        broker_credentials=_credentials(settings.kafka),
-        store="memory://",
-        datadir=folder,
-        topic_disable_leader=True,
-        topic_allow_declare=False,
-        web_host=options.web_host,
-        web_bind=options.web_host,
-        web_port=options.web_port or _free_port(options.web_host),
-        consumer_auto_offset_reset="earliest",
-        broker_session_timeout=10.0,
-        broker_heartbeat_interval=2.0,
-        stream_wait_empty=False,
-    )
+    ours: dict[str, Any] = {
+        "broker": [f"kafka://{server}" for server in settings.kafka.bootstrap_servers.split(",")],
+        "broker_credentials": _credentials(settings.kafka),
+        "store": "memory://",
+        "datadir": folder,
+        "topic_disable_leader": True,
+        "topic_allow_declare": False,
+        "web_host": options.web_host,
+        "web_bind": options.web_host,
+        "web_port": options.web_port or _free_port(options.web_host),
+        "consumer_auto_offset_reset": "earliest",
+        "broker_session_timeout": 10.0,
+        "broker_heartbeat_interval": 2.0,
+        "stream_wait_empty": False,
+    }
+    extras = settings.kafka.extras.faust
+    unknown = sorted(set(extras) - set(faust.App.Settings.SETTINGS))
+    if unknown:
+        raise ConfigError(f"kafka.extras.faust sets {', '.join(unknown)}, which Faust does not know")
+    app = faust.App(f"{settings.query.name}.control.{options.instance}", **(ours | extras))
     plans = app.topic(settings.topic("plan"), value_serializer="raw", key_serializer="raw", internal=False)
+
+    health = Health()
 
     @app.agent(plans)
     async def follow_plans(stream: Any) -> None:
@@ -107,12 +114,11 @@ def build_app(settings: Settings, plane: DataPlane, folder: Path) -> faust.App:
 
     @app.page("/healthy/")
     class Healthy(View):
-        """200 while the data plane makes progress, 503 when it has not for a minute."""
+        """200 while both halves make progress, 503 and the reason when one has not for a minute."""
 
         async def get(self, request: Request) -> Any:
-            status = plane.status()
-            fine = status["state"] != "stopped" and status["seconds_since_progress"] < 60
-            return self.json({"healthy": fine, "state": status["state"]}, status=200 if fine else 503)
+            shown = health.verdict(plane.status(), control_joined=bool(app.consumer.assignment()))
+            return self.json(shown, status=200 if shown["healthy"] else 503)
 
     return app
 

@@ -48,7 +48,10 @@ def claim(settings: Settings) -> None:
                 partition,
                 begin,
                 PartitionState(
-                    fingerprint=settings.fingerprint, topic_id=topics[topic].topic_id, offset=begin
+                    fingerprint=settings.fingerprint,
+                    topic_id=topics[topic].topic_id,
+                    routed_id=topics[routed].topic_id,
+                    offset=begin,
                 ).encode(),
             )
             for partition, begin in topics[topic].begin.items()

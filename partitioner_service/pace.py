@@ -78,14 +78,22 @@ class Pace:
         }
 
     def hold_back_the_hasty(self) -> None:
-        """Pause owned partitions more than `max_skew` ahead of the slowest; resume the others."""
+        """Pause owned partitions more than `max_skew` ahead of the slowest; resume the others.
+
+        A partition that has had no tuple yet is as slow as the first tuple of all.
+        """
         states = self._source.states
         if not states:
             return
+        everyone = self.everyone()
+        begun = [s.first_time for s in everyone.values() if s.first_time is not None]
+        if not begun:
+            return
+        first = min(begun)
         live = {
-            p: s.max_time
-            for p, s in self.everyone().items()
-            if not s.ended and not s.asleep and s.max_time is not None
+            p: first if s.max_time is None else s.max_time
+            for p, s in everyone.items()
+            if not s.ended and not s.asleep
         }
         if not live:
             self._source.hold(())

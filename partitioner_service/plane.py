@@ -28,9 +28,10 @@ from partitioner_service.pace import Pace
 from partitioner_service.records import SideRecords
 from partitioner_service.route import Router
 from partitioner_service.sink import CommitAborted, Sink
-from partitioner_service.source import Source, Stopping
+from partitioner_service.source import Source, Stopping, TopicIds
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
+from topics import clients
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +98,11 @@ class DataPlane:
             self._finish()
         except Stopping:
             self._abandon()
+        except KafkaException as error:
+            self._abandon()
+            raise clients.service_error(
+                error, self._settings.kafka, f"partitioning {self._settings.topic('input')}"
+            ) from error
         except BaseException:
             self._abandon()
             raise
@@ -108,7 +114,7 @@ class DataPlane:
         specs = topic_admin.pipeline_topics(self._settings)
         topic_admin.ensure_topics(self._settings.kafka, list(specs.values()))
         claim(self._settings)
-        names = [self._settings.topic(role) for role in ("input", "rejected")]
+        names = [self._settings.topic(role) for role in ("input", "routed", "rejected")]
         topics = topic_admin.describe(self._settings.kafka, names)
         self._side = SideRecords(self._settings)
         self._learned = LearnedState(self._settings, self._side, clock=self._clock)
@@ -116,13 +122,13 @@ class DataPlane:
         self._router.parser.before_halving = self._commit_what_is_open
         for fields in self._side.plans():
             self.offer(Plan(**fields))
-        rejected_limit = int(topics[names[1]].config.get("max.message.bytes", 1_048_588))
+        rejected_limit = int(topics[names[2]].config.get("max.message.bytes", 1_048_588))
         self._sink = Sink(
             self._settings, rejected_limit=rejected_limit, watchdog=self._watchdog, clock=self._clock
         )
         self._source = Source(
             self._settings,
-            topic_id=topics[names[0]].topic_id,
+            topic_ids=TopicIds(topics[names[0]].topic_id, topics[names[1]].topic_id),
             needs_key=self._router.parser.needs_key,
             needs_timestamp=self._router.parser.needs_timestamp,
             settle=self._settle,
@@ -268,7 +274,9 @@ class DataPlane:
             log.info("plan epoch %d: %d workers from event time %d", plan.epoch, plan.p, plan.effective_from)
 
     def _refresh_status(self) -> None:
-        self._status_at = self._clock()
+        now = self._clock()
+        self._work.measure(now)
+        self._status_at = now
         self._status = status.running(self._settings, self._source, self._router, self._work)
 
     def _close(self) -> None:

@@ -32,6 +32,7 @@ REASON, DETAIL, SOURCE, MARK, OMITTED = (
     f"evenflow-{name}" for name in ("reason", "detail", "source", "mark", "omitted-bytes")
 )
 _ENVELOPE = 2_048
+_FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
 
 class CommitAborted(Exception):
@@ -50,6 +51,7 @@ class Sink:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
+        self._kafka = settings.kafka
         self._bounded = watchdog.bounded
         self._timeout = settings.kafka.request_timeout / 1000
         self._input = settings.topic("input")
@@ -155,13 +157,13 @@ class Sink:
     def _abort_after(self, error: KafkaError) -> None:
         if error.fatal() or not (error.txn_requires_abort() or error.retriable()):
             self._opened = None
-            raise ServiceError(
-                f"the transaction failed for good: {error.str()}",
-                hint="another process with the same partitioner.instance took over, or rights on the topics are missing"
-                if error.code()
-                in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
-                else None,
-            )
+            if error.code() in _FENCED:
+                raise ServiceError(
+                    f"the transaction failed for good: {error.str()}",
+                    hint="another process with the same partitioner.instance took over, or a transaction took longer "
+                    "than partitioner.transaction_timeout",
+                )
+            raise clients.service_error(error, self._kafka, "the transaction failed for good")
         self.abort()
         raise CommitAborted(error.str())
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from operator import methodcaller
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from confluent_kafka import (
@@ -30,11 +30,13 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.route import Slice
 from topics import clients
+from topics.admin import check_group_rights
 
 log = logging.getLogger(__name__)
 
 _ERROR, _PARTITION, _KEY, _VALUE = map(methodcaller, ("error", "partition", "key", "value"))
 
+_FORBIDDEN = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}
 _WAIT = {
     KafkaError._TIMED_OUT,
     KafkaError._TRANSPORT,
@@ -46,6 +48,13 @@ _WAIT = {
     KafkaError.REQUEST_TIMED_OUT,
 }
 """Answers about committed offsets that mean "ask again", never "there is no state"."""
+
+
+class TopicIds(NamedTuple):
+    """Kafka's ids of the two topics that committed state belongs to."""
+
+    input: str
+    routed: str
 
 
 class Stopping(EvenflowError):
@@ -64,7 +73,7 @@ class Source:
         self,
         settings: Settings,
         *,
-        topic_id: str,
+        topic_ids: TopicIds,
         needs_key: bool,
         needs_timestamp: bool,
         settle: Callable[[bool], None],
@@ -78,7 +87,7 @@ class Source:
         self.rebalances = 0
         self._settings = settings
         self._topic = settings.topic("input")
-        self._topic_id = topic_id
+        self._topic_ids = topic_ids
         self._needs_key = needs_key
         self._needs_timestamp = needs_timestamp
         self._settle = settle
@@ -214,15 +223,15 @@ class Source:
                 f"the records of {self._topic}[{message.partition()}] that come next are gone ({error.str()})",
                 hint="retention deleted them before they were read; see 'Rebuild after data loss' in docs/operations.md",
             )
-        if error.fatal() or code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise ServiceError(f"reading {self._topic} failed: {error.str()}")
+        if error.fatal() or code in _FORBIDDEN:
+            raise clients.service_error(error, self._settings.kafka, f"reading {self._topic}")
         log.warning("kafka says of %s: %s", self._topic, error.str())
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.rebalances += 1
         try:
             states = load_states(
-                consumer, self._settings, [p.partition for p in partitions], self._topic_id, self._stopping
+                consumer, self._settings, [p.partition for p in partitions], self._topic_ids, self._stopping
             )
             self.committed = dict(states)
             self.rewind(states)
@@ -276,7 +285,11 @@ def data_plane_group(settings: Settings) -> str:
 
 
 def load_states(
-    consumer: Consumer, settings: Settings, partitions: list[int], topic_id: str, stopping: Callable[[], bool]
+    consumer: Consumer,
+    settings: Settings,
+    partitions: list[int],
+    topic_ids: TopicIds,
+    stopping: Callable[[], bool],
 ) -> dict[int, PartitionState]:
     """Committed state of these partitions, waiting while a transaction of an earlier owner is pending.
 
@@ -293,7 +306,7 @@ def load_states(
                 f"{data_plane_group(settings)} expired or were deleted: see 'Rebuild after data loss' in docs/operations.md",
             )
         state = PartitionState.decode(entry.metadata, offset=entry.offset)
-        check_continues(settings, state, topic_id, where)
+        check_continues(settings, state, topic_ids, where)
         low, high = consumer.get_watermark_offsets(TopicPartition(topic, entry.partition), timeout=30)
         if not low <= state.offset <= high:
             raise DataLossError(
@@ -304,8 +317,8 @@ def load_states(
     return states
 
 
-def check_continues(settings: Settings, state: PartitionState, topic_id: str, where: str) -> None:
-    """Raise unless this committed state belongs to this query and this very topic."""
+def check_continues(settings: Settings, state: PartitionState, topic_ids: TopicIds, where: str) -> None:
+    """Raise unless this committed state belongs to this query and these very topics."""
     if state.fingerprint != settings.fingerprint:
         raise IncompatibleStateError(
             f"{where} was read for query {state.fingerprint}, but the settings now describe query "
@@ -313,11 +326,15 @@ def check_continues(settings: Settings, state: PartitionState, topic_id: str, wh
             "or buckets changed",
             hint="give the changed query a new name; it then begins anew with topics of its own",
         )
-    if state.topic_id != topic_id:
-        raise DataLossError(
-            f"{where} was deleted and created again (topic id {state.topic_id} is now {topic_id})",
-            hint="give the query a new name, or delete the group and the query's topics to begin anew",
-        )
+    for topic, before, now in (
+        (where, state.topic_id, topic_ids.input),
+        (settings.topic("routed"), state.routed_id, topic_ids.routed),
+    ):
+        if before != now:
+            raise DataLossError(
+                f"{topic} was deleted and created again (topic id {before} is now {now})",
+                hint="give the query a new name, or delete the group and the query's topics to begin anew",
+            )
 
 
 def _committed(
@@ -363,7 +380,9 @@ def committed_states(reader: Consumer, settings: Settings) -> dict[int, Partitio
     try:
         answer = _committed(reader, partitions, lambda: time.monotonic() >= deadline)
     except Stopping as error:
-        raise ServiceError(f"the group {data_plane_group(settings)} has no coordinator: {error}") from None
+        group = data_plane_group(settings)
+        check_group_rights(settings.kafka, group)
+        raise ServiceError(f"the group {group} has no coordinator: {error}") from None
     return {
         entry.partition: PartitionState.decode(entry.metadata, offset=entry.offset)
         for entry in answer

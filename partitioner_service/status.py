@@ -10,6 +10,8 @@ from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.route import Router
 from partitioner_service.source import Source
 
+_RATE_SECONDS = 2.0
+
 
 @dataclass
 class Work:
@@ -20,6 +22,18 @@ class Work:
     blocks: int = 0
     commits: int = 0
     busy_seconds: float = 0.0
+    tuples_per_second: float = 0.0
+    """Over the last `_RATE_SECONDS` or a little more."""
+    _measured: tuple[float, int] | None = None
+
+    def measure(self, now: float) -> None:
+        """Take the rate anew if the last time is long enough ago."""
+        if self._measured is None:
+            self._measured = (now, self.tuples)
+        since, before = self._measured
+        if now - since >= _RATE_SECONDS:
+            self.tuples_per_second = round((self.tuples - before) / (now - since), 1)
+            self._measured = (now, self.tuples)
 
 
 def running(settings: Settings, source: Source, router: Router, work: Work) -> dict[str, Any]:
@@ -49,6 +63,7 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
             for p, s in sorted(source.states.items())
         },
         "tuples": work.tuples,
+        "tuples_per_second": work.tuples_per_second,
         "rejected": work.rejected,
         "blocks": work.blocks,
         "commits": work.commits,

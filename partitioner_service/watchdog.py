@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 
 _GRACE = 15.0
 _EVERY = 1.0
-STATUS = 2
+STATUS = 75
+"""EX_TEMPFAIL: start me again. 2, the status of other errors, says that something has to be changed first."""
 
 
 def end_process(what: str) -> None:

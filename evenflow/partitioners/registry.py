@@ -45,12 +45,6 @@ _ENTRIES: dict[str, _Entry] = {
     "pkg": _Entry(Pkg),
     "pk5": _Entry(Pkg, {"d": 5}),
     "d-choices": _Entry(DChoices),
-    "evenflow": _Entry(Evenflow),
-    "dalton": _Entry(Dalton),
-    "dalton-batch": _Entry(DaltonBatch),
-    "dalton-cooperative": _Entry(DaltonCooperative),
-    "time-based": _Entry(TimeBased),
-    "prompt": _Entry(Prompt),
     "w-choices": _Entry(WChoices),
     "rr-head": _Entry(RRHead),
     "cm": _Entry(Cm),
@@ -65,6 +59,7 @@ _ENTRIES: dict[str, _Entry] = {
     "dalton-batch": _Entry(DaltonBatch),
     "prompt": _Entry(Prompt),
     "time-based": _Entry(TimeBased),
+    "evenflow": _Entry(Evenflow),
 }
 
 

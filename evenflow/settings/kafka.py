@@ -78,7 +78,6 @@ def aiokafka_config(kafka: KafkaSettings) -> dict[str, Any]:
         "ssl_certfile": str(kafka.ssl_certificate) if kafka.ssl_certificate else None,
         "ssl_keyfile": str(kafka.ssl_key) if kafka.ssl_key else None,
         "ssl_password": kafka.ssl_key_password.get_secret_value() if kafka.ssl_key_password else None,
-        **kafka.extras.aiokafka,
     }
 
 

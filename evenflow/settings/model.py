@@ -42,8 +42,10 @@ class KafkaExtras(_Section):
     librdkafka: dict[str, str | int | float | bool] = Field(
         default_factory=dict, description="For confluent-kafka (producers, data plane, verify)."
     )
-    aiokafka: dict[str, str | int | float | bool] = Field(
-        default_factory=dict, description="For Faust's control plane."
+    faust: dict[str, str | int | float | bool] = Field(
+        default_factory=dict,
+        description="For the control plane, by Faust's own names (broker_request_timeout, ...); Faust makes its "
+        "aiokafka clients by them.",
     )
     java: dict[str, str | int | float | bool] = Field(
         default_factory=dict, description="For Spark's Kafka source and sink, without the 'kafka.' prefix."
@@ -144,7 +146,8 @@ class PartitionerSettings(_Section):
 
     name: str = Field(default="d-choices", description="Registered partitioner (`evenflow partitioners`).")
     options: dict[str, int | float | bool | str] = Field(
-        default_factory=dict, description="Options of that partitioner."
+        default_factory=dict,
+        description="Options of that partitioner; a window and slide left open are the query's.",
     )
     workers: int = Field(default=8, ge=1, description="Workers in use (p); at most routed_partitions.")
     routed_partitions: int | None = Field(
@@ -170,7 +173,8 @@ class PartitionerSettings(_Section):
     )
     commit_interval: Duration = Field(default=500, description="Length of a transaction (processing time).")
     transaction_timeout: Duration = Field(
-        default=10_000, description="A crashed instance holds back readers for at most this long."
+        default=10_000,
+        description="A crashed instance holds back readers for at most this long. More than commit_interval.",
     )
     idle_timeout: Duration | None = Field(
         default=None,
@@ -275,6 +279,12 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"partitioner.workers ({self.partitioner.workers}) exceeds partitioner.routed_partitions "
                 f"({self.routed_partitions}): a worker is a partition of the routed topic"
+            )
+        if self.partitioner.commit_interval >= self.partitioner.transaction_timeout:
+            raise ValueError(
+                f"partitioner.commit_interval ({self.partitioner.commit_interval} ms) must be less than "
+                f"partitioner.transaction_timeout ({self.partitioner.transaction_timeout} ms): every transaction would "
+                "time out"
             )
         if self.input.format == "csv":
             if not self.input.columns:

@@ -162,6 +162,9 @@ def test_the_neutral_login_reaches_every_client_and_missing_rights_are_named(
         worker = settings.model_copy(update={"kafka": broker.settings("worker")})
         said = refusal(worker, tmp_path, "aggregate")
         assert f"user worker has no right to write topic {query_name}.results" in said
+        said = refusal(worker, tmp_path, "partition")
+        assert "GROUP_AUTHORIZATION_FAILED" in said
+        assert "ask for an ACL on that consumer group" in said
         wrong = {"password": ('sasl_password = "w"', 'sasl_password = "x"')}
         assert "check kafka.sasl_mechanism" in refusal(worker, tmp_path, "partition", **wrong)
 

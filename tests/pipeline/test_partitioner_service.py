@@ -347,18 +347,26 @@ def test_an_idle_partition_stops_holding_back_the_others_and_what_comes_behind_i
         kafka_settings, query_name, input={"partitions": 2}, partitioner={"idle_timeout": 300}
     )
     create_topics(settings)
-    write(settings, [(0, {"k": "a", "t": 10_500, "v": 1})], end=False)
     plane = DataPlane(settings)
     thread, errors = start_thread(plane)
-    wait_until(lambda: errors or (1 in (known := all_states(settings)) and known[1].asleep))
+    sent = 0
+
+    def asleep() -> bool:
+        nonlocal sent
+        write(settings, [(0, {"k": "a", "t": 10_500, "v": 1})], end=False)  # the other one stays awake
+        sent += 1
+        return bool(errors) or all_states(settings)[1].asleep
+
+    wait_until(lambda: all_states(settings) or errors)
+    wait_until(asleep)
     assert all_states(settings)[1].idle_mark == 10_500
     write(settings, [(1, {"k": "b", "t": 9_999, "v": 1}), (1, {"k": "b", "t": 10_000, "v": 1})], end=False)
-    wait_until(lambda: all_states(settings)[1].read == 2 or errors)
+    wait_until(lambda: [s.read for _, s in sorted(all_states(settings).items())] == [sent, 2] or errors)
     plane.stop()
     thread.join(60)
     assert not errors
     assert [(reason, source[-3:]) for reason, source, _ in rejections(settings)] == [("idle", "1:0")]
-    assert read_routed(settings).counts == Counter({(10, b"a"): 1, (10, b"b"): 1})
+    assert read_routed(settings).counts == Counter({(10, b"a"): sent, (10, b"b"): 1})
 
 
 def test_a_partition_far_ahead_of_the_slowest_is_paused_until_it_catches_up(kafka_settings, query_name):
@@ -421,6 +429,42 @@ def test_an_input_topic_that_was_recreated_is_refused(kafka_settings, query_name
     write(settings, some_rows(300))
     with pytest.raises((DataLossError, IncompatibleStateError), match=r"created again|committed offset"):
         run(settings)
+
+
+def test_a_routed_topic_that_was_recreated_is_refused(kafka_settings, query_name):
+    settings = began(kafka_settings, query_name)
+    service = clients.admin(settings.kafka)
+    for future in service.delete_topics([settings.topic("routed")]).values():
+        future.result(30)
+    wait_until(
+        lambda: settings.topic("routed") not in admin.describe(settings.kafka, [settings.topic("routed")])
+    )
+    with pytest.raises(DataLossError, match="routed was deleted and created again"):
+        run(settings)
+
+
+def test_a_partition_without_any_tuple_holds_the_others_within_max_skew_of_the_first(
+    kafka_settings, query_name
+):
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        input={"partitions": 2},
+        partitioner={"max_skew": "10s", "block_tuples": 10},
+    )
+    create_topics(settings)
+    rows = [(1, {"k": "a", "t": t, "v": 1}) for t in range(0, 500_000, 1_000)]
+    write(settings, rows, end=False)
+    plane = DataPlane(settings)
+    thread, errors = start_thread(plane)
+    wait_until(lambda: plane.status().get("assignment", {}).get("1", {}).get("paused") or errors)
+    assert all_states(settings)[1].read < 100
+    write_end(settings, Counter({1: 500}))
+    wait_until(lambda: all(s.ended for s in all_states(settings).values()) or errors)
+    plane.stop()
+    thread.join(60)
+    assert not errors
+    assert read_routed(settings).counts == expected_counts(settings, rows)
 
 
 def test_records_deleted_before_they_were_read_are_noticed_and_refused(kafka_settings, query_name):
@@ -572,7 +616,8 @@ def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(
         wait_until(routed_all)
         assert sum(status["loads"]) == 1_000
         assert sorted(status["assignment"]) == ["0", "1", "2", "3"]
-        assert page("healthy")["healthy"] is True
+        wait_until(lambda: page("status")["tuples_per_second"] > 0)
+        assert page("healthy") == {"healthy": True, "state": "running"}
         publish(settings, workers=1)
         rows = [(p, {"k": row["k"], "t": row["t"] + 2_000, "v": 1}) for p, row in some_rows(1_000)]
 

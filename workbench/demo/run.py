@@ -15,6 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from evenflow import partitioners
+from evenflow.partitioners.fitting import check_online
 from evenflow.settings import Settings
 from partitioner_service.source import all_states
 from producers.replay import replay
@@ -59,6 +60,7 @@ def run(options: DemoOptions, console: Console) -> DemoResult:
     Leaves no process, port or file behind, however it ends. Raises ServiceError when a part fails.
     """
     screen = Screen(console)
+    check_online(options.partitioner)
     partitioners.create(options.partitioner, workers=options.workers, **options.partitioner_options)
     with _sigterm_as_interrupt(), tempfile.TemporaryDirectory(prefix="evenflow-demo-") as name:
         folder = Path(name)

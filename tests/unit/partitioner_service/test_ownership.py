@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
+from evenflow.errors import ConfigError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service import app, source
 from partitioner_service.plane import DataPlane
 from partitioner_service.sink import CommitAborted
-from partitioner_service.source import Source, data_plane_group
+from partitioner_service.source import Source, TopicIds, data_plane_group
 
 SETTINGS = Settings(query={"name": "q"}, input={"partitions": 2})
 
@@ -86,7 +87,12 @@ def consumer(monkeypatch: pytest.MonkeyPatch) -> Consumer:
 
 def reading(settle: Any) -> Source:
     return Source(
-        SETTINGS, topic_id="t", needs_key=False, needs_timestamp=False, settle=settle, stopping=lambda: False
+        SETTINGS,
+        topic_ids=TopicIds("t", "r"),
+        needs_key=False,
+        needs_timestamp=False,
+        settle=settle,
+        stopping=lambda: False,
     )
 
 
@@ -218,3 +224,15 @@ def test_the_two_halves_have_groups_of_their_own_and_a_crash_holds_readers_back_
     built = app.build_app(SETTINGS, DataPlane(SETTINGS), tmp_path)
     assert built.conf.id != data_plane_group(SETTINGS)
     assert SETTINGS.partitioner.transaction_timeout == 10_000
+
+
+def test_extras_reach_faust_and_those_it_does_not_know_are_refused(tmp_path: Path) -> None:
+    def with_extras(**extras: float) -> Settings:
+        return Settings(query={"name": "q"}, kafka={"extras": {"faust": extras}})
+
+    fine = with_extras(broker_request_timeout=123.0, broker_session_timeout=20.0)
+    built = app.build_app(fine, DataPlane(fine), tmp_path)
+    assert (built.conf.broker_request_timeout, built.conf.broker_session_timeout) == (123.0, 20.0)
+    wrong = with_extras(broker_requests=1.0)
+    with pytest.raises(ConfigError, match="broker_requests, which Faust does not know"):
+        app.build_app(wrong, DataPlane(wrong), tmp_path)

@@ -182,14 +182,18 @@ def test_aiokafka_gets_a_list_of_servers_and_plain_credentials() -> None:
 
 def test_raw_extras_win_and_reach_only_their_client() -> None:
     kafka = KafkaSettings.model_validate(
-        {"extras": {"librdkafka": {"client.id": "raw"}, "java": {"check.crcs": False}, "aiokafka": {"x": 1}}}
+        {"extras": {"librdkafka": {"client.id": "raw"}, "java": {"check.crcs": False}}}
     )
     assert librdkafka_config(kafka, client_id="g")["client.id"] == "raw"
     assert java_config(kafka)["check.crcs"] == "false"
-    assert aiokafka_config(kafka)["x"] == 1
     assert "x" not in librdkafka_config(kafka)
 
 
 def test_a_password_is_never_printed() -> None:
     assert 'p"w' not in repr(SASL)
     assert 'p"w' not in SASL.model_dump_json()
+
+
+def test_a_transaction_that_would_always_time_out_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"must be less than partitioner\.transaction_timeout"):
+        load_settings(partitioner={"commit_interval": "10s"})

@@ -1,0 +1,51 @@
+"""The health page tells which half stands still, and only after a minute of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from partitioner_service.health import Health
+
+RUNNING: dict[str, Any] = {"state": "running", "seconds_since_progress": 0.1}
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_both_halves_in_progress_are_healthy() -> None:
+    assert Health(Clock()).verdict(RUNNING, control_joined=True) == {"healthy": True, "state": "running"}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (RUNNING | {"seconds_since_progress": 61.0}, "data plane has made no progress for 61 s"),
+        (RUNNING | {"state": "stopped"}, "data plane has stopped"),
+    ],
+)
+def test_a_data_plane_that_stands_still_or_has_stopped_is_not_healthy(
+    status: dict[str, Any], reason: str
+) -> None:
+    found = Health(Clock()).verdict(status, control_joined=True)
+    assert found["healthy"] is False
+    assert reason in found["reason"]
+
+
+def test_a_control_plane_that_never_joins_or_drops_out_is_not_healthy_after_a_minute() -> None:
+    clock = Clock()
+    health = Health(clock)
+    clock.now += 59
+    assert health.verdict(RUNNING, control_joined=False)["healthy"] is True
+    clock.now += 2
+    assert "control plane" in health.verdict(RUNNING, control_joined=False)["reason"]
+    assert health.verdict(RUNNING, control_joined=True)["healthy"] is True
+    clock.now += 500
+    assert health.verdict(RUNNING, control_joined=False)["healthy"] is True, "the minute begins now"
+    clock.now += 61
+    assert health.verdict(RUNNING, control_joined=False)["healthy"] is False
