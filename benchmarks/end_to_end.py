@@ -276,7 +276,7 @@ def _pipeline(wiring: str, *, zipf: float) -> Iterator[Pipeline]:
         settings = settings_for(
             broker.settings(),
             "bench-e2e",
-            partitioner={"name": "d-choices", "workers": 8},
+            partitioner={"workers": 8},
             spark={"wiring": wiring, "checkpoint": str(folder / "checkpoint")},
         )
         save_settings(settings, folder / "settings.json")

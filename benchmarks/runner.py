@@ -16,6 +16,7 @@ SCENARIOS = (
     "topics_roundtrip",
     "service_partitioner_hashing",
     "service_partitioner_d_choices",
+    "service_partitioner_evenflow",
     "service_combiner",
     "service_reducer",
     "service_end_to_end_fused",

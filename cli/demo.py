@@ -31,7 +31,7 @@ def demo(
     no_header: Annotated[bool, typer.Option("--no-header", help="CSV without names: c0, c1, ...")] = False,
     partitioner: Annotated[
         str, typer.Option(help="NAME[:option=value,...] (`evenflow partitioners`).")
-    ] = "d-choices",
+    ] = "evenflow",
     workers: Annotated[int, typer.Option(min=1, help="Workers.")] = 8,
     instances: Annotated[int, typer.Option(min=1, help="Partitioner instances.")] = 1,
     window: Annotated[str | None, typer.Option(help="Window, e.g. 60s.")] = None,

@@ -7,8 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
 from evenflow import partitioners
 from evenflow.errors import IncompatibleStateError
+from evenflow.keys import hash_keys
 from evenflow.partitioners.fitting import check_online, fitted
 from evenflow.settings import Settings
 from partitioner_service.records import SideRecords
@@ -63,7 +66,7 @@ class LearnedState:
 
     def _fit(self) -> str:
         options = self._options
-        return f"{options.name} {options.seed} {sorted(self._made_with.items())}"
+        return f"{options.name} {options.seed} {options.instances} {sorted(self._made_with.items())}"
 
 
 def new_partitioner(settings: Settings) -> partitioners.Partitioner:
@@ -73,8 +76,20 @@ def new_partitioner(settings: Settings) -> partitioners.Partitioner:
     """
     options = settings.partitioner
     return partitioners.create(
-        options.name, workers=options.workers, seed=options.seed, **fitted_options(settings)
+        options.name,
+        workers=options.workers,
+        seed=options.seed,
+        source=source_number(options.instance, options.instances),
+        sources=options.instances,
+        **fitted_options(settings),
     )
+
+
+def source_number(instance: str, instances: int) -> int:
+    """Which of the sources this instance is: its number if its name is one, else by hash."""
+    if instance.isascii() and instance.isdigit():
+        return int(instance) % instances
+    return int(hash_keys(pa.array([instance]))[0] % instances)
 
 
 def fitted_options(settings: Settings) -> dict[str, Any]:

@@ -144,7 +144,7 @@ class InputSettings(_Section):
 class PartitionerSettings(_Section):
     """The partitioner service."""
 
-    name: str = Field(default="d-choices", description="Registered partitioner (`evenflow partitioners`).")
+    name: str = Field(default="evenflow", description="Registered partitioner (`evenflow partitioners`).")
     options: dict[str, int | float | bool | str] = Field(
         default_factory=dict,
         description="Options of that partitioner; a window and slide left open are the query's.",
@@ -163,6 +163,13 @@ class PartitionerSettings(_Section):
         pattern=r"^[A-Za-z0-9._-]{1,64}$",
         description="Identity of this instance: its transactional.id, snapshots and status page. Unique per "
         "query.",
+    )
+    instances: int = Field(
+        default=1,
+        ge=1,
+        le=256,
+        description="How many instances share the input: more than one, and partitioners that remember where keys live "
+        "agree on it by hash instead. Balance only, never results.",
     )
     block_tuples: int = Field(
         default=50_000, ge=1, le=1_000_000, description="Most records read, routed and framed at once."

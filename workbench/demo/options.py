@@ -34,7 +34,7 @@ class DemoOptions:
     value: str | None = None
     delimiter: str | None = None
     header: bool = True
-    partitioner: str = "d-choices"
+    partitioner: str = "evenflow"
     partitioner_options: Mapping[str, Any] = field(default_factory=dict)
     workers: int = 8
     instances: int = 1
@@ -59,6 +59,7 @@ def prepare(options: DemoOptions, kafka: KafkaSettings, folder: Path) -> tuple[S
             "name": options.partitioner,
             "options": dict(options.partitioner_options),
             "workers": options.workers,
+            "instances": options.instances,
         },
         spark={"wiring": options.wiring, "checkpoint": str(folder / "checkpoint")},
     )

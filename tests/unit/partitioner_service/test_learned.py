@@ -46,6 +46,15 @@ def test_a_micro_batch_partitioner_is_refused_with_those_that_can_be_used() -> N
     assert "dalton-batch" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("instance", "instances", "source"),
+    [("0", 1, 0), ("3", 2, 1), ("east", 1, 0), ("east", 4, 2), ("west", 4, 2)],
+)
+def test_each_instance_is_one_of_the_sources(instance: str, instances: int, source: int) -> None:
+    made = new_partitioner(settings({"name": "shuffle", "instance": instance, "instances": instances}))
+    assert (made.source, made.sources) == (source, instances)
+
+
 def test_an_unknown_option_is_refused_before_anything_starts() -> None:
     with pytest.raises(ConfigError, match="unknown option 'thetta' of d-choices"):
         new_partitioner(settings({"name": "d-choices", "options": {"thetta": 1}}))
