@@ -11,15 +11,17 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evenflow.kernels import kernel
 from evenflow.keys import hash_keys
+from evenflow.metrics import window_figures
 from evenflow.partitioners import create
+from evenflow.simulation.charts import save
 
 KEYS, SLIDE, SLIDES, WINDOW, FIRST = 100_000, 10_000, 180, 60, 60
 SEEDS = (1, 2, 3)
@@ -62,39 +64,11 @@ def _zipf(rng: np.random.Generator, tuples: int, exponent: float) -> Ints:
     return np.searchsorted(shares / shares[-1], rng.random(tuples), side="right").clip(0, KEYS - 1)
 
 
-@kernel
-def _sweep(keys: Any, out: Any, held: Any, known: Any, loads: Any, imbalance: Any, ksr: Any) -> None:
-    gamma, distinct, n = 0, 0, loads.shape[0]
-    for slide in range(imbalance.shape[0]):
-        for row in range((slide - WINDOW) * SLIDE, (slide - WINDOW + 1) * SLIDE):
-            if row >= 0:
-                key, worker = keys[row], out[row]
-                loads[worker] -= 1
-                held[key, worker] -= 1
-                known[key] -= 1
-                gamma -= held[key, worker] == 0
-                distinct -= known[key] == 0
-        for row in range(slide * SLIDE, (slide + 1) * SLIDE):
-            key, worker = keys[row], out[row]
-            gamma += held[key, worker] == 0
-            distinct += known[key] == 0
-            loads[worker] += 1
-            held[key, worker] += 1
-            known[key] += 1
-        most, total = loads[0], 0
-        for worker in range(n):
-            most = max(most, loads[worker])
-            total += loads[worker]
-        imbalance[slide] = most / total - 1.0 / n
-        ksr[slide] = gamma / distinct
-
-
 def measured(keys: Ints, out: npt.NDArray[np.int32], n: int) -> Figures:
     """Figures of this routing."""
-    figures = Figures(np.zeros(SLIDES), np.zeros(SLIDES))
-    held, known = np.zeros((KEYS, n), np.int32), np.zeros(KEYS, np.int32)
-    _sweep(keys, out, held, known, np.zeros(n, np.int64), *figures)
-    return figures
+    panes = np.arange(len(keys), dtype=np.int64) // SLIDE
+    found = window_figures(out, keys, panes, n, panes_per_window=WINDOW)
+    return Figures(found.imbalance[:SLIDES], (found.gamma / found.distinct)[:SLIDES])
 
 
 @cache
@@ -138,13 +112,39 @@ def grid() -> Iterator[str]:
             yield f"| {_title(kind)} | {n} | {cells} | {_verdict(balanced)} | {_verdict(whole)} |"
 
 
+PRICES = (0.0, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 4e-3, 1e-2, 3e-2, 0.1, 1.0, 1e9)
+PRICED = ("uniform", "1.0", "1.5", "2.0")
+PRICE_PLOT = Path("docs/evenflow-partitioner/price.svg")
+
+
 def price() -> Iterator[str]:
     """The trade-off: imbalance / KSR at n = 64 for prices from nothing to never."""
     yield "| price | uniform | Zipf 1.0 | Zipf 1.5 | Zipf 2.0 |"
     yield "|---|---|---|---|---|"
-    for value in (0.0, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 4e-3, 1e-2, 3e-2, 0.1, 1.0, 1e9):
-        cells = [median("evenflow", kind, 64, price=value) for kind in ("uniform", "1.0", "1.5", "2.0")]
+    points = []
+    for value in PRICES:
+        cells = [median("evenflow", kind, 64, price=value) for kind in PRICED]
+        points += [
+            {"stream": _title(kind), "price": f"{value:g}", "imbalance": i, "replicas": max(k - 1, 1e-5)}
+            for kind, (i, k) in zip(PRICED, cells, strict=True)
+        ]
         yield f"| {value:g} | " + " | ".join(f"{i:.1e} / {k:.4f}" for i, k in cells) + " |"
+
+    PRICE_PLOT.parent.mkdir(parents=True, exist_ok=True)
+    save(_price_curve(points), PRICE_PLOT)
+
+
+def _price_curve(points: list[dict[str, Any]]) -> Any:
+    import altair as alt
+
+    base = alt.Chart(alt.Data(values=points)).encode(
+        x=alt.X("replicas:Q", scale=alt.Scale(type="log"), title="KSR - 1 (none is drawn at 1e-5)"),
+        y=alt.Y("imbalance:Q", scale=alt.Scale(type="log"), title="window imbalance"),
+        color=alt.Color("stream:N", title=None),
+    )
+    marks = base.mark_line(point=True).encode(order="imbalance:Q")
+    words = base.mark_text(align="left", dx=6, dy=-5, fontSize=9).encode(text="price:N")
+    return (marks + words).properties(width=460, height=340, title="evenflow at n = 64 by price")
 
 
 def watch() -> Iterator[str]:
