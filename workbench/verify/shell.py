@@ -15,12 +15,13 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaException, Message, TopicPartition
 
 from evenflow.errors import IncompatibleStateError, ProtocolError, ServiceError
 from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from partitioner_service.source import Stopping, committed_offsets, data_plane_group
 from spark_consumers.sinks import read_parquet_results
 from topics import clients, reader
 from topics.admin import describe
@@ -29,17 +30,6 @@ from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEM
 from workbench.verify.report import Report
 
 _BATCH_BYTES = 32_000_000
-_PENDING = frozenset(
-    {
-        KafkaError._TIMED_OUT,
-        KafkaError._WAIT_COORD,
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    }
-)
-
 
 def verify(settings: Settings, *, limit: int = 20, progress: Callable[[int], None] | None = None) -> Report:
     """Recompute and compare everything the partitioner has committed.
@@ -113,21 +103,19 @@ def read_committed(settings: Settings) -> list[Committed]:
 
 def _committed_offsets(settings: Settings, partitions: list[TopicPartition]) -> list[TopicPartition]:
     """Asked again while a transaction holds the answer back."""
-    group = f"{settings.query.name}.partitioner"
+    group = data_plane_group(settings)
     asker = clients.consumer(settings.kafka, group=group)
     deadline = time.monotonic() + clients.seconds(settings.kafka)
     try:
-        while True:
-            try:
-                answer = asker.committed(partitions, timeout=2.0)
-                errors = [entry.error for entry in answer if entry.error is not None]
-                if not errors:
-                    return list(answer)
-                raise KafkaException(errors[0])
-            except KafkaException as error:
-                if error.args[0].code() not in _PENDING or time.monotonic() > deadline:
-                    doing = f"reading the committed offsets of {group}"
-                    raise clients.service_error(error, settings.kafka, doing) from None
+        return committed_offsets(asker, partitions, lambda: time.monotonic() >= deadline)
+    except Stopping as error:
+        raise ServiceError(
+            f"reading the committed offsets of {group}: {error}", hint="is the broker up?"
+        ) from None
+    except KafkaException as error:
+        raise clients.service_error(
+            error, settings.kafka, f"reading the committed offsets of {group}"
+        ) from None
     finally:
         asker.close()
 
