@@ -297,7 +297,7 @@ def load_states(
     """
     topic = settings.topic("input")
     states = {}
-    for entry in _committed(consumer, [TopicPartition(topic, p) for p in partitions], stopping):
+    for entry in committed_offsets(consumer, [TopicPartition(topic, p) for p in partitions], stopping):
         where = f"{topic}[{entry.partition}]"
         if entry.offset < 0:
             raise IncompatibleStateError(
@@ -337,9 +337,13 @@ def check_continues(settings: Settings, state: PartitionState, topic_ids: TopicI
             )
 
 
-def _committed(
+def committed_offsets(
     consumer: Consumer, partitions: list[TopicPartition], stopping: Callable[[], bool]
 ) -> list[TopicPartition]:
+    """What the consumer's group has committed, asked again until the broker knows (rule 4).
+
+    Raises Stopping when told to stop before that, KafkaException for an answer that no waiting heals.
+    """
     while True:
         try:
             answer = consumer.committed(partitions, timeout=2.0)
@@ -378,7 +382,7 @@ def committed_states(reader: Consumer, settings: Settings) -> dict[int, Partitio
     deadline = time.monotonic() + settings.kafka.request_timeout / 1000
     partitions = [TopicPartition(topic, number) for number in range(settings.input.partitions)]
     try:
-        answer = _committed(reader, partitions, lambda: time.monotonic() >= deadline)
+        answer = committed_offsets(reader, partitions, lambda: time.monotonic() >= deadline)
     except Stopping as error:
         group = data_plane_group(settings)
         check_group_rights(settings.kafka, group)

@@ -20,28 +20,23 @@ import evenflow.errors
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, EvenflowError, ServiceError
 from evenflow.settings import Settings
-from evenflow.settings.kafka import spark_options
-from spark_consumers import combiner, reducer, sinks
+from spark_consumers import combiner, reducer
 from spark_consumers.checkpoints import Checkpoint, Stage, refuse_other_wiring, resume_offsets
 from spark_consumers.ending import EndOfTopic
+from spark_consumers.folders import Folder
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 from spark_consumers.listener import Telemetry
 from spark_consumers.session import make_session, session_conf
+from spark_consumers.sinks import sink_of
+from spark_consumers.sinks.base import spark_types
+from spark_consumers.sinks.kafka import topic_writer
 from spark_consumers.sources import records
 from topics.admin import TopicState, ensure_topics, may_write, pipeline_topics
-from topics.clients import MAX_RECORD_BYTES
 
 _LOG = logging.getLogger("evenflow.spark")
 _LOOK_SECONDS = 0.25
 _GRACE_SECONDS = 20
-_PRODUCER = {
-    "kafka.max.request.size": str(MAX_RECORD_BYTES),
-    "kafka.buffer.memory": str(2 * MAX_RECORD_BYTES),
-    "kafka.compression.type": "lz4",
-    "kafka.batch.size": "262144",
-    "kafka.linger.ms": "5",
-}
 
 
 def run(
@@ -60,6 +55,7 @@ def run(
     chosen = _stages(settings, stages)
     AggregatePlan.of(settings.query)
     session_conf(settings)
+    sink_of(settings)
     topics = _topics(settings, chosen)
     stop = stop_event or threading.Event()
     with _session(settings) as spark, _signals(stop), _telemetry(spark, settings):
@@ -90,7 +86,7 @@ class _Stage:
         self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name)
         lost = name == "combine" and not self._checkpoint.exists and topics["partials"].records > 0
         starting = _resume(settings, topics) if lost else "earliest"
-        self._checkpoint.admit({self._role: topics[self._role]}, resumed=lost)
+        self._admit(topics, resumed=lost)
         self._end = EndOfTopic(settings, self._role)
         frame = _frame(spark, settings, name, topics["routed"].topic_id, starting)
         writer = (
@@ -101,6 +97,16 @@ class _Stage:
         )
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
         self.query: StreamingQuery = _sink(writer, settings, name).start()
+
+    def _admit(self, topics: Mapping[str, TopicState], *, resumed: bool) -> None:
+        """Refuse a start that would lose or mix results."""
+        read, settings = {self._role: topics[self._role]}, self._checkpoint.settings
+        if self.name == "combine":
+            self._checkpoint.admit(read, written={"partials": topics["partials"]}, resumed=resumed)
+            return
+        sink = sink_of(settings)
+        sink.admit(settings, lambda place: Folder(self._spark, place).names(), self._checkpoint.planned)
+        self._checkpoint.admit(read, results=sink.place(settings))
 
     @property
     def failed(self) -> bool:
@@ -151,8 +157,8 @@ def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicSta
     written = ["telemetry"]
     if stages != ("fused",):
         written += ["partials"] if "combine" in stages else []
-    if stages != ("combine",) and settings.results.sink == "kafka":
-        written.append("results")
+    if stages != ("combine",):
+        written += sorted(sink_of(settings).topics)
     roles = ["routed", *written, *([] if stages == ("fused",) or "partials" in written else ["partials"])]
     states = ensure_topics(settings.kafka, [specs[role] for role in roles])
     for role in written:
@@ -182,23 +188,16 @@ def _frame(spark: SparkSession, settings: Settings, stage: Stage, topic_id: str,
 
 
 def _reduced(blobs: DataFrame, settings: Settings, layout: Layout) -> DataFrame:
-    if settings.results.sink == "parquet":
-        schema, shape = sinks.parquet_schema(layout.plan), sinks.parquet_shape
-    else:
-        schema, shape = sinks.JSON_ROWS, sinks.json_shape
-    return reducer.reduced(blobs, layout, schema=schema, shape=shape)
+    sink = sink_of(settings)
+    return reducer.reduced(blobs, layout, schema=spark_types(sink.schema(layout.plan)), shape=sink.shape)
 
 
 def _sink(writer: Any, settings: Settings, stage: Stage) -> Any:
-    if stage != "combine" and settings.results.sink == "parquet":
-        return writer.format("parquet").option("path", settings.results.path)
-    topic = settings.topic("partials" if stage == "combine" else "results")
-    return (
-        writer.format("kafka")
-        .option("topic", topic)
-        .options(**_PRODUCER)
-        .options(**spark_options(settings.kafka))
-    )
+    if stage == "combine":
+        name, options = topic_writer(settings, settings.topic("partials"))
+    else:
+        name, options = sink_of(settings).writer(settings)
+    return writer.format(name).options(**options)
 
 
 def _wait(running: list[_Stage], stop: threading.Event, until_ended: bool) -> None:

@@ -1,8 +1,8 @@
-"""The note beside each Spark checkpoint: which query and which topics it belongs to.
+"""The note beside each Spark checkpoint: which query and which topics it belongs to, and where its results go.
 
 `<spark.checkpoint>/<query>/<stage>/` holds Spark's own files and `evenflow.json`. Spark would happily go on with
-another query's offsets and state, or with a topic that was made anew under its name; this refuses to,
-and says what changed. Read and written through Hadoop's file systems, so a URI works like a folder.
+another query's offsets and state, with a topic that was made anew under its name, or into another folder of
+results; this refuses to, and says what changed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 from evenflow.errors import DataLossError, IncompatibleStateError
 from evenflow.frames import BlobHeader, decode_blob
 from evenflow.settings import Settings
+from spark_consumers.folders import Folder
 from topics.admin import TopicState
 from topics.reader import read_range
 
 Stage = Literal["fused", "combine", "reduce"]
-NOTE_VERSION = 1
+NOTE_VERSION = 2
 _NOTE = "evenflow.json"
 
 
@@ -39,53 +40,67 @@ class Checkpoint:
         return f"{self.settings.spark.checkpoint.rstrip('/')}/{self.settings.query.name}/{self.stage}"
 
     @property
+    def planned(self) -> int | None:
+        """Number of the last micro-batch that Spark has begun here; None before the first."""
+        return max(self._batches("offsets"), default=None)
+
+    @property
     def exists(self) -> bool:
         """Whether Spark has begun a micro-batch here."""
-        return bool(self._batches("offsets"))
+        return self.planned is not None
 
-    def admit(self, topics: Mapping[str, TopicState], *, resumed: bool = False) -> None:
-        """Check the note against the settings and the topics that are read (role -> state), or write it.
+    def admit(
+        self,
+        read: Mapping[str, TopicState],
+        *,
+        written: Mapping[str, TopicState] | None = None,
+        results: str | None = None,
+        resumed: bool = False,
+    ) -> None:
+        """Check the note against the settings and topics (role -> state) and the place of the results, or write it.
 
-        `resumed`: reading begins at offsets that were checked already, not at the topic's beginning.
+        read: topics whose records are needed. written: topics whose reader relies on having all that this stage
+        has ever written. results: the sink's place; None for a stage that emits none. resumed: reading begins at
+        offsets that were checked already, not at the topic's beginning.
 
-        Raises IncompatibleStateError for a changed query, DataLossError for a recreated or trimmed topic.
+        Raises IncompatibleStateError for a changed query or place, DataLossError for a recreated or trimmed topic.
         """
-        note = self._read(_NOTE)
-        if note is None:
-            if self.exists:
-                raise IncompatibleStateError(
-                    f"the checkpoint {self.location} was not made by evenflow (it has no {_NOTE})",
-                    hint="set spark.checkpoint to another folder",
-                )
+        topics = {**read, **(written or {})}
+        note = self._note()
+        if note is not None:
+            self._compare(note, topics, results)
             if not resumed:
-                self._refuse_trimmed(topics, {})
-            self._write(
-                _NOTE,
-                {
-                    "v": NOTE_VERSION,
-                    "identity": self.settings.identity(),
-                    "fingerprint": self.settings.fingerprint,
-                    "topics": {role: state.topic_id for role, state in topics.items()},
-                },
-            )
+                self._refuse_trimmed(read, self.committed())
             return
-        self._compare(note, topics)
+        if self.exists:
+            raise IncompatibleStateError(
+                f"the checkpoint {self.location} was not made by evenflow (it has no {_NOTE})",
+                hint="set spark.checkpoint to another folder",
+            )
         if not resumed:
-            self._refuse_trimmed(topics, self.committed())
+            self._refuse_trimmed(read, {})
+        note = {
+            "v": NOTE_VERSION,
+            "identity": self.settings.identity(),
+            "fingerprint": self.settings.fingerprint,
+            "topics": {role: state.topic_id for role, state in topics.items()},
+            "results": results,
+        }
+        self._folder.write(_NOTE, json.dumps(note, indent=1, sort_keys=True))
 
     def committed(self) -> dict[int, int]:
         """Offsets (partition -> next to read) that the last committed micro-batch ended at; {} before the first."""
         batches = self._batches("commits")
         if not batches:
             return {}
-        lines = self._text(f"offsets/{max(batches)}")
+        lines = self._folder.read(f"offsets/{max(batches)}")
         if lines is None:
             return {}
         topics = json.loads(lines.splitlines()[2])
         (offsets,) = topics.values()
         return {int(partition): offset for partition, offset in offsets.items()}
 
-    def _compare(self, note: dict[str, Any], topics: Mapping[str, TopicState]) -> None:
+    def _compare(self, note: dict[str, Any], topics: Mapping[str, TopicState], results: str | None) -> None:
         if note.get("v") != NOTE_VERSION:
             raise IncompatibleStateError(
                 f"the checkpoint {self.location} has version {note.get('v')}, this evenflow reads {NOTE_VERSION}",
@@ -104,6 +119,12 @@ class Checkpoint:
                     f"topic {state.name} was deleted and made again since the checkpoint {self.location} was written",
                     hint="what was in it is lost: give the query a new name, or rebuild it (docs/operations.md)",
                 )
+        if note["results"] != results:
+            raise IncompatibleStateError(
+                f"the checkpoint {self.location} writes its results to {note['results']}, not to {results}: "
+                "what it has emitted would be missing there",
+                hint="set [results] back, or give the query a new name (new topics and checkpoint)",
+            )
 
     def _refuse_trimmed(self, topics: Mapping[str, TopicState], committed: Mapping[int, int]) -> None:
         if not committed and self.settings.query.emit_from is not None:
@@ -119,39 +140,15 @@ class Checkpoint:
                     )
 
     def _batches(self, folder: str) -> list[int]:
-        path, files = self._path(folder)
-        if not files.exists(path):
-            return []
-        names = [status.getPath().getName() for status in files.listStatus(path)]
-        return [int(name) for name in names if name.isdigit()]
+        return [int(name) for name in self._folder.names(folder) if name.isdigit()]
 
-    def _read(self, name: str) -> dict[str, Any] | None:
-        text = self._text(name)
+    def _note(self) -> dict[str, Any] | None:
+        text = self._folder.read(_NOTE)
         return None if text is None else json.loads(text)
 
-    def _text(self, name: str) -> str | None:
-        path, files = self._path(name)
-        if not files.exists(path):
-            return None
-        stream = files.open(path)
-        try:
-            return str(self.spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
-
-    def _write(self, name: str, content: dict[str, Any]) -> None:
-        path, files = self._path(name)
-        draft, _ = self._path(f".{name}.tmp")
-        stream = files.create(draft, True)
-        try:
-            stream.write(json.dumps(content, indent=1, sort_keys=True).encode())
-        finally:
-            stream.close()
-        files.rename(draft, path)
-
-    def _path(self, name: str) -> tuple[Any, Any]:
-        path = self.spark._jvm.org.apache.hadoop.fs.Path(f"{self.location}/{name}")
-        return path, path.getFileSystem(self.spark._jsc.hadoopConfiguration())
+    @property
+    def _folder(self) -> Folder:
+        return Folder(self.spark, self.location)
 
 
 def changes(before: Any, now: Any, name: str = "") -> list[str]:

@@ -1,5 +1,5 @@
 """What every room that touches Kafka shares: client settings, creating and checking topics, bounded reads.
 
 May live here: thin, typed steps over confluent-kafka. May not: parsing, routing, or any knowledge of what a
-record means. Imports only `evenflow` and confluent-kafka.
+record means. Imports only `evenflow`, confluent-kafka and pyarrow.
 """

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal
 from uuid import uuid4
 
+import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from evenflow.errors import DataLossError, ServiceError
@@ -16,6 +17,7 @@ from topics.clients import consumer, seconds, service_error
 
 _BATCH = 10_000
 _STEP_SECONDS = 0.2
+_ARROW_BYTES = 32_000_000
 _TRIMMED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
 
@@ -65,6 +67,29 @@ def read_range(
         yield from _until_done(reader, kafka, topic, left, patience)
     finally:
         reader.close()
+
+
+def record_batches(
+    blocks: Iterable[list[Message]], schema: pa.Schema, row: Callable[[Message], tuple[Any, ...]]
+) -> Iterator[pa.RecordBatch]:
+    """What `row` says of each record, as Arrow batches of bounded size, whatever the size of the records."""
+    for block in blocks:
+        rows: list[tuple[Any, ...]] = []
+        size = 0
+        for record in block:
+            rows.append(row(record))
+            size += len(record)
+            if size > _ARROW_BYTES:
+                yield _batch(rows, schema)
+                rows, size = [], 0
+        if rows:
+            yield _batch(rows, schema)
+
+
+def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _until_done(

@@ -20,6 +20,7 @@ from evenflow.errors import EvenflowError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.durations import format_duration
 from spark_consumers.jars import cache_dir, java_command
+from spark_consumers.sinks import SINKS, sink_of
 from topics.admin import TopicSpec, TopicState, check_topic, describe, may_write, pipeline_topics
 
 Status = Literal["ok", "warning", "problem"]
@@ -139,11 +140,9 @@ def check_disk(free: int, folder: Path) -> Finding:
 
 def used_topics(settings: Settings) -> dict[str, TopicSpec]:
     """The topics by role that these settings write or read: a sink or wiring may need fewer."""
-    unused = set()
+    unused = {role for sink in SINKS.values() for role in sink.topics} - sink_of(settings).topics
     if settings.spark.wiring == "fused":
         unused.add("partials")
-    if settings.results.sink != "kafka":
-        unused.add("results")
     return {role: spec for role, spec in pipeline_topics(settings).items() if role not in unused}
 
 

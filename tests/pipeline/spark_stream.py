@@ -135,13 +135,19 @@ def results(settings: Settings) -> tuple[Result, int]:
     for batch in reader.read_range(settings.kafka, settings.topic("results")):
         for message in batch:
             records += 1
-            row = json.loads(message.value())
-            key = row.pop("key").encode() if "key" in row else base64.b64decode(row.pop("key_base64"))
-            assert (message.key() or b"") == key
-            at = (row.pop("window_start"), key)
-            assert row.pop("window_end") - at[0] == settings.query.window
+            at, row = result_row(settings, message.value())
+            assert (message.key() or b"") == at[1]
             assert found.setdefault(at, row) == row, "a repeated row differs"
     return found, records
+
+
+def result_row(settings: Settings, text: bytes) -> tuple[tuple[int, bytes], dict[str, Any]]:
+    """(window start, key) of a JSON row, and its aggregates."""
+    row = json.loads(text)
+    key = row.pop("key").encode() if "key" in row else base64.b64decode(row.pop("key_base64"))
+    at = (row.pop("window_start"), key)
+    assert row.pop("window_end") - at[0] == settings.query.window
+    return at, row
 
 
 def run_until(

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from evenflow import frames
@@ -19,8 +20,19 @@ from spark_consumers.application import run
 from spark_consumers.checkpoints import resume_offsets
 from spark_consumers.labels import bucket_labels, shuffle_partition
 from spark_consumers.session import make_session, session_conf
-from spark_consumers.sinks import committed_files, read_parquet_results
-from tests.pipeline.spark_stream import INTEGERS, Result, Stream, make_settings, results, run_until, start
+from spark_consumers.sinks import SINKS, ResultSink
+from spark_consumers.sinks.base import JSON_RECORDS
+from spark_consumers.sinks.parquet import committed_files, read_parquet_results
+from tests.pipeline.spark_stream import (
+    INTEGERS,
+    Result,
+    Stream,
+    make_settings,
+    result_row,
+    results,
+    run_until,
+    start,
+)
 from topics import admin, clients, reader
 from workbench.broker import EmbeddedBroker
 
@@ -166,6 +178,73 @@ def test_parquet_results_are_read_through_the_commit_log(
     committed_files(target)[0].unlink()
     with pytest.raises(DataLossError, match="1 committed result files are gone"):
         read_parquet_results(target)
+
+
+def test_a_folder_of_results_is_one_checkpoints_and_a_checkpoint_keeps_to_its_folder(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    def into(folder: str, checkpoint: str) -> Settings:
+        results = settings.results.model_copy(update={"path": str(tmp_path / folder)})
+        moved = _with(settings, {"checkpoint": str(tmp_path / checkpoint)})
+        return moved.model_copy(update={"results": results})
+
+    settings = make_settings(
+        kafka_settings, query_name, tmp_path, results={"sink": "parquet", "path": str(tmp_path / "first")}
+    )
+    stream = Stream(settings)
+    stream.write(8)
+    run_until(into("first", "kept"), lambda: consumed(into("first", "kept"), "fused", "routed"))
+    stream.write(4)
+    stream.end()
+    with pytest.raises(IncompatibleStateError, match="would drop the results of micro-batches 0 to"):
+        run(into("first", "lost"), until_ended=True)
+    with pytest.raises(
+        IncompatibleStateError, match=f"writes its results to parquet {tmp_path}/first, not to"
+    ):
+        run(into("second", "kept"), until_ended=True)
+    run(into("second", "lost"), until_ended=True)  # the refusal has left nothing behind
+    assert _rows(read_parquet_results(tmp_path / "second")) == stream.expected()
+    run(into("first", "kept"), until_ended=True)
+    assert _rows(read_parquet_results(tmp_path / "first")) == stream.expected()
+
+
+@pytest.mark.parametrize("sink", SINKS.values(), ids=SINKS)
+def test_what_a_sink_wrote_is_read_back_as_the_direct_results(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, sink: ResultSink
+) -> None:
+    fields = {name: str(tmp_path / name) for name in sink.needs}
+    settings = make_settings(kafka_settings, query_name, tmp_path, results={"sink": sink.name} | fields)
+    stream = Stream(settings)
+    stream.write(6)
+    stream.end()
+    run(settings, until_ended=True)
+    found = sink.read_back(settings)
+    table = found.read_all() if isinstance(found, pa.RecordBatchReader) else found
+    if table.schema == JSON_RECORDS:
+        rows = [result_row(settings, record["value"]) for record in table.to_pylist()]
+        assert dict(rows) == stream.expected()
+        assert len(rows) == len(stream.expected())
+    else:
+        assert table.schema.names == stream.plan.result_schema.names
+        assert _rows(table) == stream.expected()
+
+
+def test_a_combiner_whose_partials_were_deleted_is_refused(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(kafka_settings, query_name, tmp_path, spark={"wiring": "split"})
+    stream = Stream(settings)
+    stream.write(5)
+    run_until(settings, lambda: consumed(settings, "combine", "routed"), ("combine",))
+    partials = admin.pipeline_topics(settings)["partials"]
+    admin.delete_topics(kafka_settings, [partials.name])
+    admin.ensure_topics(kafka_settings, [partials])
+    stream.write(5)
+    stream.end()
+    # the reducer is fresh: nothing it has could tell it that its first blob is not the first
+    with pytest.raises(DataLossError, match=r"\.partials was deleted and made again"):
+        run(settings, until_ended=True)
+    assert results(settings) == ({}, 0)
 
 
 def test_a_changed_query_and_a_recreated_or_trimmed_topic_are_refused(
@@ -369,6 +448,4 @@ def _put_blob(settings: Settings, *, bucket: int, last: int, part: int = 0, part
 
 
 def _no_rows(schema: Any) -> Any:
-    import pyarrow as pa
-
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

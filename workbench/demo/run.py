@@ -19,6 +19,7 @@ from evenflow.partitioners.fitting import check_online
 from evenflow.settings import Settings
 from partitioner_service.source import all_states
 from producers.replay import replay
+from spark_consumers.sinks import sink_of
 from topics import admin
 from workbench.broker import EmbeddedBroker
 from workbench.demo import figures
@@ -112,8 +113,8 @@ def _stream(
 
 def _look(settings: Settings, states: dict[int, Any], total: int, bars: Bars) -> None:
     bars.show("partitioned", sum(state.read for state in states.values()), total)
-    if settings.results.sink == "kafka":
-        results = admin.describe(settings.kafka, [settings.topic("results")])
+    if roles := sink_of(settings).topics:
+        results = admin.describe(settings.kafka, [settings.topic(role) for role in roles])
         bars.show("result rows", sum(topic.records for topic in results.values()), None)
 
 

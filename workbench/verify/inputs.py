@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from spark_consumers.sinks.base import JSON_RECORDS
+
 INPUT_SCHEMA = pa.schema(
     [
         ("partition", pa.int32()),
@@ -35,8 +37,8 @@ REJECTED_SCHEMA = pa.schema(
 `omitted`: the record was too large to travel, so key and value are not compared. Null compares nothing.
 """
 
-RESULTS_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary())])
-"""Records of the results topic. Typed results (Parquet) have window_start, window_end, key, <aggregates> instead."""
+RESULTS_SCHEMA = JSON_RECORDS
+"""JSON rows as a sink reads them back. Typed results have window_start, window_end, key, <aggregates> instead."""
 
 REASONS = ("late", "idle", "jump", "unreadable", "after-end")
 

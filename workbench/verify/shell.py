@@ -9,36 +9,25 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaException, Message, TopicPartition
 
 from evenflow.errors import IncompatibleStateError, ProtocolError, ServiceError
 from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from spark_consumers.sinks import read_parquet_results
+from partitioner_service.source import Stopping, committed_offsets, data_plane_group
+from spark_consumers.sinks import sink_of
 from topics import clients, reader
 from topics.admin import describe
 from workbench.verify.core import check
-from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed
+from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Committed
 from workbench.verify.report import Report
-
-_BATCH_BYTES = 32_000_000
-_PENDING = frozenset(
-    {
-        KafkaError._TIMED_OUT,
-        KafkaError._WAIT_COORD,
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    }
-)
 
 
 def verify(settings: Settings, *, limit: int = 20, progress: Callable[[int], None] | None = None) -> Report:
@@ -113,21 +102,19 @@ def read_committed(settings: Settings) -> list[Committed]:
 
 def _committed_offsets(settings: Settings, partitions: list[TopicPartition]) -> list[TopicPartition]:
     """Asked again while a transaction holds the answer back."""
-    group = f"{settings.query.name}.partitioner"
+    group = data_plane_group(settings)
     asker = clients.consumer(settings.kafka, group=group)
     deadline = time.monotonic() + clients.seconds(settings.kafka)
     try:
-        while True:
-            try:
-                answer = asker.committed(partitions, timeout=2.0)
-                errors = [entry.error for entry in answer if entry.error is not None]
-                if not errors:
-                    return list(answer)
-                raise KafkaException(errors[0])
-            except KafkaException as error:
-                if error.args[0].code() not in _PENDING or time.monotonic() > deadline:
-                    doing = f"reading the committed offsets of {group}"
-                    raise clients.service_error(error, settings.kafka, doing) from None
+        return committed_offsets(asker, partitions, lambda: time.monotonic() >= deadline)
+    except Stopping as error:
+        raise ServiceError(
+            f"reading the committed offsets of {group}: {error}", hint="is the broker up?"
+        ) from None
+    except KafkaException as error:
+        raise clients.service_error(
+            error, settings.kafka, f"reading the committed offsets of {group}"
+        ) from None
     finally:
         asker.close()
 
@@ -135,11 +122,11 @@ def _committed_offsets(settings: Settings, partitions: list[TopicPartition]) -> 
 class _Watched:
     """A stream of batches that remembers the exception it ended with."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
+    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
         self.error: Exception | None = None
         self.reader = pa.RecordBatchReader.from_batches(schema, self._pass_on(batches))
 
-    def _pass_on(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _pass_on(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             yield from batches
         except Exception as error:
@@ -152,9 +139,8 @@ def _inputs(
 ) -> Iterator[pa.RecordBatch]:
     ends = {state.partition: state.offset for state in committed}
     read = 0
-    for batch in _batches(
-        reader.read_range(settings.kafka, settings.topic("input"), end=ends), _input, INPUT_SCHEMA
-    ):
+    records = reader.read_range(settings.kafka, settings.topic("input"), end=ends)
+    for batch in reader.record_batches(records, INPUT_SCHEMA, _input):
         read += batch.num_rows
         if progress is not None:
             progress(read)
@@ -184,7 +170,9 @@ def _input(record: Message) -> tuple[Any, ...]:
 
 def _rejected(settings: Settings) -> Iterator[pa.RecordBatch]:
     records = reader.read_range(settings.kafka, settings.topic("rejected"))
-    return _batches(records, lambda record: _rejection(settings.topic("input"), record), REJECTED_SCHEMA)
+    return reader.record_batches(
+        records, REJECTED_SCHEMA, lambda record: _rejection(settings.topic("input"), record)
+    )
 
 
 def _rejection(topic: str, record: Message) -> tuple[Any, ...]:
@@ -208,43 +196,8 @@ def _rejection(topic: str, record: Message) -> tuple[Any, ...]:
 
 
 def _results(settings: Settings) -> _Watched | pa.Table:
-    if settings.results.sink == "parquet":
-        assert settings.results.path is not None  # refused by the settings
-        return read_parquet_results(settings.results.path)
-    topic = settings.topic("results")
-    state = describe(settings.kafka, [topic]).get(topic)
-    if state is None:
-        raise ServiceError(f"topic {topic} does not exist", hint="has the Spark job been started?")
-    records = reader.read_range(settings.kafka, topic, end=state.end)
-    return _Watched(
-        _batches(
-            records, lambda record: (record.partition(), record.offset(), record.value()), RESULTS_SCHEMA
-        ),
-        RESULTS_SCHEMA,
-    )
-
-
-def _batches(
-    blocks: Iterator[list[Message]], columns_of: Callable[[Message], tuple[Any, ...]], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """Arrow batches of bounded size, whatever the size of the records."""
-    for block in blocks:
-        rows: list[tuple[Any, ...]] = []
-        size = 0
-        for record in block:
-            rows.append(columns_of(record))
-            size += len(record)
-            if size > _BATCH_BYTES:
-                yield _batch(rows, schema)
-                rows, size = [], 0
-        if rows:
-            yield _batch(rows, schema)
-
-
-def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    found = sink_of(settings).read_back(settings)
+    return _Watched(found, found.schema) if isinstance(found, pa.RecordBatchReader) else found
 
 
 def _cache() -> Path:

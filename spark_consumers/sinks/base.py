@@ -1,0 +1,78 @@
+"""What a result sink is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+import pyarrow as pa
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.errors import ConfigError
+from evenflow.settings import Settings
+
+JSON_RECORDS = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary())])
+"""JSON rows as they are read back: each with the place it was found at."""
+
+Names = Callable[[str], list[str]]
+"""Names of what lies in a folder or URI; none when there is no such folder."""
+
+_SQL_TYPES = {
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    pa.binary(): "binary",
+    pa.string(): "string",
+}
+
+
+class ResultSink(ABC):
+    """Takes the rows of the stage that emits windows. It has no state: what it needs are the settings.
+
+    name: what `results.sink` says. topics: roles of the query's topics that it writes; they are created and
+    their rights checked before the start. needs: fields of `[results]` that it cannot work without.
+    """
+
+    name: ClassVar[str]
+    topics: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def check(self, settings: Settings) -> None:
+        """Raise ConfigError for settings that cannot work; asks nothing of any service."""
+        for field in self.needs:
+            if getattr(settings.results, field) is None:
+                raise ConfigError(f"results.sink = '{self.name}' needs results.{field}")
+
+    @abstractmethod
+    def place(self, settings: Settings) -> str:
+        """Where the rows go, in words that are equal only for the same place. A checkpoint keeps to one place."""
+
+    def admit(self, settings: Settings, names: Names, planned: int | None) -> None:  # noqa: B027 - most have nothing to refuse
+        """Raise IncompatibleStateError when what lies at the place would make Spark lose or mix results.
+
+        planned: number of the last micro-batch that the stage's checkpoint has begun, None before the first.
+        """
+
+    @abstractmethod
+    def schema(self, plan: AggregatePlan) -> pa.Schema:
+        """Columns that Spark hands to the sink; types as in `spark_types`."""
+
+    @abstractmethod
+    def shape(self, table: pa.Table) -> pa.Table:
+        """Result rows (plan.result_schema) as `schema` has them: one each, in order. Runs in Python workers."""
+
+    @abstractmethod
+    def writer(self, settings: Settings) -> tuple[str, dict[str, str]]:
+        """Format and options of Spark's stream writer."""
+
+    @abstractmethod
+    def read_back(self, settings: Settings) -> pa.Table | pa.RecordBatchReader:
+        """All results that were committed before this call: JSON_RECORDS, or the columns of plan.result_schema.
+
+        Raises ServiceError when there is nothing to read from, DataLossError when committed results are gone.
+        """
+
+
+def spark_types(schema: pa.Schema) -> str:
+    """Spark's words for a schema: "`key` binary, `value` string"."""
+    return ", ".join(f"`{field.name.replace('`', '``')}` {_SQL_TYPES[field.type]}" for field in schema)
