@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from evenflow.partitioners.fitting import online_names
 from tests.pipeline.end_to_end import (
     INVERTIBLE,
     Pipeline,
@@ -52,6 +53,7 @@ def make_certificates(folder: Path) -> Certificates:
     return made
 
 
+NAMED = {"hashing", "shuffle", "evenflow", "d-choices", "pkg", "dalton", "w-choices", "cam", "dagreedy"}
 SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
 
 
@@ -62,8 +64,6 @@ SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
         pytest.param("shuffle", TUMBLING, id="shuffle-tumbling"),
         pytest.param("evenflow", SLIDING, id="evenflow-sliding"),
         pytest.param("d-choices", SLIDING, id="d-choices-sliding", marks=pytest.mark.more),
-        pytest.param("pkg", SLIDING, id="pkg-sliding", marks=pytest.mark.more),
-        pytest.param("d-choices", SLIDING, id="d-choices-sliding"),
         pytest.param("pkg", SLIDING, id="pkg-sliding"),
         pytest.param("dalton", SLIDING, id="dalton-sliding", marks=pytest.mark.more),
         pytest.param("w-choices", TUMBLING, id="w-choices-tumbling", marks=pytest.mark.more),
@@ -74,6 +74,11 @@ SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
         pytest.param("d-choices", TUMBLING, id="d-choices-tumbling", marks=pytest.mark.more),
         pytest.param(
             "shuffle", SLIDING | {"aggregates": INVERTIBLE}, id="shuffle-sliding", marks=pytest.mark.more
+        ),
+        *(
+            pytest.param(name, SLIDING, id=f"{name}-too", marks=pytest.mark.more)
+            for name in online_names()
+            if name not in NAMED
         ),
     ],
 )
