@@ -25,6 +25,9 @@ def partition(
         str | None, typer.Option(help="Registered partitioner (partitioner.name).")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Workers in use (partitioner.workers).")] = None,
+    instances: Annotated[
+        int | None, typer.Option(help="How many instances share the input (partitioner.instances).")
+    ] = None,
     until_ended: Annotated[
         bool, typer.Option("--until-ended", help="Stop once every input partition has ended.")
     ] = False,
@@ -33,7 +36,7 @@ def partition(
     from cli.context import settings_of
     from partitioner_service.app import serve
 
-    given = {"instance": instance, "name": partitioner, "workers": workers}
+    given = {"instance": instance, "instances": instances, "name": partitioner, "workers": workers}
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     settings = settings_of(context, partitioner=chosen) if chosen else settings_of(context)
     if not logging.getLogger().isEnabledFor(

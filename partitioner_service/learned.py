@@ -37,32 +37,42 @@ class LearnedState:
         self._side = side
         self._clock = clock
         self._saved_at = clock()
+        self._saved_tuples = 0
 
-    def restored(self) -> partitioners.Partitioner:
-        """The partitioner of the last run, or a fresh one."""
+    def restored(self) -> tuple[partitioners.Partitioner, int]:
+        """The partitioner of the last run with the epoch of the plan it followed, or a fresh one with epoch 0.
+
+        Under a plan the number of workers is the plan's; otherwise it is that of the settings.
+        """
         options = self._options
         fresh = new_partitioner(self._settings)
         saved = self._side.snapshot(self._fit())
         if saved is None:
-            return fresh
+            return fresh, 0
+        snapshot, epoch = saved
         try:
-            restored = partitioners.restore(saved)
+            restored = partitioners.restore(snapshot)
         except IncompatibleStateError as error:
             log.warning("learned state is not usable, starting without (quality only): %s", error)
-            return fresh
-        restored.rescale(workers=options.workers)
+            return fresh, 0
+        if epoch == 0:
+            restored.rescale(workers=options.workers)
+        self._saved_tuples = restored.observe().tuples
         log.info("continuing with the learned state of an earlier run")
-        return restored
+        return restored, epoch
 
-    def save(self, partitioner: partitioners.Partitioner) -> None:
-        """Save it now."""
+    def save(self, partitioner: partitioners.Partitioner, epoch: int) -> None:
+        """Save it now, unless it has seen nothing since the last time."""
         self._saved_at = self._clock()
-        self._side.save_snapshot(partitioner.snapshot(), self._fit())
+        tuples = partitioner.observe().tuples
+        if tuples != self._saved_tuples:
+            self._saved_tuples = tuples
+            self._side.save_snapshot(partitioner.snapshot(), self._fit(), epoch)
 
-    def save_when_due(self, partitioner: partitioners.Partitioner) -> None:
+    def save_when_due(self, partitioner: partitioners.Partitioner, epoch: int) -> None:
         """Save it if the last time is a `snapshot_interval` ago."""
         if self._clock() - self._saved_at >= self._options.snapshot_interval / 1000:
-            self.save(partitioner)
+            self.save(partitioner, epoch)
 
     def _fit(self) -> str:
         options = self._options

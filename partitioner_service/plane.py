@@ -63,6 +63,7 @@ class DataPlane:
         self._plans: queue.SimpleQueue[Plan] = queue.SimpleQueue()
         self._pending: list[Plan] = []
         self._aborts = 0
+        self._mentioned = False
         self._work = status.Work()
         self._watchdog = Watchdog()
         self._status: dict[str, Any] = {"state": "starting", "instance": self._options.instance}
@@ -118,7 +119,8 @@ class DataPlane:
         topics = topic_admin.describe(self._settings.kafka, names)
         self._side = SideRecords(self._settings)
         self._learned = LearnedState(self._settings, self._side, clock=self._clock)
-        self._router = Router(self._settings, self._learned.restored())
+        partitioner, epoch = self._learned.restored()
+        self._router = Router(self._settings, partitioner, epoch=epoch)
         self._router.parser.before_halving = self._commit_what_is_open
         for fields in self._side.plans():
             self.offer(Plan(**fields))
@@ -175,7 +177,7 @@ class DataPlane:
         self._work.commits += 1
         self._refresh_status()
         self._side.telemetry({"part": "partitioner", **self._status})
-        self._learned.save_when_due(self._router.partitioner)
+        self._learned.save_when_due(self._router.partitioner, self._router.epoch)
 
     def _commit_what_is_open(self) -> None:
         """Before a block full of bad records is taken apart: that can outlast the transaction timeout."""
@@ -277,7 +279,21 @@ class DataPlane:
         now = self._clock()
         self._work.measure(now)
         self._status_at = now
+        self._mention_the_others()
         self._status = status.running(self._settings, self._source, self._router, self._work)
+
+    def _mention_the_others(self) -> None:
+        """Once: partitioners that remember where keys live have to know that they are not alone."""
+        owned = len(self._source.states)
+        if self._mentioned or self._options.instances > 1 or not 0 < owned < self._settings.input.partitions:
+            return
+        self._mentioned = True
+        log.warning(
+            "this instance owns %d of %d input partitions, so there are others: set partitioner.instances to their "
+            "number, or keys are on more workers than need be",
+            owned,
+            self._settings.input.partitions,
+        )
 
     def _close(self) -> None:
         failed = None
@@ -287,7 +303,7 @@ class DataPlane:
                 continue
             try:
                 if name == "_side" and hasattr(self, "_router"):
-                    self._learned.save(self._router.partitioner)
+                    self._learned.save(self._router.partitioner, self._router.epoch)
                 part.close()
             except (EvenflowError, KafkaException, RuntimeError) as error:
                 failed = error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -18,6 +19,7 @@ from topics import clients, reader
 log = logging.getLogger(__name__)
 
 _FIT = "evenflow-fit"
+_EPOCH = "evenflow-epoch"
 _LARGEST_SNAPSHOT = 30_000_000
 
 
@@ -33,27 +35,33 @@ class SideRecords:
         """One JSON record for people and controllers."""
         self._produce("telemetry", key=self._identity, value=json.dumps(record).encode())
 
-    def save_snapshot(self, snapshot: bytes, fit: str) -> None:
-        """Learned state of this instance; `fit` says which partitioner and options it belongs to."""
+    def save_snapshot(self, snapshot: bytes, fit: str, epoch: int) -> None:
+        """Learned state of this instance; `fit` says which partitioner and options it belongs to, `epoch` which plan."""
         if len(snapshot) > _LARGEST_SNAPSHOT:
             log.warning(
                 "learned state of %d bytes is too large to save; a restart begins without", len(snapshot)
             )
             return
-        self._produce("snapshots", key=self._identity, value=snapshot, headers=[(_FIT, fit.encode())])
+        self._produce(
+            "snapshots",
+            key=self._identity,
+            value=snapshot,
+            headers=[(_FIT, fit.encode()), (_EPOCH, str(epoch).encode())],
+        )
 
-    def snapshot(self, fit: str) -> bytes | None:
-        """The last snapshot of this instance, None when there is none or it belongs to other options."""
+    def snapshot(self, fit: str) -> tuple[bytes, int] | None:
+        """The last snapshot of this instance and its plan epoch; None when there is none or for other options."""
         last = None
         for message in self._records("snapshots"):
             if message.key() == self._identity.encode():
                 last = message
         if last is None:
             return None
-        if dict(last.headers() or ()).get(_FIT) != fit.encode():
+        headers = dict(last.headers() or ())
+        if headers.get(_FIT) != fit.encode():
             log.info("learned state of other options is left alone")
             return None
-        return last.value()
+        return last.value(), int(headers.get(_EPOCH, b"0"))
 
     def plans(self) -> list[dict[str, int]]:
         """Every plan published so far, in order, as keyword arguments of Plan; what is no plan is ignored."""
@@ -69,9 +77,9 @@ class SideRecords:
         """Hand over what is still buffered, for a few seconds at most."""
         self._producer.flush(5)
 
-    def _records(self, role: str) -> list[Any]:
-        blocks = reader.read_range(self._settings.kafka, self._settings.topic(role))
-        return [message for block in blocks for message in block]
+    def _records(self, role: str) -> Iterator[Any]:
+        for block in reader.read_range(self._settings.kafka, self._settings.topic(role)):
+            yield from block
 
     def _produce(self, role: str, **record: Any) -> None:
         try:

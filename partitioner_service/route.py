@@ -17,7 +17,7 @@ import pyarrow as pa
 from evenflow import frames
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ProtocolError
-from evenflow.keys import hash_keys
+from evenflow.keys import UInt64s, hash_keys
 from evenflow.markers import EndOfStream
 from evenflow.partitioners import Partitioner
 from evenflow.progress import PartitionState, Verdict, judge
@@ -226,12 +226,25 @@ class Router:
             values = (
                 pa.Table.from_batches([part.values for part in accepted]).combine_chunks().to_batches()[0]
             )
-        workers = self.partitioner.assign(hash_keys(keys), times)
+        workers = self._assigned(hash_keys(keys), times)
         order = np.argsort(workers.astype(np.uint16), kind="stable")
         counts = np.bincount(workers, minlength=self._routed)
         bounds = np.zeros(self._routed + 1, dtype=np.int64)
         np.cumsum(counts, out=bounds[1:])
         return self._batch(_Accepted(keys, times, values)).take(pa.array(order)), bounds
+
+    def _assigned(self, hashes: UInt64s, times: Int64s) -> npt.NDArray[np.int32]:
+        """In order of event time: a block holds stretches of several input partitions, whose times overlap.
+
+        Windowed loads count a tuple that is older than the current slide in the current one: partition after
+        partition, the levels of a window would be off by as much as a block spans.
+        """
+        if not bool((times[1:] < times[:-1]).any()):
+            return self.partitioner.assign(hashes, times)
+        order = np.argsort(times, kind="stable")
+        workers = np.empty(len(times), np.int32)
+        workers[order] = self.partitioner.assign(hashes[order], times[order])
+        return workers
 
     def _batch(self, part: _Accepted) -> pa.RecordBatch:
         panes = pa.array(pane_of(part.times, self._query.slide_ms))

@@ -93,7 +93,14 @@ def pipeline_topics(settings: Settings) -> dict[str, TopicSpec]:
     }
     for_ever = a_week | {"retention.ms": "-1"}
     large = {"max.message.bytes": str(MAX_RECORD_BYTES)}
-    compacted = {"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"} | large
+    # Small segments, soon rolled: Kafka compacts closed segments only, and each reader reads what is not compacted.
+    compacted = {
+        "cleanup.policy": "compact",
+        "message.timestamp.type": "LogAppendTime",
+        "segment.ms": "600000",
+        "segment.bytes": str(2 * MAX_RECORD_BYTES),
+        "min.cleanable.dirty.ratio": "0.1",
+    } | large
     made_as: dict[str, tuple[int, dict[str, str]]] = {
         "input": (settings.input.partitions, event_time | {"max.message.bytes": str(INPUT_RECORD_BYTES)}),
         "rejected": (

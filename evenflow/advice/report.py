@@ -117,6 +117,7 @@ class Advice:
         """What to put into evenflow.toml."""
         lines = ["[partitioner]", f'name = "{self.partitioner}"', f"workers = {self.workers}"]
         lines.append(f"routed_partitions = {self.routed_partitions}")
+        lines.append(f"instances = {self.instances}")
         if self.options:
             pairs = ", ".join(f"{name} = {_toml(value)}" for name, value in self.options.items())
             lines.append(f"options = {{ {pairs} }}")

@@ -200,7 +200,7 @@ class PartitionerSettings(_Section):
         description="Frames and blobs are cut into parts near this size.",
     )
     snapshot_interval: Duration = Field(
-        default=5_000, description="How often learned state is saved, so that a restart continues with it."
+        default=30_000, description="How often learned state is saved, so that a restart continues with it."
     )
     web_host: str = Field(default="127.0.0.1", description="Address of the status page.")
     web_port: int = Field(

@@ -275,7 +275,9 @@ def test_a_partitioner_killed_in_mid_stream_is_continued_exactly(kafka_settings,
     assert total(all_states(settings)) == (4_000, 4_000, 0)
 
 
-def test_two_instances_share_the_input_and_rebalance_in_mid_stream_exactly(kafka_settings, query_name):
+def test_two_instances_share_the_input_and_rebalance_in_mid_stream_exactly(
+    kafka_settings, query_name, caplog
+):
     options = {"block_tuples": 200, "commit_interval": 1_000, "snapshot_interval": 100}
     first = make_settings(kafka_settings, query_name, partitioner=options | {"instance": "a"})
     second = make_settings(kafka_settings, query_name, partitioner=options | {"instance": "b"})
@@ -303,6 +305,7 @@ def test_two_instances_share_the_input_and_rebalance_in_mid_stream_exactly(kafka
     assert routed.counts == expected_counts(first, rows)
     assert every_lane_ended(first, routed)
     assert total(all_states(first)) == (6_000, 6_000, 0)
+    assert "there are others: set partitioner.instances" in caplog.text
 
 
 def test_more_instances_than_partitions_leave_some_without_work_and_lose_nothing(kafka_settings, query_name):
@@ -580,6 +583,35 @@ def test_learned_state_is_saved_and_continued(kafka_settings, query_name):
     again = DataPlane(settings, until_ended=True)
     again.run()
     assert again._router.partitioner.observe().tuples == 200
+    assert len(records(settings, "snapshots")) == 1, "nothing new was learned, nothing was saved"
+
+
+def test_a_restart_under_a_plan_goes_on_with_what_was_learned_for_the_plan_s_workers(
+    kafka_settings, query_name
+):
+    settings = make_settings(
+        kafka_settings, query_name, partitioner={"name": "pkg", "workers": 2, "routed_partitions": 5}
+    )
+    create_topics(settings)
+    publish(settings, workers=5)
+    rows = some_rows(500)
+    write(settings, rows, end=False)
+    first = DataPlane(settings)
+    thread, errors = start_thread(first)
+    wait_until(lambda: first.status().get("tuples") == 500 or errors)
+    first.stop()
+    thread.join(60)
+    loads = first._router.partitioner.observe().loads
+    second = DataPlane(settings)
+    thread, more = start_thread(second)
+    wait_until(lambda: second.status().get("state") == "running" or more)
+    second.stop()
+    thread.join(60)
+    assert not errors
+    assert not more
+    assert second._router.epoch == 1
+    assert second._router.partitioner.observe().loads.tolist() == loads.tolist()
+    assert len(loads) == 5
 
 
 def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(

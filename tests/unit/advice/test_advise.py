@@ -134,6 +134,7 @@ def test_the_capacity_counts_the_workers_by_the_rate_of_the_sample_and_doubts_wh
 def test_several_instances_are_simulated_as_independent_partitioners() -> None:
     found = advise(sample(tuples=20_000, zipf=0.8), Wishes(workers=4, instances=3))
     assert found.instances == 3
+    assert "instances = 3" in found.settings(), "what was simulated is what is to be set"
     affine = next(one for one in found.candidates if one.partitioner == "cam")
     assert affine.ksr > 1  # each keeps a key together, all of them do not
 

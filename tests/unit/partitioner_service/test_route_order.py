@@ -1,0 +1,34 @@
+"""Within a block tuples are assigned in order of event time, whatever order the input partitions come in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.partitioners import create
+from evenflow.settings import Settings
+from partitioner_service.route import Router
+
+
+class Watched:
+    """A partitioner that shows what it was given; each tuple's worker is its key."""
+
+    def __init__(self) -> None:
+        self.times: list[int] = []
+
+    def assign(self, keys: Any, times: Any) -> Any:
+        self.times += times.tolist()
+        return keys.astype(np.int32)
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=200))
+def test_times_do_not_fall_and_each_tuple_keeps_its_own_worker(times: list[int]) -> None:
+    watched = Watched()
+    router = Router(Settings(), create("hashing", workers=8))
+    router.partitioner = watched  # type: ignore[assignment]
+    keys = np.arange(len(times), dtype=np.uint64)
+    assert router._assigned(keys, np.array(times, np.int64)).tolist() == keys.tolist()
+    assert watched.times == sorted(times)
