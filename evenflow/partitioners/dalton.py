@@ -45,7 +45,7 @@ from pydantic import Field, model_validator
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members, mix64
 from evenflow.partitioners.base import Int32s, Int64s, Options, Partitioner, State, UInt64s
-from evenflow.partitioners.load_options import MAX_SLIDES
+from evenflow.partitioners.load_options import check_whole_slides
 from evenflow.sketches.count_min import CountMin, CountMinTable, clear, increment, width_for
 from evenflow.sketches.q_table import (
     CAP,
@@ -265,11 +265,7 @@ class BanditOptions(Options):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.window_ms % self.slide_ms or self.window_ms // self.slide_ms > MAX_SLIDES:
-            raise ValueError(
-                f"window_ms ({self.window_ms}) must be a multiple of slide_ms ({self.slide_ms}), "
-                f"at most {MAX_SLIDES} slides"
-            )
+        check_whole_slides(self.window_ms, self.slide_ms)
         if abs(self.p1 + self.p2 - 1) > 1e-9:
             raise ValueError(f"p1 ({self.p1}) and p2 ({self.p2}) must sum to 1")
         if self.cap > self.cap_max:

@@ -12,6 +12,14 @@ from evenflow.sketches.window_loads import WindowLoads, window_loads
 MAX_SLIDES = 100_000
 
 
+def check_whole_slides(window_ms: int, slide_ms: int) -> None:
+    """ValueError unless the window is a whole number of slides, and not too many."""
+    if window_ms % slide_ms or window_ms // slide_ms > MAX_SLIDES:
+        raise ValueError(
+            f"window_ms ({window_ms}) must be a multiple of slide_ms ({slide_ms}), at most {MAX_SLIDES} slides"
+        )
+
+
 class LoadOptions(Options):
     """Cumulative loads (002) or loads of a sliding window (000, 004)."""
 
@@ -23,11 +31,7 @@ class LoadOptions(Options):
 
     @model_validator(mode="after")
     def _window_is_whole_slides(self) -> Self:
-        if self.window_ms % self.slide_ms or self.window_ms // self.slide_ms > MAX_SLIDES:
-            raise ValueError(
-                f"window_ms ({self.window_ms}) must be a multiple of slide_ms ({self.slide_ms}), "
-                f"at most {MAX_SLIDES} slides"
-            )
+        check_whole_slides(self.window_ms, self.slide_ms)
         return self
 
     @property

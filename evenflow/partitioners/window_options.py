@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from evenflow.partitioners.base import Int64s, Options
-from evenflow.partitioners.load_options import MAX_SLIDES
+from evenflow.partitioners.load_options import check_whole_slides
 from evenflow.sketches.window_cardinalities import WindowCardinalities, window_cardinalities
 from evenflow.sketches.window_holders import WindowHolders
 from evenflow.sketches.window_loads import WindowLoads, window_loads
@@ -28,13 +28,8 @@ class WindowOptions(Options):
 
     @model_validator(mode="after")
     def _window_is_whole_slides(self) -> Self:
-        if self.mode == "sliding" and (
-            self.window_ms % self.slide_ms or self.window_ms // self.slide_ms > MAX_SLIDES
-        ):
-            raise ValueError(
-                f"window_ms ({self.window_ms}) must be a multiple of slide_ms ({self.slide_ms}), "
-                f"at most {MAX_SLIDES} slides"
-            )
+        if self.mode == "sliding":
+            check_whole_slides(self.window_ms, self.slide_ms)
         return self
 
     @property
