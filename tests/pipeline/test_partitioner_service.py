@@ -97,7 +97,7 @@ def total(states: dict[int, PartitionState]) -> tuple[int, int, int]:
     return tuple(sum(getattr(s, name) for s in states.values()) for name in ("read", "routed", "rejected"))  # type: ignore
 
 
-@pytest.mark.parametrize("partitioner", ["hashing", "shuffle", "pkg", "d-choices"])
+@pytest.mark.parametrize("partitioner", ["hashing", "shuffle", "pkg", "evenflow"])
 def test_every_tuple_is_routed_once_and_every_lane_ends(kafka_settings, query_name, partitioner):
     settings = make_settings(kafka_settings, query_name, partitioner={"name": partitioner})
     create_topics(settings)

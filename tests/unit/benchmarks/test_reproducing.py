@@ -179,3 +179,11 @@ def test_memory_formulas_equal_their_sums_by_hand() -> None:
 )
 def test_numbers_are_short(value: float, shown: str) -> None:
     assert number(value) == shown
+
+
+def test_the_page_that_is_kept_has_every_registered_name_in_the_windowed_suite() -> None:
+    kept = json.loads(
+        (Path(__file__).parents[3] / "docs/reproducing/results.json").read_text(encoding="utf-8")
+    )
+    measured = {cell.split()[-1] for cell in kept["sections"]["windowed"]}
+    assert set(names()) <= measured, "run `make reproduce`"
