@@ -10,7 +10,8 @@ Laws (tests/unit/partitioners/test_contract.py holds every registered name to th
 * `restore(p.snapshot())` continues exactly as `p` would have.
 
 A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. It
-implements `_start`, `_assign` (a numba kernel over the whole block), `_state` and `_load_state`.
+implements `_start`, `_assign` (a numba kernel over the whole block), `_state` and `_load_state`, and names
+in `variable_state` the arrays whose size depends on the stream: all others must fit exactly on `restore`.
 Never a Python loop over tuples; never a clock, a socket or Python's `hash()`.
 """
 
