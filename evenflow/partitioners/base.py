@@ -10,7 +10,8 @@ Laws (tests/unit/partitioners/test_contract.py holds every registered name to th
 * `restore(p.snapshot())` continues exactly as `p` would have.
 
 A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. It
-implements `_start`, `_assign` (a numba kernel over the whole block), `_state` and `_load_state`.
+implements `_start`, `_assign` (a numba kernel over the whole block), `_state` and `_load_state`, and names
+in `variable_state` the arrays whose size depends on the stream: all others must fit exactly on `restore`.
 Never a Python loop over tuples; never a clock, a socket or Python's `hash()`.
 """
 
@@ -111,6 +112,9 @@ class Partitioner(ABC):
     options_type: ClassVar[type[Options]] = Options
     micro_batch: ClassVar[bool] = False
     """True: decides on whole batches; `assign_batch` must be called, and its block is the batch."""
+    variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Arrays of `_state` that have other shapes than in the first state: a word for each dimension that
+    varies ("" for one that does not). Dimensions with the same word are equally long."""
 
     @property
     def keeps_every_key(self) -> bool:
@@ -200,10 +204,30 @@ class Partitioner(ABC):
         return _pack(header, state)
 
     def _resume(self, header: Mapping[str, Any], state: State) -> None:
+        self._check_state(state)
         self._tuples = int(header["tuples"])
         self._latest = int(header.get("latest", _NEVER))  # snapshots of 0.1.0 have no bound
         self._sent[:] = state.pop("_sent")
         self._load_state(state)
+
+    def _check_state(self, state: State) -> None:
+        """Kernels do not check bounds: refuse arrays that are not what this version writes."""
+        expected = {"_sent": self._sent, **self._state()}
+        if state.keys() != expected.keys():
+            differing = sorted(state.keys() ^ expected.keys())
+            raise _misfit(self.name, f"it differs in the arrays {', '.join(differing)}")
+        lengths: dict[str, int] = {}
+        for name, mine in expected.items():
+            found = state[name]
+            if found.dtype != mine.dtype:
+                raise _misfit(self.name, f"array {name} is of {found.dtype}, not {mine.dtype}")
+            words = self.variable_state.get(name, ("",) * mine.ndim)
+            sizes = mine.shape
+            if found.ndim == mine.ndim:
+                pairs = zip(words, found.shape, mine.shape, strict=True)
+                sizes = tuple(lengths.setdefault(w, length) if w else own for w, length, own in pairs)
+            if found.shape != sizes:
+                raise _misfit(self.name, f"array {name} has the shape {found.shape}, not {sizes}")
 
     def _run(self, keys: UInt64s, times: Int64s) -> Int32s:
         keys = _checked_column("keys", keys, np.uint64)
@@ -265,6 +289,13 @@ class Partitioner(ABC):
         return sum(array.nbytes for array in self._state().values())
 
 
+def _misfit(name: str, what: str) -> IncompatibleStateError:
+    return IncompatibleStateError(
+        f"the snapshot does not fit the {name} of this evenflow: {what}",
+        hint="restore it with the evenflow that wrote it, or start from an empty state",
+    )
+
+
 def _checked_int(what: str, value: object, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise ConfigError(f"{what} must be a whole number, not {value!r}")
@@ -311,16 +342,22 @@ def unpack(snapshot: bytes) -> tuple[dict[str, Any], State]:
     stream, digest = snapshot[:-_DIGEST_BYTES], snapshot[-_DIGEST_BYTES:]
     if hashlib.sha256(stream).digest() != digest:
         raise IncompatibleStateError("this is no partitioner snapshot, or a damaged one: its digest is wrong")
-    with pa.ipc.open_stream(stream) as reader:
-        header: dict[str, Any] = json.loads(reader.schema.metadata[_METADATA_KEY])
-        batch = reader.read_next_batch()
-    if header["version"] != SNAPSHOT_VERSION:
-        raise IncompatibleStateError(
-            f"the snapshot has format {header['version']}; this evenflow reads format {SNAPSHOT_VERSION}",
-            hint="restore it with the evenflow that wrote it, or start from an empty state",
-        )
-    state = {
-        name: batch.column(name)[0].values.to_numpy(zero_copy_only=False).reshape(shape).copy()
-        for name, shape in header["shapes"].items()
-    }
-    return header, state
+    try:
+        with pa.ipc.open_stream(stream) as reader:
+            header = json.loads(reader.schema.metadata[_METADATA_KEY])
+            batch = reader.read_next_batch()
+        version = header["version"]
+        if version == SNAPSHOT_VERSION:
+            return header, {name: _array(batch, name, shape) for name, shape in header["shapes"].items()}
+    except (pa.ArrowException, LookupError, TypeError, ValueError, AttributeError, StopIteration) as error:
+        raise IncompatibleStateError(f"this is no partitioner snapshot: {error!r}") from None
+    raise IncompatibleStateError(
+        f"the snapshot has format {version}; this evenflow reads format {SNAPSHOT_VERSION}",
+        hint="restore it with the evenflow that wrote it, or start from an empty state",
+    )
+
+
+def _array(batch: pa.RecordBatch, name: str, shape: list[int]) -> npt.NDArray[Any]:
+    values = batch.column(name)[0].values.to_numpy(zero_copy_only=False)
+    array: npt.NDArray[Any] = values.reshape(shape).copy()
+    return array

@@ -24,7 +24,7 @@ from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
 from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
 from evenflow.partitioners.window_options import WindowOptions
-from evenflow.sketches import window_cardinalities
+from evenflow.sketches import window_cardinalities, window_holders
 from evenflow.sketches.hyperloglog import Float64s, UInt8s, estimate
 from evenflow.sketches.window_cardinalities import WindowCardinalities
 from evenflow.sketches.window_holders import WindowHolders
@@ -65,11 +65,17 @@ class CardinalityOptions(WindowOptions):
     )
 
 
+_VARIABLE: dict[str, tuple[str, ...]] = {
+    f"key_{name}": sizes for name, sizes in window_holders.VARIABLE.items()
+}
+
+
 class CardinalityPartitioner(Partitioner):
     """The window's state; a subclass implements the two routes."""
 
     options_type = CardinalityOptions
     options: CardinalityOptions
+    variable_state = _VARIABLE
 
     @property
     def keeps_every_key(self) -> bool:

@@ -177,11 +177,19 @@ class CGOptions(LoadOptions):
     )
 
 
+_VARIABLE: dict[str, tuple[str, ...]] = {
+    "owner": ("virtual",),
+    "loads": ("virtual",),
+    "ring": ("", "virtual"),
+}
+
+
 class ConsistentGrouping(Partitioner):
     """Keys fill virtual workers of bounded load, which real workers own according to their capacity."""
 
     options_type = CGOptions
     options: CGOptions
+    variable_state = _VARIABLE
 
     def _start(self) -> None:
         virtual = self.options.alpha * self.workers
@@ -245,6 +253,8 @@ class ConsistentGrouping(Partitioner):
 
     def _load_state(self, state: State) -> None:
         self._owner, self._meta = state.pop("owner"), state.pop("meta")
+        if len(self._owner) < self.workers:
+            raise ValueError(f"{len(self._owner)} virtual workers for {self.workers} workers")
         self._loads = WindowLoads(**state)
         self._forget()
 

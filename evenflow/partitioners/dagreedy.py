@@ -27,6 +27,7 @@ from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
 from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
 from evenflow.partitioners.window_options import WindowOptions
+from evenflow.sketches import window_holders
 from evenflow.sketches.hot_keys import HotKeys, HotTable, count, crowded, roll
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.window_holders import (
@@ -140,11 +141,18 @@ class DagreedyOptions(WindowOptions):
     )
 
 
+_VARIABLE: dict[str, tuple[str, ...]] = {
+    **{f"held_{name}": sizes for name, sizes in window_holders.VARIABLE.items()},
+    "count_entries": ("counted", ""),
+}
+
+
 class Dagreedy(Partitioner):
     """Rare keys are hashed; a hot key goes to the worker with the best mix of affinity and load."""
 
     options_type = DagreedyOptions
     options: DagreedyOptions
+    variable_state = _VARIABLE
 
     @property
     def keeps_every_key(self) -> bool:

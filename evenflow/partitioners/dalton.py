@@ -46,6 +46,8 @@ from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members, mix64
 from evenflow.partitioners.base import Int32s, Int64s, Options, Partitioner, State, UInt64s
 from evenflow.partitioners.load_options import check_whole_slides
+from evenflow.partitioners.load_options import MAX_SLIDES
+from evenflow.sketches import q_table
 from evenflow.sketches.count_min import CountMin, CountMinTable, clear, increment, width_for
 from evenflow.sketches.q_table import (
     CAP,
@@ -283,10 +285,17 @@ class BanditOptions(Options):
         return self.cap_max if self.explore == "capped" else 0
 
 
+_VARIABLE: dict[str, tuple[str, ...]] = {
+    **q_table.VARIABLE,
+    **dict.fromkeys(("count_key", "count", "count_last"), ("counted",)),
+}
+
+
 class BanditPartitioner(Partitioner):
     """What `dalton` and its cooperating form share; not a scheme of its own."""
 
     options: BanditOptions
+    variable_state = _VARIABLE
 
     @property
     def _exact(self) -> bool:

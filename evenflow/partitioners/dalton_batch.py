@@ -30,6 +30,7 @@ from evenflow.partitioners.dalton import (
     raise_cap,
     reward,
 )
+from evenflow.sketches import q_table
 from evenflow.sketches.q_table import (
     EXPIRY,
     HELD,
@@ -141,6 +142,7 @@ class DaltonBatch(Partitioner):
     micro_batch = True
     options_type = DaltonBatchOptions
     options: DaltonBatchOptions
+    variable_state = q_table.VARIABLE
 
     def _start(self) -> None:
         self._batch = np.zeros(1, np.int64)

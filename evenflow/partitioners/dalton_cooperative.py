@@ -109,11 +109,15 @@ class DaltonCooperativeOptions(BanditOptions):
         return self
 
 
+_VARIABLE: dict[str, tuple[str, ...]] = {**BanditPartitioner.variable_state, "outbox": ("bytes",)}
+
+
 class DaltonCooperative(BanditPartitioner):
     """Several Daltons on one stream that learn one policy by exchanging their tables."""
 
     options_type = DaltonCooperativeOptions
     options: DaltonCooperativeOptions
+    variable_state = _VARIABLE
     _outbox: list[SyncMessage]
 
     @property

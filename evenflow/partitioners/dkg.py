@@ -132,11 +132,17 @@ class DKGOptions(LoadOptions):
     )
 
 
+_VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("keys", "counts", "errors", "owner", "width", "changed"), ("counters",)
+)
+
+
 class DynamicKeyGrouping(Partitioner):
     """Keys start with two neighbouring workers; frequent ones gain and lose neighbours with the load."""
 
     options_type = DKGOptions
     options: DKGOptions
+    variable_state = _VARIABLE
 
     def _start(self) -> None:
         self._shape()

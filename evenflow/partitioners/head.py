@@ -70,10 +70,14 @@ class HeadOptions(LoadOptions):
     warm_up: int = Field(0, ge=0, description="Tuples before which no key is treated as frequent.")
 
 
+_VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(("keys", "counts", "errors"), ("counters",))
+
+
 class HeadPartitioner(Partitioner):
     """Keeps the summary, the loads and the candidates; a subclass routes."""
 
     options: HeadOptions
+    variable_state = _VARIABLE
 
     def _start(self) -> None:
         self._shape()

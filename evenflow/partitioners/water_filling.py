@@ -17,7 +17,9 @@ Parameters: `price` of a replica (the knob between imbalance and replication; ve
 `watch` how rare a split key may be; `buckets` that remember homes; `tail` whether homes are remembered or
 hashed (F_1: several sources must agree on the home of a rare key, so `auto` = remember for one source);
 `weights` relative speed of the workers; `load` windowed (default) or cumulative. While the first window
-fills, the price counts as if it were full already, so that noise of small loads buys nothing.
+fills, the price counts as if it were full already, so that noise of small loads buys nothing. When workers
+are added, the share of the homes that they are to carry is given up and placed anew: those keys are split
+once, within the window of the rescale, which is the price of new workers that work.
 
 Cost per tuple: one counter, one bucket, at most 16 holders looked at; O(log n), amortised, to find the
 least loaded worker when it is asked for; O(n) per slide. State: 4 bytes x buckets, about 200 x watch x n,
@@ -59,9 +61,11 @@ from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.placements import (
     LIVE,
     Placements,
+    buckets_of,
     move_to,
     placements,
     put,
+    release,
     without_workers_from,
     worker_of,
 )
@@ -85,7 +89,9 @@ _INSTANTS = 8
 _REFERENCE = 0.1
 """sqrt(0.01): the price is that of a key with 1 % of the stream."""
 _NEVER = -(2**63)
-_SINCE, _LATEST, _BUCKET, _TUPLES = range(4)
+_SINCE, _LATEST, _BUCKET, _TUPLES, _KNOWN = range(5)
+"""Of `progress`: time from which the window fills, latest time, what a bucket brings in a window, tuples in
+the window; what a bucket brought before a rescale, believed until the window has filled anew."""
 _SLIDE, _LENGTH, _END = range(3)
 
 
@@ -105,6 +111,8 @@ def _next_slide(
     passed = slides if clock[_SLIDE] == _NEVER else min(slides, now - clock[_SLIDE])
     if passed == slides:
         progress[_SINCE] = time
+    if passed == slides or time - progress[_SINCE] >= slides * clock[_LENGTH]:
+        progress[_KNOWN] = 0
     kept = 0.0 if passed == slides else (1.0 - 1.0 / slides) ** passed
     for step in range(passed):
         row = (now - step) % slides
@@ -304,7 +312,8 @@ def _route(
                 now = clock[_SLIDE]
                 oldest = now - slides + 1
                 move_to(cell, place, now)
-                progress[_BUCKET] = _tuples_per_bucket(tail, credit, step, place[LIVE])
+                measured = _tuples_per_bucket(tail, credit, step, place[LIVE])
+                progress[_BUCKET] = max(measured, progress[_KNOWN])
                 rebuild(lowest, loads)
                 rebuild(lowest_tail, tail)
             progress[_LATEST] = max(progress[_LATEST], time)
@@ -423,19 +432,36 @@ class Evenflow(Partitioner):
         self._places = placements(options.buckets if self._remembers else 1, slides)
         self._shape()
         self._window = self._no_loads()
-        self._progress = np.array([_NEVER, _NEVER, 0, 0], np.int64)
+        self._progress = np.array([_NEVER, _NEVER, 0, 0, 0], np.int64)
 
     def _rescale(self) -> None:
-        """Homes on workers that stay are kept, and what is known of keys; holders are bought anew."""
-        known, clock = self._summary, self._window.clock
+        """What is known of keys is kept, and homes too, but for those that added workers need.
+
+        A home moves only when its worker goes, or for growth: of each worker's live buckets the share that
+        the added workers are to carry is freed. Their keys are split once, between the old and the new
+        home, within the window of the rescale: without that price keys that are never silent would leave
+        new workers idle for ever. Holders are bought anew.
+        """
+        known, clock, before = self._summary, self._window.clock, len(self._tail)
+        brings = _tuples_per_bucket(self._tail, self._credit, self._step, self._places.meta[LIVE])
+        brings = max(brings, self._progress[_KNOWN])  # soon after another rescale the window is not full
         self._shape()
         spots = np.empty(len(known.key), np.uint64)
         _spots(known.key, self._salt, spots)
         move_all(known, self._summary, spots)
-        without_workers_from(self.workers, self._places)
+        if self._remembers:
+            without_workers_from(self.workers, self._places)
+            weights = self._weights
+            if self.workers > before:
+                mark = members(self.seed, 1, first=(1 << 41) + self.workers)[0]
+                release(weights[before:].sum() / weights.sum(), mark, self._places)
         self._window = self._no_loads()
         self._window.clock[:] = clock
-        self._progress[:] = self._progress[_LATEST], self._progress[_LATEST], 0, 0
+        self._progress[:] = self._progress[_LATEST], self._progress[_LATEST], 0, 0, 0
+        if self._remembers and self.options.windowed:  # kept homes count like those just placed
+            self._progress[[_BUCKET, _KNOWN]] = brings
+            self._credit[:] = brings * self._step * buckets_of(self.workers, self._places)
+            self._tail[:] = self._credit
 
     def _shape(self) -> None:
         """Everything but homes and loads, for the present number of workers."""
@@ -448,6 +474,7 @@ class Evenflow(Partitioner):
         self._lowest, self._lowest_tail = tournament(n), tournament(n)
         self._family = members(self.seed, 1 if self.sources == 1 else 1 + _SHARED)
         weights = np.array([*options.weights[:n], *[1.0] * (n - len(options.weights))])
+        self._weights = weights
         even = np.all(weights == weights[0])
         self._unit = 1 if even else _FINE
         self._step = np.maximum(1, np.rint(self._unit * weights.mean() / weights)).astype(np.int64)

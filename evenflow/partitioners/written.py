@@ -1,4 +1,7 @@
-"""Partitioners as a person writes them: `NAME[:option=value,...]`, e.g. `pkg:d=3,load=windowed`."""
+"""Partitioners as a person writes them: `NAME[:option=value,...]`, e.g. `pkg:d=3,load=windowed`.
+
+A list of numbers is written with semicolons: `evenflow:weights=1;2;0.5`; `weights=2;` is a list of one.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,27 @@ def parse_partitioner(text: str) -> tuple[str, dict[str, Any]]:
     return name.strip(), options
 
 
-def _typed(text: str) -> int | float | bool | str | None:
+def _typed(text: str) -> int | float | bool | str | list[int | float] | None:
+    if ";" in text:
+        return _numbers(text)
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
+    number = _number(text)
+    return text if number is None else number
+
+
+def _numbers(text: str) -> list[int | float]:
+    pieces = [piece.strip() for piece in text.split(";")]
+    numbers = [_number(piece) for piece in (pieces if pieces[-1] else pieces[:-1])]
+    if not numbers or None in numbers:
+        raise ConfigError(f"{text!r} is no list of numbers", hint="write NAME:option=1;2;0.5")
+    return [number for number in numbers if number is not None]
+
+
+def _number(text: str) -> int | float | None:
     for kind in (int, float):
         try:
             return kind(text)
         except ValueError:
             continue
-    return text
+    return None

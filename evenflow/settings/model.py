@@ -145,7 +145,7 @@ class PartitionerSettings(_Section):
     """The partitioner service."""
 
     name: str = Field(default="evenflow", description="Registered partitioner (`evenflow partitioners`).")
-    options: dict[str, int | float | bool | str] = Field(
+    options: dict[str, int | float | bool | str | list[int | float]] = Field(
         default_factory=dict,
         description="Options of that partitioner; a window and slide left open are the query's.",
     )

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenflow.kernels import inlined, kernel
+from evenflow.keys import mix64
 
 UInt32s = npt.NDArray[np.uint32]
 Int64s = npt.NDArray[np.int64]
@@ -97,6 +98,43 @@ def put(cell: UInt32s, meta: Int64s, at: Any, worker: Any) -> None:
     if cell[at] == 0:
         meta[LIVE] += 1
     cell[at] = (np.uint32(meta[_STAMP] + 1) << np.uint32(_BITS)) | np.uint32(worker)
+
+
+def release(share: float, mark: np.uint64, places: Placements) -> None:
+    """Free this share of the live buckets of each worker, so that they are placed anew.
+
+    Which ones, a hash of bucket and `mark` says: no randomness, and another mark frees others.
+    """
+    cell, meta = places
+    _drop_expired(cell, meta)
+    live = np.flatnonzero(cell)
+    rank = np.empty(len(live), np.uint64)
+    _ranks(live, mark, rank)
+    live = live[np.lexsort((rank, cell[live] & _WORKER))]
+    _, first, held = np.unique(cell[live] & _WORKER, return_index=True, return_counts=True)
+    within = np.arange(len(live)) - np.repeat(first, held)
+    cell[live[within < np.repeat(np.rint(share * held), held)]] = 0
+    meta[LIVE] = np.count_nonzero(cell)
+
+
+def buckets_of(workers: int, places: Placements) -> Int64s:
+    """How many buckets each worker has."""
+    held = places.cell[places.cell != 0] & _WORKER
+    counts: Int64s = np.bincount(held, minlength=workers).astype(np.int64)
+    return counts
+
+
+@kernel
+def _drop_expired(cell: UInt32s, meta: Int64s) -> None:
+    for at in range(cell.shape[0]):
+        if cell[at] != 0 and _expired(cell[at], meta):
+            cell[at] = 0
+
+
+@kernel
+def _ranks(buckets: Int64s, mark: np.uint64, ranks: npt.NDArray[np.uint64]) -> None:
+    for at in range(buckets.shape[0]):
+        ranks[at] = mix64(np.uint64(buckets[at]) ^ mark)
 
 
 def without_workers_from(workers: int, places: Placements) -> None:

@@ -66,6 +66,13 @@ class QTable(NamedTuple):
     """[rows in use, hot rows, hot rows with at least `cap` holders, cap of holders]"""
 
 
+VARIABLE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("row_key", "bound"), ("rows",)),
+    **dict.fromkeys(("row", "q", "last", "kept", "gain"), ("rows", "")),
+}
+"""Arrays of `SplitKeys.state` whose size varies, as `Partitioner.variable_state` says it."""
+
+
 @kernel
 def find(key: UInt64s, slots: Int32s, wanted: np.uint64) -> np.int64:
     """The key's row, or -1."""

@@ -340,6 +340,10 @@ def _pool(workers: int, slides: int, slide_ms: int, capacity: int) -> HolderPool
     )
 
 
+VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(("keys", "workers", "slots"), ("pairs",))
+"""Arrays of `WindowHolders.snapshot` whose size varies, as `Partitioner.variable_state` says it."""
+
+
 class WindowHolders:
     """The window and its growth; kernels work on `pool`, which `grow` and `trim` replace."""
 

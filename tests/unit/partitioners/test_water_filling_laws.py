@@ -239,16 +239,75 @@ def test_state_is_bounded_whatever_comes() -> None:
     assert not p.keeps_every_key
 
 
-def test_homes_survive_a_rescale_where_their_worker_does() -> None:
+def test_homes_survive_a_rescale_but_for_the_share_of_added_and_those_of_removed_workers() -> None:
     stream = all_distinct(2000)
     p = create("evenflow", workers=8, window_ms=60_000, slide_ms=1000)
     before = p.assign(*stream)
+    p.rescale(8)
+    same = p.assign(stream[0], stream[1] + 2000)
+    assert same.tolist() == before.tolist()
     p.rescale(12)
-    again = p.assign(stream[0], stream[1] + 2000)
-    assert again.tolist() == before.tolist()
+    grown = p.assign(stream[0], stream[1] + 4000)
+    moved = grown != before
+    assert abs(moved.mean() - 1 / 3) < 0.03
+    assert (grown[moved] >= 8).mean() > 0.9
     p.rescale(5)
-    after = p.assign(stream[0], stream[1] + 4000)
-    assert np.all((after == before) | (before >= 5))
+    after = p.assign(stream[0], stream[1] + 6000)
+    assert np.all((after == grown) | (grown >= 5))
+
+
+def uniform(tuples: int, *, keys: int = 2000, seed: int = 1) -> Stream:
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, keys, tuples).astype(np.uint64) * SPREAD, np.arange(tuples)
+
+
+GROWTHS = {"uniform": uniform(60_000), "zipf 0.8": zipf(60_000, keys=5000, z=0.8)}
+
+
+@pytest.mark.parametrize("path", [(12,), (9, 10, 11, 12), (12, 8, 12)])
+@pytest.mark.parametrize("load", ["windowed", "cumulative"])
+@pytest.mark.parametrize("name", GROWTHS)
+def test_a_window_after_growing_is_about_as_level_as_with_a_fresh_partitioner(
+    name: str, load: str, path: tuple[int, ...]
+) -> None:
+    """No key is ever silent here. Chance moves the largest of n loads of mean m by sqrt(2 m ln n)."""
+    keys, times = GROWTHS[name]
+    window = {"window_ms": 10_000, "slide_ms": 500, "load": load}
+    p = create("evenflow", workers=8, **window)
+    p.assign(keys[:20_000], times[:20_000])
+    for at, workers in enumerate(path):  # a slide apart
+        rows = slice(20_000 + 500 * at, 20_000 + 500 * (at + 1))
+        p.rescale(workers)
+        p = restore(p.snapshot())
+        p.assign(keys[rows], times[rows])
+    begin = 20_000 + 500 * len(path)
+    grown = p.assign(keys[begin:], times[begin:])
+    fresh = create("evenflow", workers=12, **window).assign(keys, times)[begin:]
+    mean = 10_000 / 12
+    for first in (0, 10_000, 20_000):
+        rows = slice(first, first + 10_000)
+        most, usual = (worker_loads(out[rows], 12).max() - mean for out in (grown, fresh))
+        assert most <= 2 * usual + np.sqrt(2 * mean * np.log(12))
+
+
+def test_added_workers_get_homes_by_their_speed() -> None:
+    weights = (1.0, 1.0, 1.0, 1.0, 3.0, 1.0)
+    keys, times = uniform(60_000)
+    p = create("evenflow", workers=4, weights=weights, window_ms=10_000, slide_ms=500)
+    p.assign(keys[:20_000], times[:20_000])
+    p.rescale(6)
+    share = worker_loads(p.assign(keys[20_000:], times[20_000:])[10_000:], 6) / 30_000
+    assert np.allclose(share, np.array(weights) / 8, atol=0.012)
+
+
+def test_a_growth_moves_a_key_at_most_once() -> None:
+    keys, times = uniform(60_000, keys=400)  # 25 tuples of each in a window: none is silent
+    p = create("evenflow", workers=8, price=1e12, window_ms=10_000, slide_ms=500)
+    before = p.assign(keys[:20_000], times[:20_000])
+    p.rescale(12)
+    after = p.assign(keys[20_000:], times[20_000:])
+    assert replication_factor(before, keys[:20_000]) == 1.0
+    assert replication_factor(after, keys[20_000:]) == 1.0
 
 
 def test_after_a_gap_nothing_of_the_old_window_counts() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from evenflow.errors import ConfigError
+from evenflow.partitioners import create, restore
 from evenflow.partitioners.written import parse_partitioner
 
 
@@ -15,6 +16,9 @@ from evenflow.partitioners.written import parse_partitioner
         (" pkg : d = 3 , load = windowed ,", "pkg", {"d": 3, "load": "windowed"}),
         ("d-choices:theta=1e-3,distinct=TRUE,warm-up=5", "d-choices", None),
         ("d-choices:theta=none", "d-choices", {"theta": None}),
+        ("evenflow:weights=1;2;0.5,watch=9", "evenflow", {"weights": [1, 2, 0.5], "watch": 9}),
+        ("cg:capacities= 1 ; 2.5 ", "cg", {"capacities": [1, 2.5]}),
+        ("cg:capacities=3;", "cg", {"capacities": [3]}),
         ("am:cardinality=hll", "am", {"cardinality": "hll"}),
     ],
 )
@@ -27,6 +31,21 @@ def test_name_and_options_are_taken_apart(text: str, name: str, options: dict | 
 def test_what_is_no_option_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is no option"):
         parse_partitioner(text)
+
+
+@pytest.mark.parametrize("text", ["evenflow:weights=1;two", "evenflow:weights=1;;2", "evenflow:weights=;"])
+def test_what_is_no_list_of_numbers_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="is no list of numbers"):
+        parse_partitioner(text)
+
+
+@pytest.mark.parametrize("text", ["evenflow:weights=1;2;0.5", "evenflow:weights=2;", "cg:capacities=1;2.5"])
+def test_a_written_list_of_numbers_makes_a_partitioner(text: str) -> None:
+    name, options = parse_partitioner(text)
+    made = create(name, workers=3, **options)
+    (option,) = options
+    assert list(getattr(made.options, option)) == options[option]
+    assert restore(made.snapshot()).options == made.options
 
 
 def test_an_option_given_twice_is_refused() -> None:

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ConfigError
-from evenflow.settings import KafkaSettings, load_settings
+from evenflow.partitioners import create
+from evenflow.settings import KafkaSettings, load_settings, save_settings
 from evenflow.settings.describe import describe_settings, settings_markdown
 from evenflow.settings.durations import format_duration, parse_duration
 from evenflow.settings.kafka import aiokafka_config, java_config, librdkafka_config, spark_options
@@ -115,6 +116,23 @@ def test_every_setting_is_read_from_its_variable(monkeypatch: pytest.MonkeyPatch
 def test_a_table_in_a_variable_is_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("EVENFLOW_KAFKA__EXTRAS__JAVA", '{"a.b": 1}')
     assert load_settings(written(tmp_path, "")).kafka.extras.java == {"a.b": 1}
+
+
+@pytest.mark.parametrize(("name", "option"), [("evenflow", "weights"), ("cg", "capacities")])
+def test_an_option_of_a_partitioner_may_be_a_list_of_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, option: str
+) -> None:
+    text = f'[partitioner]\nname = "{name}"\n[partitioner.options]\n{option} = [1, 2.5]\n'
+    settings = load_settings(written(tmp_path, text))
+    assert settings.partitioner.options == {option: [1, 2.5]}
+    assert create(name, workers=2, **settings.partitioner.options).snapshot()
+    copy = tmp_path / "copy.json"
+    save_settings(settings, copy)
+    assert load_settings(copy).partitioner.options == {option: [1, 2.5]}
+    monkeypatch.setenv("EVENFLOW_PARTITIONER__OPTIONS", f'{{"{option}": [3, 4]}}')
+    assert load_settings(written(tmp_path, text)).partitioner.options[option] == [3, 4]
+    with pytest.raises(ConfigError, match=r"partitioner\.options"):
+        load_settings(partitioner={"options": {option: ["fast"]}})
 
 
 def test_the_settings_page_is_current() -> None:

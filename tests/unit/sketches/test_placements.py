@@ -8,9 +8,11 @@ from evenflow.kernels import kernel
 from evenflow.sketches.placements import (
     LIVE,
     Placements,
+    buckets_of,
     move_to,
     placements,
     put,
+    release,
     without_workers_from,
     worker_of,
 )
@@ -84,3 +86,22 @@ def test_buckets_of_workers_that_are_gone_are_free() -> None:
     without_workers_from(5, places)
     assert places.meta[LIVE] == 5
     assert [step(places, 0, at, 1) for at in range(8)] == [0, 1, 2, 3, 4, 1, 1, 1]
+
+
+def test_release_frees_the_same_share_of_each_workers_live_buckets() -> None:
+    places = placements(1 << 10, 4)
+    move_to(*places, 0)
+    for at in range(400):
+        put(*places, at, 7)  # expired by slide 5
+    move_to(*places, 5)
+    for at in range(300, 900):
+        put(*places, at, at % 3)
+    twin = Placements(places.cell.copy(), places.meta.copy())
+    other = Placements(places.cell.copy(), places.meta.copy())
+    release(0.25, np.uint64(5), places)
+    release(0.25, np.uint64(5), twin)
+    release(0.25, np.uint64(6), other)
+    assert buckets_of(9, places).tolist() == [150, 150, 150, 0, 0, 0, 0, 0, 0]
+    assert places.meta[LIVE] == 450
+    assert places.cell.tolist() == twin.cell.tolist()
+    assert places.cell.tolist() != other.cell.tolist()
