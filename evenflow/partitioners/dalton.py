@@ -46,7 +46,6 @@ from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members, mix64
 from evenflow.partitioners.base import Int32s, Int64s, Options, Partitioner, State, UInt64s
 from evenflow.partitioners.load_options import check_whole_slides
-from evenflow.partitioners.load_options import MAX_SLIDES
 from evenflow.sketches import q_table
 from evenflow.sketches.count_min import CountMin, CountMinTable, clear, increment, width_for
 from evenflow.sketches.q_table import (

@@ -63,6 +63,7 @@ SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
         pytest.param("hashing", SLIDING | {"aggregates": INVERTIBLE}, id="hashing-sliding-totals"),
         pytest.param("shuffle", TUMBLING, id="shuffle-tumbling"),
         pytest.param("evenflow", SLIDING, id="evenflow-sliding"),
+        pytest.param("pkg", SLIDING, id="pkg-sliding"),
         pytest.param("d-choices", SLIDING, id="d-choices-sliding", marks=pytest.mark.more),
         pytest.param("pkg", SLIDING, id="pkg-sliding"),
         pytest.param("dalton", SLIDING, id="dalton-sliding", marks=pytest.mark.more),
