@@ -65,7 +65,6 @@ SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
         pytest.param("evenflow", SLIDING, id="evenflow-sliding"),
         pytest.param("pkg", SLIDING, id="pkg-sliding"),
         pytest.param("d-choices", SLIDING, id="d-choices-sliding", marks=pytest.mark.more),
-        pytest.param("pkg", SLIDING, id="pkg-sliding"),
         pytest.param("dalton", SLIDING, id="dalton-sliding", marks=pytest.mark.more),
         pytest.param("w-choices", TUMBLING, id="w-choices-tumbling", marks=pytest.mark.more),
         pytest.param("cam", SLIDING, id="cam-sliding", marks=pytest.mark.more),
