@@ -193,7 +193,11 @@ class StrictReader:
     def _epoch(self, cells: dict[str, Any], column: str, unit: str) -> int | None:
         if unit == "s":
             seconds = self._float(cells, column)
-            return None if seconds is None else round(seconds * 1000)
+            if seconds is None:
+                return None
+            if not math.isfinite(seconds * 1000):
+                raise Unreadable(f"event time {seconds} s is out of range")
+            return round(seconds * 1000)
         whole = self._integer(cells, column)
         return whole if whole is None or unit == "ms" else whole // 1000
 

@@ -6,7 +6,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -214,6 +214,7 @@ _units = st.sampled_from(["s", "ms", "us", "iso"])
     unit=_units,
     kind=st.sampled_from(["int64", "float64"]),
 )
+@example(values=['{"key": "a", "time": 1.797693134862316e+305}'], unit="s", kind="int64")
 @hypothesis_settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_sql_never_reads_a_json_record_otherwise_than_the_strict_reader(
     values: list[str], unit: str, kind: str
