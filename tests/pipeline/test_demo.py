@@ -61,6 +61,7 @@ def test_the_demo_of_real_flights_ends_with_0_differences_and_its_figures(tmp_pa
     assert re.search(r"partitioned: 4,000 of 4,000", output)
 
 
+@pytest.mark.more
 def test_any_file_and_partitioner_can_be_demonstrated(tmp_path):
     file = tmp_path / "orders.csv"
     lines = [f"c{i % 7};{1_600_000_000 + i};{i % 50}" for i in range(2_000)]

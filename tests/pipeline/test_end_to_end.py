@@ -61,16 +61,16 @@ SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
     ("partitioner", "query"),
     [
         pytest.param("hashing", SLIDING | {"aggregates": INVERTIBLE}, id="hashing-sliding-totals"),
-        pytest.param("shuffle", TUMBLING, id="shuffle-tumbling"),
+        pytest.param("pkg", TUMBLING, id="pkg-tumbling"),
         pytest.param("evenflow", SLIDING, id="evenflow-sliding"),
-        pytest.param("pkg", SLIDING, id="pkg-sliding"),
+        pytest.param("pkg", SLIDING, id="pkg-sliding", marks=pytest.mark.more),
         pytest.param("d-choices", SLIDING, id="d-choices-sliding", marks=pytest.mark.more),
         pytest.param("dalton", SLIDING, id="dalton-sliding", marks=pytest.mark.more),
         pytest.param("w-choices", TUMBLING, id="w-choices-tumbling", marks=pytest.mark.more),
         pytest.param("cam", SLIDING, id="cam-sliding", marks=pytest.mark.more),
         pytest.param("dagreedy", SLIDING, id="dagreedy-sliding", marks=pytest.mark.more),
         pytest.param("hashing", TUMBLING, id="hashing-tumbling", marks=pytest.mark.more),
-        pytest.param("pkg", TUMBLING | {"aggregates": INVERTIBLE}, id="pkg-tumbling", marks=pytest.mark.more),
+        pytest.param("shuffle", TUMBLING, id="shuffle-tumbling", marks=pytest.mark.more),
         pytest.param("d-choices", TUMBLING, id="d-choices-tumbling", marks=pytest.mark.more),
         pytest.param(
             "shuffle", SLIDING | {"aggregates": INVERTIBLE}, id="shuffle-sliding", marks=pytest.mark.more

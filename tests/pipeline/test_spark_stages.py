@@ -180,6 +180,7 @@ def test_parquet_results_are_read_through_the_commit_log(
         read_parquet_results(target)
 
 
+@pytest.mark.more
 def test_a_folder_of_results_is_one_checkpoints_and_a_checkpoint_keeps_to_its_folder(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

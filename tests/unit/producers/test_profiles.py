@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
@@ -65,6 +66,7 @@ def test_tuples_are_due_in_order_and_never_before_the_start(profile: Profile) ->
 
 @pytest.mark.parametrize("profile", ALL, ids=repr)
 @given(cuts=st.lists(st.integers(1, 140_000), max_size=4))
+@hypothesis_settings(max_examples=20, deadline=None)
 def test_send_times_do_not_depend_on_the_cut_into_batches(profile: Profile, cuts: list[int]) -> None:
     bounds = [0, *sorted(set(cuts)), 140_001]
     parts = [times_of(profile, low, high - low) for low, high in pairwise(bounds)]
