@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.partitioners import SEED, WORKERS
 from benchmarks.spread import in_turns, ratios, spread
-from evenflow.partitioners import names
+from evenflow.partitioners.prompt_blocks import plan_blocks
 from evenflow.rank_laws import RANKS, Zipf
 
 ID = "partitioners-prompt-plan"
@@ -19,11 +19,7 @@ GOAL = 3.0
 
 
 def run(*, smoke: bool) -> dict[str, Any]:
-    """Milliseconds of both, and their ratio; nothing while there is no `prompt`."""
-    if "prompt" not in names():
-        return {"prompt": "not registered"}
-    from evenflow.partitioners.prompt_blocks import plan_blocks
-
+    """Milliseconds of both, and their ratio."""
     tuples, keys = (20_000, 2_000) if smoke else (1_000_000, 100_000)
     ranks = Zipf(keys, 1.0).ranks(np.random.default_rng([SEED, RANKS]).random(tuples), 0)
     arrived = np.maximum(np.bincount(ranks, minlength=keys), 1)[np.random.default_rng(SEED).permutation(keys)]

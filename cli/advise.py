@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.context import settings_of
+from cli.context import milliseconds, settings_of
 
 if TYPE_CHECKING:
     from evenflow.advice import Advice, Sample
@@ -98,8 +98,8 @@ def advise(
 
     if input is not None and topic is not None:
         raise ConfigError("--input and --topic both say where the sample is", hint="give one of the two")
-    slide_ms = None if slide is None else _milliseconds("--slide", slide)
-    window_ms = None if window is None else _milliseconds("--window", window)
+    slide_ms = None if slide is None else milliseconds("--slide", slide)
+    window_ms = None if window is None else milliseconds("--window", window)
     if input is not None:
         if oldest:
             raise ConfigError("--oldest is for a topic; of a file the first tuples are taken anyway")
@@ -140,16 +140,6 @@ def advise(
         typer.echo(json.dumps(advice.as_json(), ensure_ascii=False))
     else:
         _print(advice)
-
-
-def _milliseconds(option: str, text: str) -> int:
-    from evenflow.errors import ConfigError
-    from evenflow.settings.durations import parse_duration
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise ConfigError(f"{option}: {error}") from None
 
 
 def _from_file(

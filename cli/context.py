@@ -1,4 +1,4 @@
-"""What commands share: the settings that `--config` names."""
+"""What commands share: the settings that `--config` names, and durations as a person writes them."""
 
 from __future__ import annotations
 
@@ -15,3 +15,14 @@ def settings_of(context: typer.Context, **overrides: Any) -> Settings:
     from evenflow.settings import load_settings
 
     return load_settings(context.obj, **overrides)
+
+
+def milliseconds(option: str, text: str) -> int:
+    """`"60s"` -> 60000; ConfigError that names the option."""
+    from evenflow.errors import ConfigError
+    from evenflow.settings.durations import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise ConfigError(f"{option}: {error}") from None

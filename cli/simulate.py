@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from cli.context import milliseconds
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -131,8 +133,8 @@ def simulate(
         workers=workers,
         sources=sources,
         seed=seed if hash_seed is None else hash_seed,
-        window_ms=None if window is None else _milliseconds("--window", window),
-        slide_ms=_milliseconds("--slide", slide),
+        window_ms=None if window is None else milliseconds("--window", window),
+        slide_ms=milliseconds("--slide", slide),
         warmup_slides=warmup_slides,
         batch=batch,
     )
@@ -149,7 +151,7 @@ def simulate(
             disorder = (
                 (scenario.window_ms or _DISORDER_MS)
                 if max_disorder is None
-                else _milliseconds("--max-disorder", max_disorder)
+                else milliseconds("--max-disorder", max_disorder)
             )
             routed = _read(
                 input,
@@ -169,7 +171,7 @@ def simulate(
                 zipf=_ZIPF if zipf is None else zipf,
                 seed=seed,
                 rate=rate,
-                period_ms=_milliseconds("--period", period or _PERIOD),
+                period_ms=milliseconds("--period", period or _PERIOD),
                 folder=Path(folder),
             )
         with _progress_bars(entrants, len(routed)) as watch:
@@ -184,16 +186,6 @@ def simulate(
     if plot is not None:
         draw(results, plot)
         typer.echo(f"charts: {plot}", err=True)
-
-
-def _milliseconds(option: str, text: str) -> int:
-    from evenflow.errors import ConfigError
-    from evenflow.settings.durations import parse_duration
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise ConfigError(f"{option}: {error}") from None
 
 
 def _refuse(given: dict[str, Any], why: str, hint: str) -> None:

@@ -13,7 +13,6 @@ import pyarrow as pa
 from evenflow import queries
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings, load_settings
-from partitioner_service.learned import new_partitioner
 from producers.datasets import open_source
 from producers.event_time import TimeUnit
 from producers.source import Source, SourceOptions
@@ -63,7 +62,6 @@ def prepare(options: DemoOptions, kafka: KafkaSettings, folder: Path) -> tuple[S
         },
         spark={"wiring": options.wiring, "checkpoint": str(folder / "checkpoint")},
     )
-    new_partitioner(settings)
     return settings, source
 
 
