@@ -70,7 +70,7 @@ from evenflow.sketches.q_table import (
     slide_on,
 )
 from evenflow.sketches.tumbling_counts import COUNT, LAST, TumblingCounts, limit, slot_of
-from evenflow.sketches.window_loads import WindowLoads, add, advance, window_loads
+from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
 
 NEVER = -(2**63)
 _UNCAPPED = 1 << 40
@@ -400,7 +400,7 @@ class BanditPartitioner(Partitioner):
         }
 
     def _load_state(self, state: State) -> None:
-        self._loads = WindowLoads(**{name: state[name] for name in WindowLoads._fields})
+        self._loads = loads_from(state)
         self._split.load(state)
         self._stats = state["stats"]
         self._rng = state["rng"]

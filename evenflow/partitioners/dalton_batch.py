@@ -44,7 +44,7 @@ from evenflow.sketches.q_table import (
     slide_on,
 )
 from evenflow.sketches.tumbling_counts import COUNT, TumblingCounts, limit, slot_of
-from evenflow.sketches.window_loads import WindowLoads, add, advance, window_loads
+from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
 
 
 @kernel
@@ -199,7 +199,7 @@ class DaltonBatch(Partitioner):
         }
 
     def _load_state(self, state: State) -> None:
-        self._loads = WindowLoads(**{name: state[name] for name in WindowLoads._fields})
+        self._loads = loads_from(state)
         self._split.load(state)
         self._batch = state["batch"]
         self._rng = state["rng"]

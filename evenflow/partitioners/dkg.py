@@ -31,7 +31,7 @@ from evenflow.keys import candidate_kernel, members
 from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.space_saving import MAX_CAPACITY, SIZE, SpaceSaving, Summary, offer
-from evenflow.sketches.window_loads import WindowLoads, add, advance
+from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 
 _NEVER = -(2**63)
 _TOTAL, _NOW, _BEGIN = 0, 1, 2
@@ -197,7 +197,7 @@ class DynamicKeyGrouping(Partitioner):
         }
 
     def _load_state(self, state: State) -> None:
-        self._loads = WindowLoads(**{name: state[name] for name in WindowLoads._fields})
+        self._loads = loads_from(state)
         self._meta = state["meta"]
         total, least = (int(value) for value in state["heavy"])
         self._counts = SpaceSaving.from_counters(

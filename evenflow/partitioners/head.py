@@ -9,6 +9,7 @@ avoids the few extra copies of keys this costs).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from pydantic import Field
 
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import members
-from evenflow.partitioners.base import Int64s, Partitioner, State
+from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.space_saving import (
     SIZE,
@@ -29,7 +30,7 @@ from evenflow.sketches.space_saving import (
     count_of,
     offer,
 )
-from evenflow.sketches.window_loads import WindowLoads
+from evenflow.sketches.window_loads import loads_from
 
 
 @inlined
@@ -96,6 +97,14 @@ class HeadPartitioner(Partitioner):
         self._loads = options.new_loads(n)
         self._family = members(self.seed, 2)
 
+    def _route_by(
+        self, kernel: Callable[..., None], keys: UInt64s, times: Int64s, out: Int32s, own: npt.NDArray[Any]
+    ) -> None:
+        """Run the subclass's kernel over the block; `own` is the array that only this rule has."""
+        summary, windowed = self._heavy.summary, self.options.windowed
+        more = self._family, windowed, self._theta, self.options.warm_up
+        kernel(keys, times, out, summary, self._loads, own, *more)
+
     def _state(self) -> State:
         keys, counts, errors = self._heavy.counters()
         return {
@@ -107,7 +116,7 @@ class HeadPartitioner(Partitioner):
         }
 
     def _load_state(self, state: State) -> None:
-        self._loads = WindowLoads(**{name: state[name] for name in WindowLoads._fields})
+        self._loads = loads_from(state)
         total, least = (int(value) for value in state["heavy"])
         self._heavy = SpaceSaving.from_counters(
             self._capacity, state["keys"], state["counts"], state["errors"], total=total, least=least

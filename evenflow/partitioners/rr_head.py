@@ -67,18 +67,7 @@ class RRHead(HeadPartitioner):
         self._turn = np.array([self.source * self.workers // self.sources], np.int64)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        _route(
-            keys,
-            times,
-            out,
-            self._heavy.summary,
-            self._loads,
-            self._turn,
-            self._family,
-            self.options.windowed,
-            self._theta,
-            self.options.warm_up,
-        )
+        self._route_by(_route, keys, times, out, self._turn)
 
     def _state(self) -> State:
         return {**super()._state(), "turn": self._turn}

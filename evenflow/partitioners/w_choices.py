@@ -71,18 +71,7 @@ class WChoices(HeadPartitioner):
         self._tree = tournament(self.workers)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        _route(
-            keys,
-            times,
-            out,
-            self._heavy.summary,
-            self._loads,
-            self._tree,
-            self._family,
-            self.options.windowed,
-            self._theta,
-            self.options.warm_up,
-        )
+        self._route_by(_route, keys, times, out, self._tree)
 
     def _choices(self) -> int:
         return self.workers

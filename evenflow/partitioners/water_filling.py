@@ -69,7 +69,7 @@ from evenflow.sketches.placements import (
     without_workers_from,
     worker_of,
 )
-from evenflow.sketches.window_loads import ROW, WindowLoads
+from evenflow.sketches.window_loads import ROW, WindowLoads, loads_from
 
 Float64s = npt.NDArray[np.float64]
 
@@ -547,7 +547,7 @@ class Evenflow(Partitioner):
         def part(name: str, kind: type[Any]) -> Any:
             return kind(**{field: state[f"{name}.{field}"] for field in kind._fields})
 
-        self._window = WindowLoads(**{field: state[field] for field in WindowLoads._fields})
+        self._window = loads_from(state)
         self._summary, self._places = part("summary", Frequent), part("places", Placements)
         self._rings = part("rings", Rings)
         self._tail, self._credit = state["tail"], state["credit"]

@@ -8,6 +8,7 @@ Cost: O(1) per tuple, O(workers) per slide that passes (at most `slides` of them
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,11 @@ def window_loads(workers: int, *, window_ms: int, slide_ms: int) -> WindowLoads:
     """An empty window; `window_ms` is a multiple of `slide_ms`."""
     ring = np.zeros((window_ms // slide_ms, workers), np.int64)
     return WindowLoads(np.zeros(workers, np.int64), ring, np.array([_NEVER, slide_ms, _NEVER, 0], np.int64))
+
+
+def loads_from(state: Mapping[str, npt.NDArray[Any]]) -> WindowLoads:
+    """The loads among the arrays of a partitioner's state, into which `_asdict` put them."""
+    return WindowLoads(**{name: state[name] for name in WindowLoads._fields})
 
 
 @inlined
