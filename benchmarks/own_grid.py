@@ -16,17 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from evenflow.keys import hash_keys
 from evenflow.metrics import window_figures
 from evenflow.partitioners import create
 from evenflow.simulation.charts import save
+from evenflow.simulation.streams import rank_hashes
 
 KEYS, SLIDE, SLIDES, WINDOW, FIRST = 100_000, 10_000, 180, 60, 60
 SEEDS = (1, 2, 3)
 WORKERS = (5, 16, 64, 256)
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
 WINDOWED = {"window_ms": WINDOW * SLIDE, "slide_ms": SLIDE}
 """One tuple per ms."""
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -59,6 +57,11 @@ def ranks(kind: str, seed: int) -> Ints:
     return _zipf(rng, SLIDES * SLIDE, float(kind))
 
 
+@cache
+def _hashes() -> npt.NDArray[np.uint64]:
+    return rank_hashes(KEYS)
+
+
 def _zipf(rng: np.random.Generator, tuples: int, exponent: float) -> Ints:
     shares = np.cumsum(np.arange(1, KEYS + 1) ** -exponent)
     return np.searchsorted(shares / shares[-1], rng.random(tuples), side="right").clip(0, KEYS - 1)
@@ -76,7 +79,7 @@ def run(name: str, kind: str, n: int, seed: int, more: tuple[tuple[str, Any], ..
     """Route the stream by one instance."""
     keys = ranks(kind, seed)
     p = create(name, workers=n, seed=seed, **OPTIONS[name], **dict(more))
-    out = p.assign(keys.astype(np.uint64) * SPREAD, np.arange(len(keys)))
+    out = p.assign(_hashes()[keys], np.arange(len(keys)))
     return measured(keys, out, n)
 
 
@@ -192,7 +195,7 @@ def sources() -> Iterator[str]:
 
 def _together(name: str, kinds: tuple[str, ...], seed: int, *, count: int, exchange: bool) -> Figures:
     keys = np.choose(np.arange(SLIDES * SLIDE) % len(kinds), [ranks(kind, seed) for kind in kinds])
-    hashes, times = keys.astype(np.uint64) * SPREAD, np.arange(len(keys))
+    hashes, times = _hashes()[keys], np.arange(len(keys))
     parts: list[Any] = [
         create(name, workers=64, seed=seed, source=s, sources=count, **OPTIONS[name]) for s in range(count)
     ]
@@ -214,7 +217,7 @@ def cost() -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     names = ("hashing", "pkg", "d-choices", "evenflow")
     for kind in ("uniform", "1.0", "1.5"):
-        keys = hash_keys(pa.array(np.arange(KEYS)).cast(pa.string()))[ranks(kind, 1)]
+        keys = _hashes()[ranks(kind, 1)]
         times, half, best = np.arange(len(keys)), len(keys) // 2, dict.fromkeys(names, np.inf)
         for _ in range(6):
             for name in names:

@@ -102,6 +102,11 @@ STREAMS: dict[str, _Kind] = {
 """Generated streams by name."""
 
 
+def rank_hashes(keys: int) -> UInt64s:
+    """The key hash of each rank 0..keys-1 of a generated stream, shape (keys,): XXH64 of k0, k1, ..."""
+    return hash_keys(pc.binary_join_element_wise("k", pa.array(np.arange(keys)).cast(pa.string()), ""))
+
+
 def generated(
     kind: str,
     *,
@@ -120,8 +125,7 @@ def generated(
     """
     _check(kind, tuples=tuples, keys=keys, zipf=zipf, seed=seed, rate=rate, period_ms=period_ms)
     law = STREAMS[kind].law(keys, zipf, seed)
-    labels = pc.binary_join_element_wise("k", pa.array(np.arange(keys)).cast(pa.string()), "")
-    hashes = hash_keys(labels)
+    hashes = rank_hashes(keys)
     all_keys, codes, times = (_column(folder, name, tuples) for name in _COLUMNS)
     draws = np.random.default_rng([seed, RANKS])
     pace = rate or _INDEX_RATE
