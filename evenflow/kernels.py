@@ -18,8 +18,8 @@ allocates nor returns an array. Integer division by zero is undefined in it, as 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from types import FunctionType
+from collections.abc import Callable, Iterator, Mapping
+from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
@@ -32,18 +32,28 @@ _OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 
 
 def fingerprint(function: FunctionType, seen: frozenset[str] = frozenset()) -> str:
-    """Digest of a kernel's code and of every kernel and global number that it reaches."""
-    code = function.__code__
+    """Digest of a kernel's code and of every kernel, intrinsic and global number that it reaches."""
     seen |= {f"{function.__module__}.{function.__qualname__}"}
-    parts = [code.co_code, repr(code.co_consts).encode()]
+    return hashlib.sha256(b"\0".join(_parts(function.__code__, function.__globals__, seen))).hexdigest()
+
+
+def _parts(code: CodeType, known: Mapping[str, Any], seen: frozenset[str]) -> Iterator[bytes]:
+    """What the digest is made of; code within code (an intrinsic's) has an address for a name, so it is opened."""
+    yield code.co_code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _parts(constant, known, seen)
+        else:
+            yield repr(constant).encode()
     for name in sorted(set(code.co_names)):
-        value = function.__globals__.get(name)
-        inner = getattr(value, "py_func", None)
+        value = known.get(name)
+        inner = getattr(value, "py_func", None) or getattr(value, "_defn", None)
+        if inner is None and isinstance(value, FunctionType):
+            inner = value
         if inner is not None and f"{inner.__module__}.{inner.__qualname__}" not in seen:
-            parts.append(fingerprint(inner, seen).encode())
+            yield fingerprint(inner, seen).encode()
         elif isinstance(value, int | float | np.generic):
-            parts.append(f"{name}={value!r}".encode())
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+            yield f"{name}={value!r}".encode()
 
 
 class _DeepCache(FunctionCache):

@@ -41,7 +41,7 @@ from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, members, mix64
 from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
 from evenflow.partitioners.load_options import LoadOptions
-from evenflow.sketches.frequent import MEMORY, SEEN, Frequent, find, frequent, halve, least, move_all, sure
+from evenflow.sketches.frequent import SEEN, Frequent, due, frequent, halve, move_all, offer, sure
 from evenflow.sketches.holder_rings import (
     CURRENT,
     LAST,
@@ -89,6 +89,7 @@ _INSTANTS = 8
 _REFERENCE = 0.1
 """sqrt(0.01): the price is that of a key with 1 % of the stream."""
 _NEVER = -(2**63)
+_SIGN, _MANY = np.int64(63), np.int64(1 << 40)
 _SINCE, _LATEST, _BUCKET, _TUPLES, _KNOWN = range(5)
 """Of `progress`: time from which the window fills, latest time, what a bucket brings in a window, tuples in
 the window; what a bucket brought before a rescale, believed until the window has filled anew."""
@@ -319,17 +320,10 @@ def _route(
             progress[_LATEST] = max(progress[_LATEST], time)
         fresh += 1
         spot = mix64(key ^ salt)
-        at = find(key_of, spot, key)
-        other = least(count, spot)  # looked up even when not needed: that costs less than to guess
-        known = at >= 0
-        at = at if known else other
-        if not known and ring[at, SIZE] > 0:
+        at, taken = offer(key_of, count, error, seen, spot, key)
+        if ring[at, SIZE] > (_MANY & ~taken):  # "split and taken over", as one branch that is rarely taken
             drop_all(edge, ring, table, pool, at)
-        key_of[at] = key
-        error[at] = error[at] if known else count[at]
-        count[at] += 1
-        seen[SEEN] += 1
-        if seen[SEEN] >= 2 * seen[MEMORY]:
+        if due(seen):
             halve(count, error, seen)
             _drop_cooled(count, error, seen, edge, ring, table, pool, watched)
         if remembers:
@@ -352,11 +346,11 @@ def _route(
             else:
                 worker = _holder(edge, used, ring, table, pool, at, home, loads, level, margin, now, oldest)
         over = loads[worker] - level - margin
-        hot = (certain * watched >= seen[SEEN]) & (certain >= _FEWEST)
-        if (
-            hot & (over * abs(over) * certain > dear * seen[SEEN] * level * level)  # no root, no branch
-            and over > _when_full(slides, clock, progress) * level * math.sqrt(dear * seen[SEEN] / certain)
-        ):
+        too_rare = (certain * watched - seen[SEEN] | certain - _FEWEST) >> _SIGN  # all bits set, or none
+        weight = certain & ~too_rare  # one branch that is rarely taken, not three
+        if over * abs(over) * weight > dear * seen[SEEN] * level * level and over > _when_full(
+            slides, clock, progress
+        ) * level * math.sqrt(dear * seen[SEEN] / certain):
             lightest = _lowest(lowest, loads)
             mine = edge_to(edge, table, at, lightest)
             if mine >= 0:

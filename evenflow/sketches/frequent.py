@@ -8,7 +8,7 @@ Laws: count - error <= the key's (halved) occurrences <= count, so a key is neve
 not; the counts of a set sum to its occurrences while nothing is forgotten; hence the least of a set of m
 occurrences is at most m/8. A set fits two cache lines, so one tuple costs one visit, whatever the capacity.
 
-Cost per tuple: at most 8 comparisons; halving adds capacity/memory of a step. State: 16 bytes per counter.
+Cost per tuple: 16 comparisons, eight at once; halving adds capacity/memory of a step. State: 16 bytes per counter.
 Rule: Metwally et al., ICDT 2005. Sets in place of a global order: as caches do it.
 """
 
@@ -19,13 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evenflow.eights import WIDTH, equal, lowest_bit, place_of_least
 from evenflow.kernels import inlined, kernel
 
 UInt64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 
-WAYS = 8
+WAYS = WIDTH
 _WAYS = np.uint64(WAYS)
 SEEN, MEMORY = 0, 1
 MAX_MEMORY = 1 << 29
@@ -53,27 +54,52 @@ def frequent(capacity: int, memory: int) -> Frequent:
 
 
 @inlined
-def find(key: UInt64s, spot: np.uint64, wanted: np.uint64) -> np.int64:
-    """The key's counter, or -1; `spot` is a hash of the key."""
-    first = (spot & np.uint64(key.shape[0] // WAYS - 1)) * _WAYS
-    found = np.int64(-1)
-    for way in range(WAYS):  # no way out halfway: eight selects cost less than one mispredicted branch
-        at = first + np.uint64(way)
-        found = np.int64(at) if key[at] == wanted else found
-    return found
+def _set_of(key: UInt64s, spot: np.uint64) -> np.uint64:
+    """The first counter of the set."""
+    return (spot & np.uint64(key.shape[0] // WAYS - 1)) * _WAYS
 
 
 @inlined
-def least(count: Int32s, spot: np.uint64) -> np.int64:
+def find(key: UInt64s, spot: np.uint64, wanted: np.uint64) -> np.int64:
+    """The key's counter, or -1; `spot` is a hash of the key."""
+    first = _set_of(key, spot)
+    ways = equal(key, first, wanted)
+    return np.int64(first) + lowest_bit(ways) if ways != 0 else np.int64(-1)
+
+
+@inlined
+def least(key: UInt64s, counts: Int32s, spot: np.uint64) -> np.int64:
     """The counter that a key without one may take over: the first of the least of its set."""
-    first = (spot & np.uint64(count.shape[0] // WAYS - 1)) * _WAYS
-    best, fewest = first, count[first]
-    for way in range(1, WAYS):
-        at = first + np.uint64(way)
-        fewer = count[at] < fewest
-        best = at if fewer else best
-        fewest = min(fewest, count[at])
-    return np.int64(best)
+    first = _set_of(key, spot)
+    return np.int64(first) + place_of_least(counts, first)
+
+
+@inlined
+def offer(
+    key: UInt64s, counts: Int32s, errors: Int32s, meta: Int64s, spot: np.uint64, wanted: np.uint64
+) -> tuple[np.uint64, np.int64]:
+    """Count one occurrence: (the key's counter, -1 if it was just taken over from another key, else 0).
+
+    Afterwards `halve` when `due`. Whether a key has a counter cannot be predicted, so nothing branches on
+    it: both answers are looked up, and masks choose (measured: 6 ns per key instead of 11).
+    """
+    first = _set_of(key, spot)
+    ways = equal(key, first, wanted)
+    taken = (ways - np.int64(1)) >> np.int64(63)
+    way = lowest_bit(ways | np.int64(1 << WAYS))
+    at = first + np.uint64(way ^ ((way ^ place_of_least(counts, first)) & taken))
+    count, error = np.int64(counts[at]), np.int64(errors[at])
+    key[at] = wanted
+    errors[at] = error ^ ((error ^ count) & taken)
+    counts[at] = count + 1
+    meta[SEEN] += 1
+    return at, taken
+
+
+@inlined
+def due(meta: Int64s) -> bool:
+    """Whether it is time to forget half."""
+    return meta[SEEN] >= 2 * meta[MEMORY]
 
 
 @inlined
@@ -84,7 +110,7 @@ def sure(count: Int32s, error: Int32s, at: Any) -> np.int64:
 
 @kernel
 def halve(count: Int32s, error: Int32s, meta: Int64s) -> None:
-    """Forget half; call it when `meta[SEEN]` reaches twice `meta[MEMORY]`."""
+    """Forget half; call it when that is `due`."""
     meta[SEEN] //= 2
     for at in range(count.shape[0]):
         count[at] //= 2
@@ -103,11 +129,11 @@ def move_all(old: Frequent, new: Frequent, spots: UInt64s) -> None:
             continue
         to = find(key, spots[at], old.key[at])
         if to < 0:
-            to = least(count, spots[at])
+            to = least(key, count, spots[at])
         if count[to] < old.counts[at]:
             key[to] = old.key[at]
             count[to] = old.counts[at]
             error[to] = old.errors[at]
     meta[SEEN] = old.meta[SEEN]
-    while meta[SEEN] >= 2 * meta[MEMORY]:
+    while due(meta):
         halve(count, error, meta)

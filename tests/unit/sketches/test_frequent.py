@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evenflow.kernels import kernel
 from evenflow.keys import UInt64s, mix64
-from evenflow.sketches.frequent import MEMORY, SEEN, WAYS, Frequent, find, frequent, halve, least, move_all
+from evenflow.sketches.frequent import SEEN, WAYS, Frequent, due, frequent, halve, move_all, offer
 
 few = settings(max_examples=60, deadline=None)
 
@@ -18,14 +18,8 @@ def offer_all(summary: Frequent, keys: UInt64s, spots: UInt64s) -> None:
     key, count, error, meta = summary
     for row in range(keys.shape[0]):
         spots[row] = mix64(keys[row])
-        at = find(key, spots[row], keys[row])
-        if at < 0:
-            at = least(count, spots[row])
-            key[at] = keys[row]
-            error[at] = count[at]
-        count[at] += 1
-        meta[SEEN] += 1
-        if meta[SEEN] >= 2 * meta[MEMORY]:
+        offer(key, count, error, meta, spots[row], keys[row])
+        if due(meta):
             halve(count, error, meta)
 
 

@@ -1,0 +1,84 @@
+"""Eight neighbouring array elements at once: vector code that numba would not make of a loop.
+
+A set of eight counters is one or two cache lines. Numba unrolls a loop over it into eight comparisons and
+eight selects (measured, SpaceSaving in such sets: 10.9 ns per key; with these two functions 5.9). LLVM
+makes of them what the processor has: one instruction each with AVX-512, two to four with AVX2 or NEON.
+
+All take an array and the index of the first of the eight elements; that all eight exist is the caller's duty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+WIDTH = 8
+_Codegen = tuple[Any, Callable[..., Any]]
+
+
+def _vector(typer: Callable[..., _Codegen]) -> Callable[..., Any]:
+    """For kernels to call; the first argument is numba's, not the caller's."""
+    return cast(Callable[..., Any], intrinsic(typer))
+
+
+def _load(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    element = context.get_data_type(array_type.dtype)
+    pointer = builder.bitcast(builder.gep(data, [at]), ir.VectorType(element, WIDTH).as_pointer())
+    return builder.load(pointer, align=element.width // 8)
+
+
+def _places_of(builder: Any, vector: Any, value: Any) -> Any:
+    """Bit i is set where element i equals the value; 64 bits."""
+    nothing, lane = ir.Constant(vector.type, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+    first = builder.insert_element(nothing, value, lane)
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+    everywhere = builder.shuffle_vector(first, nothing, lanes)
+    equal = builder.icmp_unsigned("==", vector, everywhere)
+    return builder.zext(builder.bitcast(equal, ir.IntType(WIDTH)), ir.IntType(64))
+
+
+def _lowest_bit(builder: Any, bits: Any) -> Any:
+    return builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
+
+
+@_vector
+def equal(typing_context: Any, array: Any, first: Any, wanted: Any) -> _Codegen:
+    """Bit i (0..7) is set where the i-th of the eight equals `wanted`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = _load(context, builder, signature.args[0], *arguments[:2])
+        return _places_of(builder, vector, arguments[2])
+
+    return types.int64(array, types.uint64, array.dtype), codegen
+
+
+@_vector
+def lowest_bit(typing_context: Any, bits: Any) -> _Codegen:
+    """The number of the lowest bit that is set; undefined when none is."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _lowest_bit(builder, arguments[0])
+
+    return types.int64(types.int64), codegen
+
+
+@_vector
+def place_of_least(typing_context: Any, array: Any, first: Any) -> _Codegen:
+    """Which of the eight, 0..7, is the least, the first on a tie; signed elements."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = _load(context, builder, signature.args[0], *arguments)
+        element = vector.type.element
+        reduce_type = ir.FunctionType(element, [vector.type])
+        name = f"llvm.vector.reduce.smin.v{WIDTH}i{element.width}"
+        reduce = cast(Any, cgutils).get_or_insert_function(builder.module, reduce_type, name)
+        least = builder.call(reduce, [vector])
+        return _lowest_bit(builder, _places_of(builder, vector, least))
+
+    return types.int64(array, types.uint64), codegen
