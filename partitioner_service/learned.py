@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -96,9 +97,13 @@ def new_partitioner(settings: Settings) -> partitioners.Partitioner:
 
 
 def source_number(instance: str, instances: int) -> int:
-    """Which of the sources this instance is: its number if its name is one, else by hash."""
-    if instance.isascii() and instance.isdigit():
-        return int(instance) % instances
+    """Which of the sources this instance is: the number its name ends in (0, partitioner-3), else by hash.
+
+    Two sources with one number stay correct; they draw the same random numbers where a rule draws any.
+    """
+    digits = re.search(r"[0-9]+$", instance)
+    if digits:
+        return int(digits[0]) % instances
     return int(hash_keys(pa.array([instance]))[0] % instances)
 
 

@@ -162,7 +162,7 @@ class PartitionerSettings(_Section):
         default="0",
         pattern=r"^[A-Za-z0-9._-]{1,64}$",
         description="Identity of this instance: its transactional.id, snapshots and status page. Unique per "
-        "query.",
+        "query; best ends in a number of its own (partitioner-3).",
     )
     instances: int = Field(
         default=1,

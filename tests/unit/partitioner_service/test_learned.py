@@ -48,7 +48,7 @@ def test_a_micro_batch_partitioner_is_refused_with_those_that_can_be_used() -> N
 
 @pytest.mark.parametrize(
     ("instance", "instances", "source"),
-    [("0", 1, 0), ("3", 2, 1), ("east", 1, 0), ("east", 4, 2), ("west", 4, 2)],
+    [("0", 1, 0), ("3", 2, 1), ("partitioner-3", 4, 3), ("east", 1, 0), ("east", 4, 2), ("west", 4, 2)],
 )
 def test_each_instance_is_one_of_the_sources(instance: str, instances: int, source: int) -> None:
     made = new_partitioner(settings({"name": "shuffle", "instance": instance, "instances": instances}))
