@@ -19,7 +19,9 @@ import numpy.typing as npt
 
 from evenflow.metrics import window_figures
 from evenflow.partitioners import create
+from evenflow.simulation import Entrant, KeyedStream, Scenario
 from evenflow.simulation.charts import save
+from evenflow.simulation.routing import route
 from evenflow.simulation.streams import rank_hashes
 
 KEYS, SLIDE, SLIDES, WINDOW, FIRST = 100_000, 10_000, 180, 60, 60
@@ -195,20 +197,9 @@ def sources() -> Iterator[str]:
 
 def _together(name: str, kinds: tuple[str, ...], seed: int, *, count: int, exchange: bool) -> Figures:
     keys = np.choose(np.arange(SLIDES * SLIDE) % len(kinds), [ranks(kind, seed) for kind in kinds])
-    hashes, times = _hashes()[keys], np.arange(len(keys))
-    parts: list[Any] = [
-        create(name, workers=64, seed=seed, source=s, sources=count, **OPTIONS[name]) for s in range(count)
-    ]
-    out = np.empty(len(keys), np.int32)
-    for first in range(0, len(keys), SLIDE):
-        for source, part in enumerate(parts):
-            mine = slice(first + source, first + SLIDE, count)
-            out[mine] = part.assign(hashes[mine], times[mine])
-        if exchange:
-            loads = [part.window_tuples() for part in parts]
-            for part, own in zip(parts, loads, strict=True):
-                part.hear(np.sum(loads, axis=0) - own)
-    return measured(keys, out, 64)
+    stream = KeyedStream(_hashes()[keys], keys.astype(np.int32), np.arange(len(keys)), KEYS, len(keys))
+    scenario = Scenario(workers=64, sources=count, seed=seed, exchange=exchange, **WINDOWED)
+    return measured(keys, route(stream, Entrant(name, name, OPTIONS[name]), scenario).workers, 64)
 
 
 def cost() -> Iterator[str]:

@@ -70,6 +70,14 @@ def simulate(
         int,
         _counted("Independent partitioners: tuple t goes to source t mod S; loads are measured over all."),
     ] = 1,
+    exchange: Annotated[
+        bool,
+        typer.Option(
+            "--exchange",
+            help="At the end of every slide sources that can coordinate tell each other what they know, without delay "
+            "or loss. Off by default: instances in the pipeline exchange nothing yet.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the stream and of the hash family.")] = 1,
     hash_seed: Annotated[
         int | None, typer.Option(help="Another seed for the hash family, on the same stream.")
@@ -132,6 +140,7 @@ def simulate(
     scenario = Scenario(
         workers=workers,
         sources=sources,
+        exchange=exchange,
         seed=seed if hash_seed is None else hash_seed,
         window_ms=None if window is None else milliseconds("--window", window),
         slide_ms=milliseconds("--slide", slide),
@@ -183,6 +192,8 @@ def simulate(
             typer.echo(json.dumps(result.figures.as_json()))
     else:
         _print_table(results, windowed=window is not None)
+        if exchange:
+            typer.echo(_who_exchanged(results))
     if plot is not None:
         draw(results, plot)
         typer.echo(f"charts: {plot}", err=True)
@@ -293,6 +304,14 @@ def _print_table(results: Sequence[Result], *, windowed: bool) -> None:
         shown.remove(title)
         table = _table(results, shown, windowed=windowed)
     console.print(table)
+
+
+def _who_exchanged(results: Sequence[Result]) -> str:
+    able = [result.figures.partitioner for result in results if result.figures.exchange]
+    if not able:
+        return "exchange: none of these can; nothing is different"
+    told = f"exchange between sources every slide: {', '.join(able)}"
+    return told if len(able) == len(results) else f"{told}; the others cannot and are as without it"
 
 
 def _table(results: Sequence[Result], shown: Sequence[str], *, windowed: bool) -> Table:

@@ -247,7 +247,8 @@ def text(found: Found, plan: Plan) -> list[str]:
         f"{2 * SLIDES} slides are routed; figures are means over the windows that end with slides {SLIDES} to "
         f"{2 * SLIDES - 1}. In the shift stream slide {SLIDES} is the first of the new law, so its windows hold both laws; "
         '"last window" is the one with the new law only. Every registered name is here with its default options, told '
-        "of the window (as `evenflow simulate --window` does); micro-batch names get a slide at a time.",
+        "of the window (as `evenflow simulate --window` does); micro-batch names get a slide at a time, and "
+        "`dalton-cooperative` is alone and gets no replies (with them it would do as `dalton` does).",
         "",
     ]
     for stream in STREAMS:

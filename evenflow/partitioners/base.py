@@ -12,6 +12,7 @@ Laws (tests/unit/partitioners/test_contract.py holds every registered name to th
 A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. It
 implements `_start`, `_assign` (a numba kernel over the whole block), `_state` and `_load_state`, and names
 in `variable_state` the arrays whose size depends on the stream: all others must fit exactly on `restore`.
+Instances that can coordinate say how in `exchange`; nobody who routes knows what they tell each other.
 Never a Python loop over tuples; never a clock, a socket or Python's `hash()`.
 """
 
@@ -20,9 +21,9 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ from pydantic import BaseModel, ConfigDict
 
 from evenflow.errors import ConfigError, DisorderError, IncompatibleStateError
 from evenflow.kernels import kernel
+from evenflow.partitioners.exchange import Exchange
 
 UInt64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
@@ -173,6 +175,14 @@ class Partitioner(ABC):
         self.workers = workers
         self._sent = np.zeros(workers, np.int64)
         self._rescale()
+
+    @classmethod
+    def exchange(cls, parts: Sequence[Self], slide_ms: int) -> Exchange | None:
+        """How these instances, source 0, 1, ... of one stream, tell each other what they know; None: they cannot.
+
+        `slide_ms`: when, for those that have no interval of their own. Without the exchange each goes on alone.
+        """
+        return None
 
     def observe(self) -> Observation:
         """Statistics of this moment; cheap enough to call once per block."""

@@ -17,10 +17,11 @@ Rewards kept back are not a list: any number of steps Q += gamma (R - Q) is one 
 they take 16 n bytes per row however long the wait. Rewards of keys that are not in the new table go with
 their rows.
 
-Without any reply the scheme goes on as a lonely Dalton that learns in steps: it stays in AWAIT; when an
-interval ends, the rewards kept back are learned on its own table, the load of its own last interval is
-compared with again, and the next message will ask for a longer interval. One message is open at a time,
-and it tells of its last interval; those that ended in AWAIT are told of by their values alone.
+Without any reply (`evenflow simulate` without `--exchange`) the scheme goes on as a lonely Dalton that
+learns in steps: it stays in AWAIT; when an interval ends, the rewards kept back are learned on its own
+table, the load of its own last interval is compared with again, and the next message will ask for a longer
+interval. One message is open at a time, and it tells of its last interval; those that ended in AWAIT are
+told of by their values alone.
 A row of the common table lasts this interval and the next one, in whose course its successor should come.
 
 Parameters: those of `dalton` with exact counts (every message needs the top n), `dsync_ms` interval at
@@ -34,6 +35,7 @@ Paper: Zapridou et al., PVLDB 16(3) 2022 (000), Algorithm 2 and section 4.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -55,7 +57,8 @@ from evenflow.partitioners.dalton import (
     begin_window,
     slide_to,
 )
-from evenflow.partitioners.q_table_reducer import dsync_bounds
+from evenflow.partitioners.exchange import Exchange
+from evenflow.partitioners.q_table_reducer import QTableReducer, dsync_bounds
 from evenflow.partitioners.sync_messages import Float64s, GlobalTable, SyncMessage
 from evenflow.sketches.q_table import INITIAL, QTable, SplitKeys, adopt, purge
 from evenflow.sketches.window_loads import WindowLoads
@@ -174,6 +177,33 @@ class DaltonCooperative(BanditPartitioner):
         """Time has come this far without a tuple: messages that are due are made."""
         if self._stats[END] == NEVER or time >= self._stats[END]:
             self._boundary(time)
+
+    @classmethod
+    def exchange(cls, parts: Sequence[Self], slide_ms: int) -> Exchange:
+        """At the end of every interval all messages go to one reducer, and its table to all, as bytes.
+
+        Nobody waits and merging takes no event time, so the interval has nothing to adapt to and stays.
+        """
+        first = parts[0]
+        reducer = QTableReducer(
+            members=len(parts),
+            workers=first.workers,
+            dsync_ms=first.dsync_ms,
+            bounds=dsync_bounds(first.options.slide_ms),
+            clock=lambda: 0.0,
+            adaptive=False,
+        )
+
+        def tell(now: int) -> None:
+            for part in parts:
+                part.advance_to(now)
+            messages = [message.to_bytes() for part in parts for message in part.take_messages()]
+            tables = [reducer.receive(SyncMessage.from_bytes(message)) for message in messages]
+            for data in [table.to_bytes() for table in tables if table is not None]:
+                for part in parts:
+                    part.receive(GlobalTable.from_bytes(data))
+
+        return Exchange(first.dsync_ms, tell)
 
     def _start(self) -> None:
         super()._start()

@@ -30,7 +30,8 @@ docs/evenflow-partitioner.md. Paper: none, this is our own.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,7 @@ from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, members, mix64
 from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.exchange import Exchange
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.frequent import SEEN, Frequent, due, frequent, halve, move_all, offer, sure
 from evenflow.sketches.holder_rings import (
@@ -521,6 +523,17 @@ class Evenflow(Partitioner):
             heard = np.rint((mine + self._off_level(others)) / self.sources - mine).astype(np.int64)
         self._window.loads[:] += heard - self._others
         self._others = heard
+
+    @classmethod
+    def exchange(cls, parts: Sequence[Self], slide_ms: int) -> Exchange:
+        """Every slide each hears the loads of the others."""
+
+        def tell(now: int) -> None:
+            loads = [part.window_tuples() for part in parts]
+            for part, own in zip(parts, loads, strict=True):
+                part.hear(np.sum(loads, axis=0) - own)
+
+        return Exchange(slide_ms, tell)
 
     def _off_level(self, tuples: Int64s) -> Float64s:
         """In units of load: how far each worker is from where its speed says it should be."""

@@ -27,6 +27,8 @@ class Figures:
     tuples: int
     keys: int
     """Keys of the generator, or distinct keys of the file."""
+    exchange: bool
+    """Whether its sources told each other what they know, every slide."""
     imbalance: float
     """I(m) = largest share of a worker - 1/workers, at the end of the stream."""
     imbalance_mean: float
@@ -44,7 +46,7 @@ class Figures:
     hot_keys: int | None
     """Keys treated as frequent at the end, of the source with most; None: the rule does not tell keys apart."""
     seconds: float
-    """Processor time inside `assign`, kernels being compiled already."""
+    """Processor time inside `assign`, kernels being compiled already; without that of the exchange."""
     ns_per_tuple: float
     """The same by tuple."""
 
@@ -90,6 +92,7 @@ def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenari
         workers=n,
         tuples=tuples,
         keys=stream.key_count,
+        exchange=routed.exchanged,
         imbalance=metrics.imbalance(loads),
         imbalance_mean=_mean(samples),
         window_imbalance=None if scenario.window_ms is None else _mean(windows.imbalance),

@@ -28,6 +28,8 @@ class Routed:
     workers: Int32s
     seconds: float
     hot_keys: int | None
+    exchanged: bool
+    """Whether the sources told each other what they know."""
 
 
 def route(
@@ -38,15 +40,20 @@ def route(
     sources = scenario.partitioners(who, stream)
     micro_batch = sources[0].micro_batch
     edges = scenario.batches(stream) if micro_batch else [*range(0, len(stream), BLOCK), len(stream)]
+    exchange = type(sources[0]).exchange(sources, scenario.slide_ms) if scenario.exchange else None
+    meetings = {} if exchange is None else exchange.meetings(stream.times)
     out = np.empty(len(stream), np.int32)
     seconds, told = 0.0, 0
-    for low, high in pairwise(int(edge) for edge in edges):
+    for low, high in pairwise(sorted({*meetings, *(int(edge) for edge in edges)})):
+        if exchange is not None:
+            for moment in meetings.get(low, ()):
+                exchange.tell(moment)
         seconds += _route_block(sources, stream, out, low, high)
         if high - told >= BLOCK or high == len(stream):
             progress(high)
             told = high
     hot = [seen.head_keys for seen in (source.observe() for source in sources) if seen.head_keys is not None]
-    return Routed(out, seconds, max(hot) if hot else None)
+    return Routed(out, seconds, max(hot) if hot else None, exchange is not None)
 
 
 def _route_block(sources: list[Partitioner], stream: KeyedStream, out: Int32s, low: int, high: int) -> float:

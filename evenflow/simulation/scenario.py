@@ -42,6 +42,8 @@ class Scenario:
     workers: int
     sources: int = 1
     """Tuple t goes to source t mod sources; each is a partitioner with state of its own."""
+    exchange: bool = False
+    """Sources that can coordinate tell each other what they know at the end of every slide, without delay or loss."""
     seed: int = 1
     """Seed of the hash family and of partitioners that draw."""
     window_ms: int | None = None

@@ -19,6 +19,7 @@ def figures(
         workers=workers,
         tuples=1,
         keys=1,
+        exchange=False,
         imbalance=9.0 if windowed else imbalance,
         imbalance_mean=0.0,
         window_imbalance=imbalance if windowed else None,

@@ -67,6 +67,36 @@ def test_windows_over_every_stream(stream: str) -> None:
     assert row["max_holders"] <= 2
 
 
+def test_the_exchange_is_asked_for_and_told_of_each_partitioner() -> None:
+    names_given = ["--partitioner", "pkg", "--partitioner", "evenflow", "--partitioner", "dalton-cooperative"]
+    words = [*SMALL, *names_given, "--zipf", 1.4, "--sources", 4, "--window", "1s", "--slide", "100ms"]
+    off, on = rows(*words), rows(*words, "--exchange")
+    assert [row["exchange"] for row in off] == [False, False, False]
+    assert [row["exchange"] for row in on] == [False, True, True]
+    assert on[0]["imbalance"] == off[0]["imbalance"]
+    assert on[2]["ksr"] < off[2]["ksr"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "given", "expected"),
+    [
+        (
+            ["--exchange"],
+            ["pkg", "evenflow"],
+            "exchange between sources every slide: evenflow; the others cannot",
+        ),
+        (["--exchange"], ["evenflow"], "exchange between sources every slide: evenflow\n"),
+        (["--exchange"], ["pkg"], "exchange: none of these can"),
+        ([], ["pkg", "evenflow"], None),
+    ],
+)
+def test_a_footnote_names_who_exchanges(flags: list[str], given: list[str], expected: str | None) -> None:
+    words = [*SMALL, "--sources", "2", *flags, *(word for name in given for word in ("--partitioner", name))]
+    result = CliRunner().invoke(app, ["simulate", *words])
+    assert result.exit_code == 0, result.output
+    assert expected in result.stdout if expected else "exchange" not in result.stdout
+
+
 def test_the_hash_seed_moves_the_keys_and_not_the_stream() -> None:
     one, other, same = (
         rows(*SMALL, "--partitioner", "hashing", *seeds)[0]

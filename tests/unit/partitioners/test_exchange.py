@@ -1,0 +1,157 @@
+"""Laws of the exchange between instances that can coordinate: when it is due, and what it does to them."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenflow.partitioners import Partitioner, create, names
+from evenflow.partitioners.exchange import Exchange
+from tests.unit.partitioners.cooperation import Cooperation, member, reducer
+from tests.unit.partitioners.streams import Stream, zipf
+
+WINDOW = {"window_ms": 1000, "slide_ms": 100}
+ABLE = ("dalton-cooperative", "evenflow")
+
+
+def instances(name: str, sources: int, *, workers: int = 12, **options: object) -> list[Any]:
+    given = {"workers": workers, "sources": sources, **WINDOW, **options}
+    return [create(name, source=source, **given) for source in range(sources)]  # type: ignore[arg-type]
+
+
+def exchange_of(parts: list[Any]) -> Exchange:
+    found = type(parts[0]).exchange(parts, 100)
+    assert isinstance(found, Exchange)
+    return found
+
+
+def routed(parts: list[Partitioner], stream: Stream, exchange: Exchange) -> np.ndarray:
+    """The worker of each tuple; tuple t goes to source t mod P."""
+    keys, times = stream
+    meetings = exchange.meetings(times)
+    edges = [*sorted(meetings), len(keys)]
+    out = np.empty(len(keys), np.int32)
+    for low, high in pairwise(edges):
+        for moment in meetings[low]:
+            exchange.tell(moment)
+        for j, part in enumerate(parts):
+            mine = np.arange(low, high)[np.arange(low, high) % len(parts) == j]
+            out[mine] = part.assign(keys[mine], times[mine])
+    return out
+
+
+def test_only_schemes_that_have_something_to_tell_exchange() -> None:
+    able = [name for name in names() if _exchanges(name)]
+    assert sorted(able) == sorted(ABLE)
+
+
+def _exchanges(name: str) -> bool:
+    parts = [create(name, workers=4, source=source, sources=2) for source in range(2)]
+    return type(parts[0]).exchange(parts, 100) is not None
+
+
+@given(st.lists(st.integers(-250, 600), min_size=1, max_size=60), st.integers(1, 130))
+def test_a_meeting_is_due_at_the_end_of_each_interval_and_of_a_silence(times: list[int], every: int) -> None:
+    expected: dict[int, list[int]] = {}
+    current = times[0] // every
+    expected[0] = [current * every]
+    for row, time in enumerate(times):
+        if time // every > current:
+            ends = {(current + 1) * every, time // every * every}
+            current = time // every
+            expected[row] = sorted(ends)
+    assert Exchange(every, lambda now: None).meetings(np.array(times, np.int64)) == expected
+
+
+@pytest.mark.parametrize("name", ABLE)
+def test_telling_twice_at_the_same_moment_is_as_telling_once(name: str) -> None:
+    keys, times = zipf(3000, keys=200, z=1.4)
+    runs = []
+    for repeats in (1, 2):
+        parts = instances(name, 3)
+        exchange = exchange_of(parts)
+        twice = Exchange(
+            exchange.every_ms, lambda now, e=exchange, r=repeats: [e.tell(now) for _ in range(r)]
+        )
+        runs.append((routed(parts, (keys, times), twice).tolist(), [part.snapshot() for part in parts]))
+    assert runs[0] == runs[1]
+
+
+# evenflow
+
+
+def test_each_evenflow_hears_the_sum_of_the_others() -> None:
+    parts, by_hand = instances("evenflow", 3), instances("evenflow", 3)
+    keys, times = zipf(3000, keys=200, z=1.4)
+    for group in (parts, by_hand):
+        for j, part in enumerate(group):
+            part.assign(keys[j::3], times[j::3])
+    loads = [part.window_tuples() for part in by_hand]
+    for j, part in enumerate(by_hand):
+        part.hear(sum(load for i, load in enumerate(loads) if i != j))
+    exchange_of(parts).tell(3000)
+    assert [part.snapshot() for part in parts] == [part.snapshot() for part in by_hand]
+    assert exchange_of(parts).every_ms == 100
+
+
+# dalton-cooperative
+
+
+@pytest.mark.parametrize("sources", [1, 4])
+def test_the_exchange_is_the_protocol_in_virtual_time_without_delay(sources: int) -> None:
+    stream = zipf(8000, keys=300, z=1.4)
+    parts = instances("dalton-cooperative", sources, dsync_ms=200)
+    expected = Cooperation(
+        [member(j, sources, 12, dsync_ms=200) for j in range(sources)], reducer(sources, 12, dsync_ms=200)
+    )
+    assert routed(parts, stream, exchange_of(parts)).tolist() == expected.run(stream).tolist()
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 99), st.sampled_from([50, 100, 300]), st.integers(-3, 3), st.booleans())
+def test_one_cooperative_dalton_equals_dalton_while_the_load_is_steady(
+    seed: int, dsync: int, start: int, shuffled: bool
+) -> None:
+    keys, times = zipf(3000, keys=30, z=1.3, seed=seed)
+    if shuffled:  # within pieces that lie in one slide and one interval
+        times = np.random.default_rng(seed).permuted(times.reshape(-1, 50), axis=1).ravel()
+    times = times + start * 300
+    parts = instances("dalton-cooperative", 1, dsync_ms=dsync, eps=0.3)
+    single = create("dalton", workers=12, stats_ms=dsync, eps=0.3, **WINDOW)
+    together = routed(parts, (keys, times), exchange_of(parts))
+    assert together.tolist() == single.assign(keys, times).tolist()
+
+
+def test_after_a_table_all_split_the_same_keys_with_the_same_values_in_the_same_round() -> None:
+    keys, times = zipf(8000, keys=300, z=1.4)
+    parts = instances("dalton-cooperative", 4)
+    exchange = exchange_of(parts)
+    rounds = []
+    for end in range(100, 8001, 100):
+        for j, part in enumerate(parts):
+            mine = np.arange(end - 100, end)[np.arange(end - 100, end) % 4 == j]
+            part.assign(keys[mine], times[mine])
+        exchange.tell(end)
+        assert not any(part.awaiting or part.deferred for part in parts)
+        assert len({part.round for part in parts}) == 1
+        tables = [{k: v.tolist() for k, v in part._split.values().items()} for part in parts]
+        assert tables[0] == tables[1] == tables[2] == tables[3]
+        rounds.append(parts[0].round)
+    assert len(tables[0]) > 1
+    assert rounds == list(range(1, 81))
+
+
+def test_nobody_waits_for_a_source_without_tuples() -> None:
+    keys, times = zipf(4000, keys=300, z=1.4)
+    parts = instances("dalton-cooperative", 3)
+    exchange = exchange_of(parts)
+    exchange.tell(0)
+    for end in range(100, 4001, 100):
+        parts[1].assign(keys[end - 100 : end], times[end - 100 : end])
+        exchange.tell(end)
+        assert not any(part.awaiting for part in parts)
+    assert [part.round for part in parts] == [40, 40, 40]
+    assert parts[0].observe().head_keys == parts[1].observe().head_keys > 1
