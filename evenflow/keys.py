@@ -17,13 +17,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from evenflow.arrays import Int32s, UInt8s, UInt64s
 from evenflow.kernels import inlined, kernel
-
-UInt64s = npt.NDArray[np.uint64]
-Int32s = npt.NDArray[np.int32]
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -42,7 +39,7 @@ def _rotate(x: np.uint64, bits: int) -> np.uint64:
 
 
 @kernel
-def _read64(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
+def _read64(data: UInt8s, at: int) -> np.uint64:
     word = np.uint64(0)
     for byte in range(8):
         word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
@@ -50,7 +47,7 @@ def _read64(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
 
 
 @kernel
-def _read32(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
+def _read32(data: UInt8s, at: int) -> np.uint64:
     word = np.uint64(0)
     for byte in range(4):
         word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
@@ -68,7 +65,7 @@ def _merge(acc: np.uint64, lane: np.uint64) -> np.uint64:
 
 
 @kernel
-def _xxh64(data: npt.NDArray[np.uint8], start: Any, end: Any) -> np.uint64:
+def _xxh64(data: UInt8s, start: Any, end: Any) -> np.uint64:
     at = start
     length = np.uint64(end - start)
     if end - start >= 32:
@@ -101,7 +98,7 @@ def _xxh64(data: npt.NDArray[np.uint8], start: Any, end: Any) -> np.uint64:
 
 
 @kernel
-def _hash_all(offsets: Any, data: npt.NDArray[np.uint8], out: UInt64s) -> None:
+def _hash_all(offsets: Any, data: UInt8s, out: UInt64s) -> None:
     for row in range(out.shape[0]):
         out[row] = _xxh64(data, np.int64(offsets[row]), np.int64(offsets[row + 1]))
 

@@ -12,7 +12,6 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.reproducing import charts
 from benchmarks.reproducing.claims import Claim, Outcome
@@ -20,9 +19,9 @@ from benchmarks.reproducing.markdown import figure, number, ratio, table
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
 from benchmarks.reproducing.routing import placed
 from benchmarks.reproducing.store import Found, Values
+from evenflow.arrays import Float64s, Int32s
 from evenflow.metrics import sampled_imbalance, worker_loads
 from evenflow.partitioners import Partitioner
-from evenflow.partitioners.base import Int32s
 from evenflow.partitioners.d_choices import DChoices, DChoicesOptions, find_optimal_choices
 from evenflow.rank_laws import zipf_cdf
 from evenflow.simulation import KeyedStream, Scenario, entrant
@@ -191,7 +190,7 @@ def _measure_least_d(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, fl
 
 
 @cache
-def shares(keys: int, zipf: float) -> npt.NDArray[np.float64]:
+def shares(keys: int, zipf: float) -> Float64s:
     """p_k of Zipf, descending."""
     return np.diff(zipf_cdf(keys, zipf), prepend=0.0)
 

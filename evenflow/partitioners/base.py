@@ -29,19 +29,14 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.errors import ConfigError, DisorderError, IncompatibleStateError
 from evenflow.kernels import kernel
-
-UInt64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
-State = dict[str, npt.NDArray[Any]]
 
 SNAPSHOT_VERSION = 1
 _DIGEST_BYTES = 32
 _METADATA_KEY = b"evenflow-partitioner"
 MAX_WORKERS = 1 << 20
-_NEVER = -(2**63)
 
 
 class Options(BaseModel):
@@ -143,7 +138,7 @@ class Partitioner(ABC):
             if max_disorder_ms is None
             else _checked_int("max_disorder_ms", max_disorder_ms, 0, 2**63 - 1)
         )
-        self._latest = _NEVER
+        self._latest = NEVER
         self._tuples = 0
         self._sent = np.zeros(self.workers, np.int64)
         self._start()
@@ -206,7 +201,7 @@ class Partitioner(ABC):
     def _resume(self, header: Mapping[str, Any], state: State) -> None:
         self._check_state(state)
         self._tuples = int(header["tuples"])
-        self._latest = int(header.get("latest", _NEVER))  # snapshots of 0.1.0 have no bound
+        self._latest = int(header.get("latest", NEVER))  # snapshots of 0.1.0 have no bound
         self._sent[:] = state.pop("_sent")
         self._load_state(state)
 

@@ -35,14 +35,14 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from evenflow.arrays import Float64s, Int32s, Int64s, State, UInt64s
 from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, member_kernel
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.window_loads import ROW, WindowLoads, advance
 
-Float64s = npt.NDArray[np.float64]
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _TOTAL, _ROOM, _STEP, _SINCE = 0, 1, 2, 3
 _MAX_VIRTUAL = 1 << 24

@@ -42,9 +42,10 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members, mix64
-from evenflow.partitioners.base import Int32s, Int64s, Options, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Options, Partitioner
 from evenflow.partitioners.load_options import check_whole_slides
 from evenflow.sketches import q_table
 from evenflow.sketches.count_min import CountMin, CountMinTable, clear, increment, width_for
@@ -72,7 +73,6 @@ from evenflow.sketches.q_table import (
 from evenflow.sketches.tumbling_counts import COUNT, LAST, TumblingCounts, limit, slot_of
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
 
-NEVER = -(2**63)
 _UNCAPPED = 1 << 40
 FIRST_STREAM = 1 << 32
 """Members of the family from here on seed the generators, one per source."""

@@ -19,12 +19,12 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.dalton import (
     FIRST_STREAM,
-    NEVER,
     BanditOptions,
     choose,
     raise_cap,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Partitioner
 
 
 @kernel

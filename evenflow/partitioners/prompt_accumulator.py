@@ -33,16 +33,14 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, UInt64s
 from evenflow.kernels import inlined, kernel
-from evenflow.partitioners.base import Int32s, Int64s, UInt64s
 from evenflow.sketches.count_tree import CountTree, add_entry, count_tree, raise_entry, read_entries, widened
 
-Float64s = npt.NDArray[np.float64]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _FIRST_ROOM = 1024
-_NEVER = -(2**63)
 _KEYS, _TUPLES, _NOW = 0, 1, 2
 _F_STEP, _T_STEP = 0, 1
 _N_EST, _K_AVG = 0, 1
@@ -76,7 +74,7 @@ class BufferedBatch:
 class _Pace(NamedTuple):
     """When each key's count in the tree is renewed next."""
 
-    last: npt.NDArray[np.int64]
+    last: Int64s
     """Time of the last renewal, ms."""
     left: Int32s
     """Renewals left."""
@@ -297,7 +295,7 @@ class Accumulator:
     def _reset(self) -> None:
         """Empty, with room for a batch like those before: after a far larger one most of it is given back."""
         self._entries: list[Int32s] = []
-        self._state = np.array([0, 0, _NEVER], np.int64)
+        self._state = np.array([0, 0, NEVER], np.int64)
         self._tree.root[0] = -1
         usual = max(_FIRST_ROOM, 2 * int(self.past[_K_AVG]))
         if len(self._key) > 8 * usual or not len(self._key):

@@ -33,13 +33,14 @@ import math
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field, field_validator
 
+from evenflow.arrays import NEVER as _NEVER
+from evenflow.arrays import Float64s, Int32s, Int64s, State, UInt64s
 from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, members, mix64
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.frequent import MEMORY, SEEN, Frequent, find, frequent, halve, least, move_all, sure
 from evenflow.sketches.holder_rings import (
@@ -71,8 +72,6 @@ from evenflow.sketches.placements import (
 )
 from evenflow.sketches.window_loads import ROW, WindowLoads, loads_from
 
-Float64s = npt.NDArray[np.float64]
-
 _LOOKS = 8
 """Holders looked at per tuple from the oldest on, and again as many in turn."""
 _FEWEST = 8
@@ -88,7 +87,6 @@ _INSTANTS = 8
 """The first eighth of a slide counts as an eighth: a burst with one time says nothing about the rate."""
 _REFERENCE = 0.1
 """sqrt(0.01): the price is that of a key with 1 % of the stream."""
-_NEVER = -(2**63)
 _SINCE, _LATEST, _BUCKET, _TUPLES, _KNOWN = range(5)
 """Of `progress`: time from which the window fills, latest time, what a bucket brings in a window, tuples in
 the window; what a bucket brought before a rescale, believed until the window has filled anew."""

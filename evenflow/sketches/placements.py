@@ -18,18 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evenflow.arrays import NEVER as _NEVER
+from evenflow.arrays import Int64s, UInt32s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
-
-UInt32s = npt.NDArray[np.uint32]
-Int64s = npt.NDArray[np.int64]
 
 _STAMPS = 4095
 _PASS = 1024
 _BITS = 20
 _WORKER = np.uint32((1 << _BITS) - 1)
 _STAMP, LIVE, _SWEPT, _EPOCH, _LIFE, _SPAN = range(6)
-_NEVER = -(2**63)
 
 
 class Placements(NamedTuple):

@@ -23,15 +23,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-
-UInt64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
-Float64s = npt.NDArray[np.float64]
-State = dict[str, npt.NDArray[np.generic]]
 
 INITIAL = -2.0
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -39,7 +33,6 @@ _HALF = np.uint64(32)
 EXPIRY, _BEST, HELD, _HOME = range(4)
 ROWS, HOT, CAPPED, CAP = range(4)
 COLD = -1
-NEVER = -(2**63)
 _LEAST_ROWS = 16
 
 
@@ -47,20 +40,20 @@ class QTable(NamedTuple):
     """The arrays. A kernel unpacks them once, before its loop, in this order; rows are 0..meta[ROWS]-1."""
 
     key: UInt64s
-    slots: npt.NDArray[np.int32]
+    slots: Int32s
     """Row of each slot of the hash table, or -1."""
     row: Int64s
     """(capacity, 4): last statistics window in which the key is hot (-1: cold), best worker, number of
     holders, home."""
-    bound: npt.NDArray[np.float64]
+    bound: Float64s
     """No value but the best is above this."""
-    q: npt.NDArray[np.float64]
+    q: Float64s
     """(capacity, n): value of each worker; meaningless while the key is cold."""
     last: Int64s
     """(capacity, n): slide in which the worker last got the key."""
-    kept: npt.NDArray[np.float64]
+    kept: Float64s
     """(capacity, n) or empty: share of the present value that remains when deferred rewards are applied."""
-    gain: npt.NDArray[np.float64]
+    gain: Float64s
     """(capacity, n) or empty: what they add."""
     meta: Int64s
     """[rows in use, hot rows, hot rows with at least `cap` holders, cap of holders]"""

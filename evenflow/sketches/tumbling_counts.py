@@ -12,17 +12,13 @@ slots per distinct key of the fullest window so far.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import NEVER, Int64s, UInt64s
 from evenflow.kernels import kernel
-
-UInt64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _KEY, _WINDOW, COUNT, LAST = range(4)
-NEVER = -(2**63)
 _LEAST_SLOTS = 64
 
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evenflow.arrays import NEVER as _NEVER
+from evenflow.arrays import Int64s
 from evenflow.kernels import inlined, kernel
 
-Int64s = npt.NDArray[np.int64]
-_NEVER = -(2**63)
 ROW = 3
 """Of `clock`: the row of `ring` that counts the current slide."""
 

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow.arrays import NEVER
 from evenflow.sketches.q_table import (
     CAP,
     CAPPED,
     EXPIRY,
     HELD,
-    NEVER,
     SplitKeys,
     admit,
     best_of,
