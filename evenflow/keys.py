@@ -27,10 +27,12 @@ _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
 _S64 = np.uint64(64)
+_HALF = np.uint64(32)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 / the golden ratio, odd: multiples of it are spread evenly over the 64-bit words."""
 
 
 @inlined
@@ -140,9 +142,15 @@ def mix64(x: np.uint64) -> np.uint64:
 
 
 @inlined
+def home_slot(key: np.uint64, mask: np.int64) -> np.int64:
+    """Where probing for a key begins in a hash table of mask + 1 slots, a power of two up to 2^32."""
+    return np.int64((key * GOLDEN) >> _HALF) & mask
+
+
+@inlined
 def member_kernel(seed: np.uint64, i: np.uint64) -> np.uint64:
     """m_i of the family of `seed` (both uint64)."""
-    return mix64(mix64(seed + _GOLDEN) + i * _GOLDEN)
+    return mix64(mix64(seed + GOLDEN) + i * GOLDEN)
 
 
 @inlined

@@ -20,6 +20,7 @@ from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
 from benchmarks.reproducing.routing import tumbled, windows
 from benchmarks.reproducing.store import Found, MissingError, Values
 from evenflow import metrics
+from evenflow.keys import GOLDEN
 from evenflow.partitioners import create
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _megabytes(cell: Cell, plan: Plan) -> float:
     name, _, option = cell.partitioner.partition(":")
     options = dict([option.split("=")]) if option else {}
     rule = create(name, workers=cell.workers, seed=plan.seeds[0], mode="cumulative", **options)
-    keys = np.arange(1, cell.stream.keys + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    keys = np.arange(1, cell.stream.keys + 1, dtype=np.uint64) * GOLDEN
     times = np.zeros(len(keys), np.int64)
     for _ in range(1 if name == "am" else 2):
         rule.assign(keys, times)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
-from evenflow.keys import hash_keys
+from evenflow.keys import GOLDEN, hash_keys
 
 _EMPTY_DATA = np.empty(1, np.uint8)
 
@@ -71,7 +71,7 @@ def _group(
             return row, count
         h = hashes[row]
         if with_panes:
-            h = h ^ (np.uint64(panes[row]) * np.uint64(0x9E3779B97F4A7C15))
+            h = h ^ (np.uint64(panes[row]) * GOLDEN)
         h = h ^ (h >> np.uint64(32))
         start = offsets[row]
         length = offsets[row + 1] - start

@@ -44,7 +44,7 @@ from pydantic import Field, model_validator
 
 from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-from evenflow.keys import candidate_kernel, members, mix64
+from evenflow.keys import GOLDEN, candidate_kernel, members, mix64
 from evenflow.partitioners.base import Options, Partitioner
 from evenflow.partitioners.load_options import check_whole_slides
 from evenflow.sketches import q_table
@@ -76,7 +76,6 @@ from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 _UNCAPPED = 1 << 40
 FIRST_STREAM = 1 << 32
 """Members of the family from here on seed the generators, one per source."""
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(11)
 _UNIT = 2.0**-53
 WINDOW, END, LENGTH, SEEN, PREVIOUS, INSIDE = range(6)
@@ -87,7 +86,7 @@ the threshold is made of, tuples in the sliding window."""
 @kernel
 def _draw(rng: UInt64s) -> np.uint64:
     """The next number of splitmix64."""
-    rng[0] += _GOLDEN
+    rng[0] += GOLDEN
     return mix64(rng[0])
 
 

@@ -34,12 +34,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, UInt64s
-from evenflow.kernels import inlined, kernel
+from evenflow.kernels import kernel
+from evenflow.keys import home_slot
 from evenflow.sketches.count_tree import CountTree, add_entry, count_tree, raise_entry, read_entries, widened
 
 Array = TypeVar("Array", bound=npt.NDArray[Any])
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
 _FIRST_ROOM = 1024
 _KEYS, _TUPLES, _NOW = 0, 1, 2
 _F_STEP, _T_STEP = 0, 1
@@ -86,16 +85,11 @@ def _pace(capacity: int) -> _Pace:
     return _Pace(np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), np.zeros((capacity, 2)))
 
 
-@inlined
-def _home(key: np.uint64, mask: Any) -> np.int64:
-    return np.int64((key * _SPREAD) >> _HALF) & mask
-
-
 @kernel
 def _rehash(key: UInt64s, table: Int32s, keys: int) -> None:
     mask = np.int64(table.shape[0] - 1)
     for entry in range(keys):
-        slot = _home(key[entry], mask)
+        slot = home_slot(key[entry], mask)
         while table[slot] >= 0:
             slot = (slot + 1) & mask
         table[slot] = entry
@@ -105,7 +99,7 @@ def _rehash(key: UInt64s, table: Int32s, keys: int) -> None:
 def _find(key: UInt64s, table: Int32s, wanted: np.uint64) -> np.int64:
     """The slot of the key, or the free slot where it belongs."""
     mask = np.int64(table.shape[0] - 1)
-    slot = _home(wanted, mask)
+    slot = home_slot(wanted, mask)
     while table[slot] >= 0 and key[table[slot]] != wanted:
         slot = (slot + 1) & mask
     return slot

@@ -20,9 +20,8 @@ import numpy as np
 
 from evenflow.arrays import NEVER, Int64s, State
 from evenflow.kernels import inlined, kernel
+from evenflow.keys import home_slot
 
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
 _NOW, _LENGTH, _END, _ORDINAL, _SEEN, _BEFORE, _USED, _HOT, _FRESH = range(9)
 _KEY, _COUNT, _COUNTED, _UNTIL = range(4)
 _LEAST_CAPACITY = 64
@@ -69,7 +68,7 @@ def roll(clock: Int64s, time: Any) -> None:
 def _entry(entries: Int64s, wanted: np.int64) -> np.int64:
     """The key's entry, or the free one where it belongs."""
     mask = np.int64(entries.shape[0] - 1)
-    at = np.int64((np.uint64(wanted) * _SPREAD) >> _HALF) & mask
+    at = home_slot(np.uint64(wanted), mask)
     while entries[at, _COUNTED] != 0 and entries[at, _KEY] != wanted:
         at = (at + 1) & mask
     return at

@@ -26,10 +26,9 @@ import numpy as np
 
 from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
+from evenflow.keys import home_slot
 
 INITIAL = -2.0
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
 EXPIRY, _BEST, HELD, _HOME = range(4)
 ROWS, HOT, CAPPED, CAP = range(4)
 COLD = -1
@@ -70,7 +69,7 @@ VARIABLE: dict[str, tuple[str, ...]] = {
 def find(key: UInt64s, slots: Int32s, wanted: np.uint64) -> np.int64:
     """The key's row, or -1."""
     mask = np.int64(slots.shape[0] - 1)
-    at = np.int64((wanted * _SPREAD) >> _HALF) & mask
+    at = home_slot(wanted, mask)
     row = np.int64(slots[at])
     while row >= 0 and key[row] != wanted:
         at = (at + 1) & mask
@@ -81,7 +80,7 @@ def find(key: UInt64s, slots: Int32s, wanted: np.uint64) -> np.int64:
 @kernel
 def _enter(slots: Int32s, key: np.uint64, row: Any) -> None:
     mask = np.int64(slots.shape[0] - 1)
-    at = np.int64((key * _SPREAD) >> _HALF) & mask
+    at = home_slot(key, mask)
     while slots[at] >= 0:
         at = (at + 1) & mask
     slots[at] = row

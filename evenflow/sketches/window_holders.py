@@ -31,10 +31,9 @@ import numpy as np
 
 from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import inlined, kernel
+from evenflow.keys import home_slot
 
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _SALT = np.uint64(0xD6E8FEB86659FD93)
-_HALF = np.uint64(32)
 _NOW, _SLIDE, _END, _SLOT, _FREE, _ROOM = range(6)
 _WORKER, _CHAIN, _TOUCHED, _LISTED, _NEXT, _BEFORE = range(6)
 _KEY = 3  # of `key`: the last quarter of the row
@@ -67,8 +66,7 @@ class HolderPool(NamedTuple):
 
 @inlined
 def _home(table: Int32s, wanted: np.uint64, worker: Any) -> np.int64:
-    mixed = (wanted ^ (np.uint64(worker + 1) * _SALT)) * _SPREAD
-    return np.int64(mixed >> _HALF) & np.int64(table.shape[0] - 1)
+    return home_slot(wanted ^ (np.uint64(worker + 1) * _SALT), np.int64(table.shape[0] - 1))
 
 
 @inlined
