@@ -47,7 +47,7 @@ from evenflow.kernels import kernel
 from evenflow.keys import GOLDEN, candidate_kernel, members, mix64
 from evenflow.partitioners.base import Options, Partitioner
 from evenflow.partitioners.load_options import check_whole_slides
-from evenflow.sketches import q_table
+from evenflow.sketches import split_keys
 from evenflow.sketches.count_min import CountMin, CountMinTable, clear, increment, width_for
 from evenflow.sketches.q_table import (
     CAP,
@@ -58,7 +58,6 @@ from evenflow.sketches.q_table import (
     HOT,
     ROWS,
     QTable,
-    SplitKeys,
     admit,
     best_of,
     count_capped,
@@ -70,6 +69,7 @@ from evenflow.sketches.q_table import (
     purge,
     slide_on,
 )
+from evenflow.sketches.split_keys import SplitKeys
 from evenflow.sketches.tumbling_counts import COUNT, LAST, TumblingCounts, limit, slot_of
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
 
@@ -284,7 +284,7 @@ class BanditOptions(Options):
 
 
 _VARIABLE: dict[str, tuple[str, ...]] = {
-    **q_table.VARIABLE,
+    **split_keys.VARIABLE,
     **dict.fromkeys(("count_key", "count", "count_last"), ("counted",)),
 }
 

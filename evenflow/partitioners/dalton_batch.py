@@ -30,12 +30,11 @@ from evenflow.partitioners.dalton import (
     raise_cap,
     reward,
 )
-from evenflow.sketches import q_table
+from evenflow.sketches import split_keys
 from evenflow.sketches.q_table import (
     EXPIRY,
     HELD,
     QTable,
-    SplitKeys,
     admit,
     find,
     hold,
@@ -43,6 +42,7 @@ from evenflow.sketches.q_table import (
     purge,
     slide_on,
 )
+from evenflow.sketches.split_keys import SplitKeys
 from evenflow.sketches.tumbling_counts import COUNT, TumblingCounts, limit, slot_of
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
 
@@ -142,7 +142,7 @@ class DaltonBatch(Partitioner):
     micro_batch = True
     options_type = DaltonBatchOptions
     options: DaltonBatchOptions
-    variable_state = q_table.VARIABLE
+    variable_state = split_keys.VARIABLE
 
     def _start(self) -> None:
         self._batch = np.zeros(1, np.int64)

@@ -56,7 +56,8 @@ from evenflow.partitioners.dalton import (
 )
 from evenflow.partitioners.q_table_reducer import dsync_bounds
 from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
-from evenflow.sketches.q_table import INITIAL, QTable, SplitKeys, adopt, purge
+from evenflow.sketches.q_table import INITIAL, QTable, adopt, purge
+from evenflow.sketches.split_keys import SplitKeys
 from evenflow.sketches.window_loads import WindowLoads
 
 _AWAIT, _ROUND, _LATE, _TOTAL = range(4)

@@ -15,7 +15,8 @@ from evenflow.partitioners import create, restore
 from evenflow.partitioners.dalton_cooperative import DaltonCooperative, _top
 from evenflow.partitioners.q_table_reducer import QTableReducer, dsync_bounds
 from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
-from evenflow.sketches.q_table import SplitKeys, admit, defer, learn
+from evenflow.sketches.q_table import admit, defer, learn
+from evenflow.sketches.split_keys import SplitKeys
 from tests.unit.partitioners.cooperation import Cooperation, member, reducer
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, zipf
 

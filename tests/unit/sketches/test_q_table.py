@@ -11,7 +11,6 @@ from evenflow.sketches.q_table import (
     CAPPED,
     EXPIRY,
     HELD,
-    SplitKeys,
     admit,
     best_of,
     find,
@@ -21,6 +20,7 @@ from evenflow.sketches.q_table import (
     purge,
     slide_on,
 )
+from evenflow.sketches.split_keys import SplitKeys
 
 few = settings(max_examples=60, deadline=None)
 
