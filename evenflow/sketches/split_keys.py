@@ -81,7 +81,7 @@ class SplitKeys:
         return sum(array.nbytes for array in self.table)
 
     def grow(self) -> None:
-        """Make room for as many rows again."""
+        """Make room for as many rows again; rows get new numbers."""
         self.load(self.state(), capacity=2 * len(self.table.key))
 
     def hot_rows(self) -> Int64s:

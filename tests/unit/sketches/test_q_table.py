@@ -31,9 +31,9 @@ def columns(made: SplitKeys) -> tuple:
 
 
 def enter(made: SplitKeys, key: int, *, home: int = 0, home_slide: int = NEVER, expiry: int = 5) -> int:
-    row = find(made.table.key, made.table.slots, np.uint64(key))
     if made.full:
         made.grow()
+    row = find(made.table.key, made.table.slots, np.uint64(key))
     return int(admit(*columns(made), np.uint64(key), row, home, home_slide, 0, expiry, 1000))
 
 
