@@ -22,14 +22,8 @@ from pydantic import Field
 from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
+from evenflow.partitioners.bandit import FIRST_STREAM, BanditOptions, choose, raise_cap, reward
 from evenflow.partitioners.base import Partitioner
-from evenflow.partitioners.dalton import (
-    FIRST_STREAM,
-    BanditOptions,
-    choose,
-    raise_cap,
-    reward,
-)
 from evenflow.sketches import split_keys
 from evenflow.sketches.q_table import (
     EXPIRY,

@@ -43,13 +43,13 @@ from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import candidate
+from evenflow.partitioners.bandit import BanditOptions
 from evenflow.partitioners.dalton import (
     END,
     LENGTH,
     PREVIOUS,
     SEEN,
     WINDOW,
-    BanditOptions,
     BanditPartitioner,
     begin_window,
     slide_to,
