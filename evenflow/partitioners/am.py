@@ -117,6 +117,8 @@ def _route_sketched(
 class Am(CardinalityPartitioner):
     """A key of the window stays on its worker; a new one takes its candidate with the fewest keys."""
 
+    key_policy = "affinity"
+
     def _burden(self, holders: WindowHolders) -> Any:
         return holders.pool.distinct
 

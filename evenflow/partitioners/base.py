@@ -22,7 +22,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,9 @@ SNAPSHOT_VERSION = 1
 _DIGEST_BYTES = 32
 _METADATA_KEY = b"evenflow-partitioner"
 MAX_WORKERS = 1 << 20
+
+KeyPolicy = Literal["hashing", "affinity", "splitting"]
+"""hashing: a key has its worker; affinity: a key stays where it is; splitting: a key may be on several."""
 
 
 class Options(BaseModel):
@@ -107,6 +110,8 @@ class Partitioner(ABC):
     options_type: ClassVar[type[Options]] = Options
     micro_batch: ClassVar[bool] = False
     """True: decides on whole batches; `assign_batch` must be called, and its block is the batch."""
+    key_policy: ClassVar[KeyPolicy] = "splitting"
+    """What one instance does with a key of the window; an algorithm that does not split keys says so."""
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Arrays of `_state` that have other shapes than in the first state: a word for each dimension that
     varies ("" for one that does not). Dimensions with the same word are equally long."""

@@ -24,6 +24,8 @@ def _route(keys: UInt64s, member: np.uint64, workers: np.uint64, out: Int32s) ->
 class Hashing(Partitioner):
     """Each key always goes to one worker: no merging, no protection against skew."""
 
+    key_policy = "hashing"
+
     def _start(self) -> None:
         self._member = members(self.seed, 1)[0]
 

@@ -3,12 +3,16 @@
 import doctest
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evenflow import partitioners
 from evenflow.errors import ConfigError
+from evenflow.keys import candidate
 from evenflow.partitioners import create, describe, names
 from evenflow.partitioners.catalogue import algorithms_markdown
+from tests.unit.partitioners.cases import run
+from tests.unit.partitioners.streams import zipf
 
 
 def test_an_unknown_name_lists_the_known_and_suggests_the_nearest() -> None:
@@ -66,6 +70,16 @@ def test_every_name_states_its_idea_cost_and_state(name: str) -> None:
     text = describe(name).text
     for part in ("Idea", "Cost", "State"):
         assert part in text, f"the module of {name} does not say its {part.lower()}"
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_name_does_with_keys_what_it_says(name: str) -> None:
+    keys, times = zipf(20_000, z=1.5)
+    out = run(create(name, workers=8, seed=7), (keys, times))
+    said = describe(name).key_policy
+    copies = np.unique(np.stack([keys, out.astype(np.uint64)]), axis=1).shape[1]
+    assert (copies > len(np.unique(keys))) == (said == "splitting")
+    assert (out.tolist() == candidate(keys, 1, 8, 7).tolist()) == (said == "hashing")
 
 
 def test_the_page_of_algorithms_is_current() -> None:
