@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import Float64s, Int32s, Int64s, UInt64s
 from evenflow.metrics import window_figures
 from evenflow.partitioners import create
 from evenflow.simulation import Entrant, KeyedStream, Scenario
@@ -36,19 +36,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "dalton": WINDOWED,
     "evenflow": WINDOWED,
 }
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 class Figures(NamedTuple):
     """Of every slide: imbalance and KSR of the window that ends with it."""
 
-    imbalance: Floats
-    ksr: Floats
+    imbalance: Float64s
+    ksr: Float64s
 
 
 @lru_cache(maxsize=12)
-def ranks(kind: str, seed: int) -> Ints:
+def ranks(kind: str, seed: int) -> Int64s:
     """The stream: `uniform`, a Zipf exponent, or `shift` (uniform, Zipf 1.5 from slide 120 on)."""
     rng = np.random.default_rng(seed)
     if kind == "shift":
@@ -60,16 +58,16 @@ def ranks(kind: str, seed: int) -> Ints:
 
 
 @cache
-def _hashes() -> npt.NDArray[np.uint64]:
+def _hashes() -> UInt64s:
     return rank_hashes(KEYS)
 
 
-def _zipf(rng: np.random.Generator, tuples: int, exponent: float) -> Ints:
+def _zipf(rng: np.random.Generator, tuples: int, exponent: float) -> Int64s:
     shares = np.cumsum(np.arange(1, KEYS + 1) ** -exponent)
     return np.searchsorted(shares / shares[-1], rng.random(tuples), side="right").clip(0, KEYS - 1)
 
 
-def measured(keys: Ints, out: npt.NDArray[np.int32], n: int) -> Figures:
+def measured(keys: Int64s, out: Int32s, n: int) -> Figures:
     """Figures of this routing."""
     panes = np.arange(len(keys), dtype=np.int64) // SLIDE
     found = window_figures(out, keys, panes, n, panes_per_window=WINDOW)

@@ -15,9 +15,9 @@ from statistics import median
 from typing import Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.spread import in_turns, spread
+from evenflow.arrays import UInt64s
 from evenflow.keys import candidate
 from evenflow.partitioners import Partitioner, create, names
 from evenflow.partitioners.written import parse_partitioner
@@ -28,8 +28,6 @@ WORKERS, KEYS, EXPONENT, SEED = 64, 100_000, 1.0, 1
 PLOTS = Path(".evenflow/bench")
 _PER_MS, _BATCH = 10, 10_000
 """Tuples per ms of event time; tuples of a micro-batch (a slide)."""
-
-UInt64s = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)

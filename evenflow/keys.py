@@ -17,23 +17,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from evenflow.arrays import Int32s, UInt8s, UInt64s
 from evenflow.kernels import inlined, kernel
-
-UInt64s = npt.NDArray[np.uint64]
-Int32s = npt.NDArray[np.int32]
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
 _S64 = np.uint64(64)
+_HALF = np.uint64(32)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 / the golden ratio, odd: multiples of it are spread evenly over the 64-bit words."""
 
 
 @inlined
@@ -42,7 +41,7 @@ def _rotate(x: np.uint64, bits: int) -> np.uint64:
 
 
 @kernel
-def _read64(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
+def _read64(data: UInt8s, at: int) -> np.uint64:
     word = np.uint64(0)
     for byte in range(8):
         word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
@@ -50,7 +49,7 @@ def _read64(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
 
 
 @kernel
-def _read32(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
+def _read32(data: UInt8s, at: int) -> np.uint64:
     word = np.uint64(0)
     for byte in range(4):
         word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
@@ -68,7 +67,7 @@ def _merge(acc: np.uint64, lane: np.uint64) -> np.uint64:
 
 
 @kernel
-def _xxh64(data: npt.NDArray[np.uint8], start: Any, end: Any) -> np.uint64:
+def _xxh64(data: UInt8s, start: Any, end: Any) -> np.uint64:
     at = start
     length = np.uint64(end - start)
     if end - start >= 32:
@@ -101,7 +100,7 @@ def _xxh64(data: npt.NDArray[np.uint8], start: Any, end: Any) -> np.uint64:
 
 
 @kernel
-def _hash_all(offsets: Any, data: npt.NDArray[np.uint8], out: UInt64s) -> None:
+def _hash_all(offsets: Any, data: UInt8s, out: UInt64s) -> None:
     for row in range(out.shape[0]):
         out[row] = _xxh64(data, np.int64(offsets[row]), np.int64(offsets[row + 1]))
 
@@ -143,9 +142,15 @@ def mix64(x: np.uint64) -> np.uint64:
 
 
 @inlined
+def home_slot(key: np.uint64, mask: np.int64) -> np.int64:
+    """Where probing for a key begins in a hash table of mask + 1 slots, a power of two up to 2^32."""
+    return np.int64((key * GOLDEN) >> _HALF) & mask
+
+
+@inlined
 def member_kernel(seed: np.uint64, i: np.uint64) -> np.uint64:
     """m_i of the family of `seed` (both uint64)."""
-    return mix64(mix64(seed + _GOLDEN) + i * _GOLDEN)
+    return mix64(mix64(seed + GOLDEN) + i * GOLDEN)
 
 
 @inlined

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import Int64s, UInt8s
 from evenflow.errors import IncompatibleStateError
 from evenflow.kernels import kernel
 from evenflow.markers import EndOfStream
 from evenflow.settings.query import Query
-from evenflow.windows import END_MARK, NO_MARK, Int64s
+from evenflow.windows import END_MARK, NO_MARK
 
 STATE_VERSION = 2
 _MAX, _IDLE, _RUN = range(3)
@@ -144,7 +144,7 @@ class Judged:
     """
 
     state: PartitionState
-    verdicts: npt.NDArray[np.uint8]
+    verdicts: UInt8s
     marks: Int64s = field(repr=False)
 
 
@@ -199,7 +199,7 @@ def _judge(
     times: Int64s,
     memory: Int64s,
     run: Int64s,
-    verdicts: npt.NDArray[np.uint8],
+    verdicts: UInt8s,
     marks: Int64s,
     slide: int,
     delay_ms: int,

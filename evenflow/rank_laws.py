@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-Float64s = npt.NDArray[np.float64]
-Int64s = npt.NDArray[np.int64]
+from evenflow.arrays import Float64s, Int64s
 
 RANKS, VALUES, DISORDER, LABELS, EXPONENTS = range(5)
 """Which random quantity: each has a generator of its own, `default_rng([seed, role])`."""

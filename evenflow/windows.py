@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from evenflow.arrays import Int64s
 
 NO_MARK: int = -(2**62)
 """Mark of a lane about which nothing is known yet: every pane is open."""

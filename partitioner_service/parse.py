@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
+from evenflow.arrays import Bools, Int64s
 from evenflow.settings import Settings
 from partitioner_service.plain_json import PlainReader
 
@@ -41,9 +41,9 @@ class Parsed:
     (m,); values: the aggregated columns, m rows; bad: reason of every other row.
     """
 
-    rows: npt.NDArray[np.int64]
+    rows: Int64s
     keys: pa.BinaryArray
-    times: npt.NDArray[np.int64]
+    times: Int64s
     values: pa.RecordBatch
     bad: Bad
 
@@ -108,7 +108,7 @@ class Parser:
         )
         return Parsed(rows, key, time.to_numpy(zero_copy_only=False).astype(np.int64, copy=False), batch, bad)
 
-    def _columns_of(self, values: Sequence[bytes | None], bad: Bad) -> tuple[npt.NDArray[np.int64], pa.Table]:
+    def _columns_of(self, values: Sequence[bytes | None], bad: Bad) -> tuple[Int64s, pa.Table]:
         if not self._columns:
             return np.arange(len(values)), pa.table({})
         if None in values:
@@ -118,7 +118,7 @@ class Parser:
             rows = np.array([row for row, value in enumerate(values) if value is not None], dtype=np.int64)
         else:
             rows = np.arange(len(values))
-        good: list[npt.NDArray[np.int64]] = []
+        good: list[Int64s] = []
         tables: list[pa.Table] = []
         self._halve(values, rows, good, tables, bad)
         if not tables:
@@ -128,8 +128,8 @@ class Parser:
     def _halve(
         self,
         values: Sequence[bytes | None],
-        rows: npt.NDArray[np.int64],
-        good: list[npt.NDArray[np.int64]],
+        rows: Int64s,
+        good: list[Int64s],
         tables: list[pa.Table],
         bad: Bad,
     ) -> None:
@@ -194,7 +194,7 @@ class Parser:
         return _ARROW_TYPES[self._query.column_type(name)]
 
     def _keys_of(
-        self, rows: npt.NDArray[np.int64], table: pa.Table, keys: Sequence[bytes | None] | None, bad: Bad
+        self, rows: Int64s, table: pa.Table, keys: Sequence[bytes | None] | None, bad: Bad
     ) -> pa.BinaryArray:
         if self.needs_key:
             assert keys is not None
@@ -210,7 +210,7 @@ class Parser:
         return array
 
     def _times_of(
-        self, rows: npt.NDArray[np.int64], table: pa.Table, timestamps: Sequence[int] | None, bad: Bad
+        self, rows: Int64s, table: pa.Table, timestamps: Sequence[int] | None, bad: Bad
     ) -> pa.Int64Array:
         if self.needs_timestamp:
             assert timestamps is not None
@@ -237,7 +237,7 @@ class Parser:
             )
         return _in_range(array, rows, bad)
 
-    def _finite(self, rows: npt.NDArray[np.int64], table: pa.Table, bad: Bad) -> npt.NDArray[np.bool_]:
+    def _finite(self, rows: Int64s, table: pa.Table, bad: Bad) -> Bools:
         readable = np.ones(len(rows), dtype=bool)
         for name, kind in zip(self._value_schema.names, self._value_schema.types, strict=True):
             if pa.types.is_floating(kind):
@@ -276,7 +276,7 @@ def _read_json(chunk: Sequence[bytes | None], schema: pa.Schema) -> pa.Table:
     return _exactly(table.select(schema.names), len(chunk))
 
 
-def _in_range(times: pa.Int64Array, rows: npt.NDArray[np.int64], bad: Bad) -> pa.Int64Array:
+def _in_range(times: pa.Int64Array, rows: Int64s, bad: Bad) -> pa.Int64Array:
     """These times, null where they are further than MAX_TIME from 1970."""
     far = pc.fill_null(pc.or_(pc.greater(times, MAX_TIME), pc.less(times, -MAX_TIME)), False)
     if not pc.any(far).as_py():
@@ -333,7 +333,7 @@ def _iso_to_ms(array: pa.StringArray) -> pa.Int64Array:
     raise pa.ArrowInvalid("with and without zone: converted apart")
 
 
-def _explain_nulls(array: pa.Array, rows: npt.NDArray[np.int64], why: str, bad: Bad) -> None:
+def _explain_nulls(array: pa.Array, rows: Int64s, why: str, bad: Bad) -> None:
     if array.null_count:
         for position in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)):
             bad.setdefault(int(rows[position]), why)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evenflow.arrays import Bools, UInt8s
 from evenflow.kernels import kernel
 
 _INT, _FLOAT, _STRING = 0, 1, 2
@@ -224,9 +225,7 @@ class PlainReader:
         return pa.Table.from_arrays(columns, schema=self._schema)
 
     @staticmethod
-    def _strings(
-        block: npt.NDArray[np.uint8], begins: Any, lengths: Any, valid: npt.NDArray[np.bool_]
-    ) -> pa.StringArray:
+    def _strings(block: UInt8s, begins: Any, lengths: Any, valid: Bools) -> pa.StringArray:
         offsets = np.empty(len(begins) + 1, np.int32)
         data = np.empty(_offsets(lengths, offsets), np.uint8)
         _copy(block, begins, lengths, data)
@@ -234,5 +233,5 @@ class PlainReader:
         return pa.StringArray.from_buffers(len(begins), pa.py_buffer(offsets), pa.py_buffer(data), nulls)
 
 
-def _numbers(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> pa.Array:
+def _numbers(values: npt.NDArray[Any], valid: Bools) -> pa.Array:
     return pa.array(values) if valid.all() else pa.array(values, mask=~valid)

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from evenflow import frames
 from evenflow.aggregates import AggregatePlan
+from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.errors import ProtocolError
-from evenflow.keys import UInt64s, hash_keys
+from evenflow.keys import hash_keys
 from evenflow.markers import EndOfStream
 from evenflow.partitioners import Partitioner
 from evenflow.progress import PartitionState, Verdict, judge
 from evenflow.settings import Settings
-from evenflow.windows import END_MARK, Int64s, pane_of, panes_closed_by
+from evenflow.windows import END_MARK, pane_of, panes_closed_by
 from partitioner_service.parse import Parser
 
 REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump"}
@@ -214,7 +214,7 @@ class Router:
             progress=progress,
         )
 
-    def _by_worker(self, accepted: list[_Accepted]) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
+    def _by_worker(self, accepted: list[_Accepted]) -> tuple[pa.RecordBatch, Int64s]:
         if not accepted:
             return self._batch(
                 _Accepted(pa.array([], pa.binary()), np.empty(0, np.int64), self._no_values())
@@ -233,7 +233,7 @@ class Router:
         np.cumsum(counts, out=bounds[1:])
         return self._batch(_Accepted(keys, times, values)).take(pa.array(order)), bounds
 
-    def _assigned(self, hashes: UInt64s, times: Int64s) -> npt.NDArray[np.int32]:
+    def _assigned(self, hashes: UInt64s, times: Int64s) -> Int32s:
         """In order of event time: a block holds stretches of several input partitions, whose times overlap.
 
         Windowed loads count a tuple that is older than the current slide in the current one: partition after

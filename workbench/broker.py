@@ -18,7 +18,6 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -27,29 +26,22 @@ from confluent_kafka.admin import AdminClient
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import KafkaSettings
-from evenflow.settings.kafka import jaas_quoted, librdkafka_config
+from evenflow.settings.kafka import librdkafka_config
 from spark_consumers.jars import java_command, kafka_broker_jars
+from workbench.broker_properties import (
+    HOST,
+    Certificates,
+    broker_properties,
+    escaped,
+    login_properties,
+    tls_properties,
+)
 from workbench.processes import ChildProcess
 
-HOST = "127.0.0.1"
-MESSAGE_BYTES = 33_554_432
 _PORT_ATTEMPTS = 5
-_NEVER = 2**63 - 1
 _TEMPORARY = "evenflow-broker-"
 _SWEEP_AFTER_SECONDS = 60
 _PORT_TAKEN = ("Address already in use", "Address in use", "BindException")
-
-
-@dataclass(frozen=True)
-class Certificates:
-    """PEM files: the authority that broker and clients trust, and one identity (key in PKCS#8) that both use.
-
-    The certificate must be for 127.0.0.1: clients check that.
-    """
-
-    authority: Path
-    certificate: Path
-    key: Path
 
 
 class EmbeddedBroker:
@@ -311,100 +303,19 @@ class EmbeddedBroker:
         ]
 
     def _write_properties(self, log_dir: Path, ports: list[int]) -> Path:
-        properties = _broker_properties(log_dir, ports[0], ports[1])
+        properties = broker_properties(log_dir, ports[0], ports[1])
         if self._sasl is not None:
-            properties |= _login_properties(self._sasl, self._super_user)
+            properties |= login_properties(self._sasl, self._super_user)
         if self._tls is not None:
-            properties |= _tls_properties(self._tls, log_dir)
+            properties |= tls_properties(self._tls, log_dir)
         controller = "PLAINTEXT" if self._sasl is None else "SASL_PLAINTEXT"
         properties["listener.security.protocol.map"] = f"CLIENT:{self._protocol},CONTROLLER:{controller}"
         properties |= self._properties
         file = self.data_dir / "server.properties"
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as text:
-            text.writelines(f"{name}={_escaped(value)}\n" for name, value in properties.items())
+            text.writelines(f"{name}={escaped(value)}\n" for name, value in properties.items())
         return file
-
-
-def _broker_properties(log_dir: Path, port: int, controller_port: int) -> dict[str, str]:
-    return {
-        "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
-        "listeners": f"CLIENT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
-        "advertised.listeners": f"CLIENT://{HOST}:{port}",
-        "inter.broker.listener.name": "CLIENT",
-        "controller.listener.names": "CONTROLLER",
-        "log.dirs": str(log_dir),
-        "auto.create.topics.enable": "false",
-        "num.partitions": "1",
-        "default.replication.factor": "1",
-        "offsets.topic.replication.factor": "1",
-        "offsets.topic.num.partitions": "4",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        "transaction.state.log.num.partitions": "4",
-        "transaction.max.timeout.ms": "900000",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
-        "share.coordinator.state.topic.num.partitions": "1",
-        "group.initial.rebalance.delay.ms": "0",
-        "group.min.session.timeout.ms": "500",
-        "group.consumer.min.session.timeout.ms": "500",
-        "group.consumer.min.heartbeat.interval.ms": "200",
-        "message.max.bytes": str(MESSAGE_BYTES),
-        "replica.fetch.max.bytes": str(MESSAGE_BYTES),
-        "replica.fetch.response.max.bytes": str(2 * MESSAGE_BYTES),
-        "socket.request.max.bytes": str(4 * MESSAGE_BYTES),
-        "log.message.timestamp.after.max.ms": str(_NEVER),
-        "log.message.timestamp.before.max.ms": str(_NEVER),
-        "num.network.threads": "2",
-        "num.io.threads": "4",
-        "background.threads": "2",
-        "log.cleaner.dedupe.buffer.size": "16777216",
-        "initial.broker.registration.timeout.ms": "30000",
-        "controlled.shutdown.enable": "true",
-        "telemetry.max.bytes": "1048576",
-    }
-
-
-def _login_properties(users: Mapping[str, str], super_user: str) -> dict[str, str]:
-    """Logins on both listeners, so that nothing on this machine is let in unnamed."""
-    known = " ".join(f"user_{name}={jaas_quoted(password)}" for name, password in users.items())
-    jaas = (
-        "org.apache.kafka.common.security.plain.PlainLoginModule required "
-        f"username={jaas_quoted(super_user)} password={jaas_quoted(users[super_user])} {known};"
-    )
-    return {
-        "sasl.enabled.mechanisms": "PLAIN",
-        "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        "sasl.mechanism.controller.protocol": "PLAIN",
-        "listener.name.client.plain.sasl.jaas.config": jaas,
-        "listener.name.controller.plain.sasl.jaas.config": jaas,
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": f"User:{super_user}",
-        "allow.everyone.if.no.acl.found": "false",
-    }
-
-
-def _tls_properties(tls: Certificates, folder: Path) -> dict[str, str]:
-    """The client listener's identity; Kafka wants key and certificate in one file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    identity = folder / "identity.pem"
-    identity.touch(0o600)
-    identity.write_bytes(tls.key.read_bytes() + b"\n" + tls.certificate.read_bytes())
-    return {
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(identity),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(tls.authority),
-        "ssl.client.auth": "required",
-    }
-
-
-def _escaped(value: str) -> str:
-    """A value of a Java properties file."""
-    return value.replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def _free_ports(count: int) -> list[int]:

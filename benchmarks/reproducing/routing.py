@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from evenflow.arrays import Int32s
 from evenflow.partitioners import Partitioner
-from evenflow.partitioners.base import Int32s
 from evenflow.simulation import KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
 

@@ -22,7 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evenflow.advice.candidates import Candidate, Family
+from evenflow.advice.candidates import Candidate
+from evenflow.partitioners.base import KeyPolicy
 from evenflow.simulation.results import Figures
 
 FEW_GROUPS = 0.1
@@ -70,7 +71,7 @@ class Tried:
     """A candidate and its figures on the sample; but for cost and slowest_worker with the pipeline's own seed."""
 
     partitioner: str
-    family: Family
+    family: KeyPolicy
     considered: bool
     """False: it splits every key, and the rule of 004 does not ask for that."""
     cost: float

@@ -6,14 +6,12 @@ from base64 import b64encode
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from evenflow.arrays import Float64s, Int64s
 from evenflow.errors import ConfigError
 from evenflow.simulation import KeyedStream, from_columns
 from evenflow.windows import pane_of
-
-Int64s = npt.NDArray[np.int64]
 
 _STEEPEST = 20.0
 _HALVINGS = 50
@@ -80,7 +78,7 @@ class Keys:
         return len(self.counts)
 
     @property
-    def shares(self) -> npt.NDArray[np.float64]:
+    def shares(self) -> Float64s:
         """Their shares of the tuples."""
         return self.counts / self.counts.sum()
 

@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
-from evenflow.keys import UInt64s, hash_keys
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
+from evenflow.keys import GOLDEN, hash_keys
 
 _EMPTY_DATA = np.empty(1, np.uint8)
 
@@ -74,7 +71,7 @@ def _group(
             return row, count
         h = hashes[row]
         if with_panes:
-            h = h ^ (np.uint64(panes[row]) * np.uint64(0x9E3779B97F4A7C15))
+            h = h ^ (np.uint64(panes[row]) * GOLDEN)
         h = h ^ (h >> np.uint64(32))
         start = offsets[row]
         length = offsets[row + 1] - start

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.aggregates.grouping import Grouping
+from evenflow.arrays import Bools
 from evenflow.errors import ConfigError, EvenflowError
 from evenflow.kernels import kernel
 
-Mask = npt.NDArray[np.bool_]
 _NO_MASK = np.empty(0, np.bool_)
 
 
@@ -98,7 +98,7 @@ def reduce_column(name: str, values: pa.Array | None, groups: Grouping) -> pa.Ar
     return ordered[f"value_{name}"].combine_chunks()
 
 
-def _values(column: pa.Array) -> tuple[npt.NDArray[Any], Mask]:
+def _values(column: pa.Array) -> tuple[npt.NDArray[Any], Bools]:
     """The values (anything where null) and the mask of those not null (empty: there is no null)."""
     dtype = np.int64 if pa.types.is_integer(column.type) else np.float64
     buffer = column.buffers()[1]

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
-Float64s = npt.NDArray[np.float64]
+from evenflow.arrays import Float64s, Int64s
+
 Integers = npt.NDArray[np.integer[Any]]
 
 

@@ -18,12 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evenflow.arrays import Float64s, Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import mix64
-from evenflow.metrics.loads import Float64s, Int64s, Integers, worker_loads
-
-Int32s = npt.NDArray[np.int32]
-UInt64s = npt.NDArray[np.uint64]
+from evenflow.metrics.loads import Integers, worker_loads
 
 _GAMMA, _DISTINCT, _MOST, _USED, _HEAD, _TAIL, _PANE, _CLOSED = range(8)
 _DONE, _TABLE_IS_FULL, _OUTPUT_IS_FULL = range(3)

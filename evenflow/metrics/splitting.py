@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.metrics.loads import Int64s, Integers, worker_loads
+from evenflow.arrays import Int64s
+from evenflow.metrics.loads import Integers, worker_loads
 
 
 def _holdings(workers: Integers, keys: Integers) -> tuple[npt.NDArray[Any], Int64s, Int64s]:

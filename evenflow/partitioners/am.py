@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel
-from evenflow.partitioners.base import Int32s, Int64s, UInt64s
 from evenflow.partitioners.cardinality import CardinalityPartitioner, least_estimated
 from evenflow.partitioners.pkg import least_loaded
-from evenflow.sketches.hyperloglog import UInt8s, sketch_hash, would_change
+from evenflow.sketches.hyperloglog import sketch_hash, would_change
 from evenflow.sketches.window_cardinalities import WindowCardinalities, touch_slide
 from evenflow.sketches.window_cardinalities import advance as advance_sketches
 from evenflow.sketches.window_cardinalities import touch as touch_sketch
@@ -116,6 +116,8 @@ def _route_sketched(
 
 class Am(CardinalityPartitioner):
     """A key of the window stays on its worker; a new one takes its candidate with the fewest keys."""
+
+    key_policy = "affinity"
 
     def _burden(self, holders: WindowHolders) -> Any:
         return holders.pool.distinct

@@ -23,27 +23,25 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.errors import ConfigError, DisorderError, IncompatibleStateError
 from evenflow.kernels import kernel
 from evenflow.partitioners.exchange import Exchange
-
-UInt64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
-State = dict[str, npt.NDArray[Any]]
 
 SNAPSHOT_VERSION = 1
 _DIGEST_BYTES = 32
 _METADATA_KEY = b"evenflow-partitioner"
 MAX_WORKERS = 1 << 20
-_NEVER = -(2**63)
+
+KeyPolicy = Literal["hashing", "affinity", "splitting"]
+"""hashing: a key has its worker; affinity: a key stays where it is; splitting: a key may be on several."""
 
 
 class Options(BaseModel):
@@ -114,6 +112,8 @@ class Partitioner(ABC):
     options_type: ClassVar[type[Options]] = Options
     micro_batch: ClassVar[bool] = False
     """True: decides on whole batches; `assign_batch` must be called, and its block is the batch."""
+    key_policy: ClassVar[KeyPolicy] = "splitting"
+    """What one instance does with a key of the window; an algorithm that does not split keys says so."""
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Arrays of `_state` that have other shapes than in the first state: a word for each dimension that
     varies ("" for one that does not). Dimensions with the same word are equally long."""
@@ -145,7 +145,7 @@ class Partitioner(ABC):
             if max_disorder_ms is None
             else _checked_int("max_disorder_ms", max_disorder_ms, 0, 2**63 - 1)
         )
-        self._latest = _NEVER
+        self._latest = NEVER
         self._tuples = 0
         self._sent = np.zeros(self.workers, np.int64)
         self._start()
@@ -216,7 +216,7 @@ class Partitioner(ABC):
     def _resume(self, header: Mapping[str, Any], state: State) -> None:
         self._check_state(state)
         self._tuples = int(header["tuples"])
-        self._latest = int(header.get("latest", _NEVER))  # snapshots of 0.1.0 have no bound
+        self._latest = int(header.get("latest", NEVER))  # snapshots of 0.1.0 have no bound
         self._sent[:] = state.pop("_sent")
         self._load_state(state)
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.partitioners.am import Am, first_unchanged
-from evenflow.partitioners.base import Int32s, Int64s, UInt64s
 from evenflow.partitioners.pkg import least_loaded
 from evenflow.sketches.hyperloglog import sketch_hash
 from evenflow.sketches.window_cardinalities import WindowCardinalities, touch_slide

@@ -20,12 +20,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from evenflow.arrays import Float64s, Int32s, Int64s, State, UInt8s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.window_options import WindowOptions
 from evenflow.sketches import window_cardinalities, window_holders
-from evenflow.sketches.hyperloglog import Float64s, UInt8s, estimate
+from evenflow.sketches.hyperloglog import estimate
 from evenflow.sketches.window_cardinalities import WindowCardinalities
 from evenflow.sketches.window_holders import WindowHolders
 from evenflow.sketches.window_loads import WindowLoads

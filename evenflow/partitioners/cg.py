@@ -35,15 +35,14 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from evenflow.arrays import Float64s, Int32s, Int64s, State, UInt64s
 from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import candidate_kernel, member_kernel
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.keys import candidate_kernel, home_slot, member_kernel
+from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.window_loads import ROW, WindowLoads, advance
 
-Float64s = npt.NDArray[np.float64]
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _TOTAL, _ROOM, _STEP, _SINCE = 0, 1, 2, 3
 _MAX_VIRTUAL = 1 << 24
 
@@ -133,7 +132,7 @@ def _route(
 ) -> None:
     loads, ring, clock = window
     slack = (1.0 + eps) / loads.shape[0]
-    mask = np.uint64(cached.shape[0] - 1)
+    mask = np.int64(cached.shape[0] - 1)
     for row in range(keys.shape[0]):
         key = keys[row]
         if windowed and advance(loads, ring, clock, times[row]):
@@ -144,7 +143,7 @@ def _route(
         if room != meta[_ROOM]:
             meta[_ROOM] = room
             meta[_STEP] += 1
-        slot = ((key * _SPREAD) >> np.uint64(32)) & mask
+        slot = home_slot(key, mask)
         known = cached[slot] == key and steps[slot] == meta[_STEP]
         start = probes[slot] if known else 1
         at, probe = _first_with_room(key, seed, start, loads, room)

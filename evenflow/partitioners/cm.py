@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
-from evenflow.partitioners.base import Int32s, Int64s, UInt64s
 from evenflow.partitioners.cardinality import CardinalityPartitioner, least_estimated
 from evenflow.partitioners.pkg import least_loaded
 from evenflow.sketches.hyperloglog import sketch_hash

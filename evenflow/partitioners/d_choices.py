@@ -28,16 +28,15 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from evenflow.arrays import Float64s, Int32s, Int64s, State, UInt32s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Int32s, Int64s, State, UInt64s
 from evenflow.partitioners.head import HeadOptions, HeadPartitioner, offered_is_head
 from evenflow.partitioners.pkg import least_loaded, sent_to_one_of_two
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
-from evenflow.sketches.space_saving import SIZE, TOTAL, Rows, Summary, UInt32s, count_of
+from evenflow.sketches.space_saving import SIZE, TOTAL, Rows, Summary, count_of
 from evenflow.sketches.window_loads import ROW, WindowLoads, advance
 
-Float64s = npt.NDArray[np.float64]
 _NEXT, _D, _MARK = 0, 1, 2
 
 

@@ -23,9 +23,10 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.window_options import WindowOptions
 from evenflow.sketches import window_holders
 from evenflow.sketches.hot_keys import HotKeys, HotTable, count, crowded, roll

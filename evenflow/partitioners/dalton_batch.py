@@ -19,23 +19,16 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
-from evenflow.partitioners.dalton import (
-    FIRST_STREAM,
-    NEVER,
-    BanditOptions,
-    choose,
-    raise_cap,
-    reward,
-)
-from evenflow.sketches import q_table
+from evenflow.partitioners.bandit import FIRST_STREAM, BanditOptions, choose, raise_cap, reward
+from evenflow.partitioners.base import Partitioner
+from evenflow.sketches import split_keys
 from evenflow.sketches.q_table import (
     EXPIRY,
     HELD,
     QTable,
-    SplitKeys,
     admit,
     find,
     hold,
@@ -43,6 +36,7 @@ from evenflow.sketches.q_table import (
     purge,
     slide_on,
 )
+from evenflow.sketches.split_keys import SplitKeys
 from evenflow.sketches.tumbling_counts import COUNT, TumblingCounts, limit, slot_of
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
 
@@ -142,7 +136,7 @@ class DaltonBatch(Partitioner):
     micro_batch = True
     options_type = DaltonBatchOptions
     options: DaltonBatchOptions
-    variable_state = q_table.VARIABLE
+    variable_state = split_keys.VARIABLE
 
     def _start(self) -> None:
         self._batch = np.zeros(1, np.int64)

@@ -41,26 +41,26 @@ from typing import Any, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import candidate
-from evenflow.partitioners.base import Int32s, Int64s, State, UInt64s
+from evenflow.partitioners.bandit import BanditOptions
 from evenflow.partitioners.dalton import (
     END,
     LENGTH,
-    NEVER,
     PREVIOUS,
     SEEN,
     WINDOW,
-    BanditOptions,
     BanditPartitioner,
     begin_window,
     slide_to,
 )
 from evenflow.partitioners.exchange import Exchange
 from evenflow.partitioners.q_table_reducer import QTableReducer, dsync_bounds
-from evenflow.partitioners.sync_messages import Float64s, GlobalTable, SyncMessage
-from evenflow.sketches.q_table import INITIAL, QTable, SplitKeys, adopt, purge
+from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
+from evenflow.sketches.q_table import INITIAL, QTable, adopt, purge
+from evenflow.sketches.split_keys import SplitKeys
 from evenflow.sketches.window_loads import WindowLoads
 
 _AWAIT, _ROUND, _LATE, _TOTAL = range(4)

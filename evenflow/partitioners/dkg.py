@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.space_saving import MAX_CAPACITY, SIZE, SpaceSaving, Summary, offer
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 
-_NEVER = -(2**63)
 _TOTAL, _NOW, _BEGIN = 0, 1, 2
 
 
@@ -93,7 +93,7 @@ def _route(
             meta[_TOTAL] = loads.sum()
         now = max(meta[_NOW], times[row])
         meta[_NOW] = now
-        if meta[_BEGIN] == _NEVER:
+        if meta[_BEGIN] == NEVER:
             meta[_BEGIN] = now
         at = offer(entry, group, order, table, counts, key)
         if width[at] == 0 or owner[at] != key:  # new in the summary
@@ -159,7 +159,7 @@ class DynamicKeyGrouping(Partitioner):
         self._owner = np.zeros(self._capacity, np.uint64)
         self._width = np.zeros(self._capacity, np.int32)
         self._changed = np.zeros(self._capacity, np.int64)
-        self._meta = np.array([0, _NEVER, _NEVER], np.int64)
+        self._meta = np.array([0, NEVER, NEVER], np.int64)
         self._family = members(self.seed, 1)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenflow.windows import Int64s, pane_of
+from evenflow.arrays import Int64s
+from evenflow.windows import pane_of
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Partitioner
 
 
 @kernel
@@ -22,6 +23,8 @@ def _route(keys: UInt64s, member: np.uint64, workers: np.uint64, out: Int32s) ->
 
 class Hashing(Partitioner):
     """Each key always goes to one worker: no merging, no protection against skew."""
+
+    key_policy = "hashing"
 
     def _start(self) -> None:
         self._member = members(self.seed, 1)[0]

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from evenflow.arrays import Int32s, Int64s, State, UInt32s, UInt64s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import members
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.space_saving import (
     SIZE,
@@ -26,7 +27,6 @@ from evenflow.sketches.space_saving import (
     Rows,
     SpaceSaving,
     Summary,
-    UInt32s,
     count_of,
     offer,
 )

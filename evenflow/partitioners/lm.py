@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from evenflow.arrays import Float64s, Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel
-from evenflow.partitioners.base import Int32s, Int64s, UInt64s
 from evenflow.partitioners.cardinality import CardinalityOptions, CardinalityPartitioner
-from evenflow.sketches.hyperloglog import Float64s, estimate, sketch_hash
+from evenflow.sketches.hyperloglog import estimate, sketch_hash
 from evenflow.sketches.window_cardinalities import WindowCardinalities
 from evenflow.sketches.window_cardinalities import advance as advance_sketches
 from evenflow.sketches.window_cardinalities import touch as touch_sketch

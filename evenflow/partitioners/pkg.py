@@ -16,9 +16,10 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.window_loads import WindowLoads, add, advance
 

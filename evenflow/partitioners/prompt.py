@@ -23,7 +23,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from evenflow.partitioners.base import Int32s, Int64s, Options, Partitioner, State, UInt64s
+from evenflow.arrays import Int32s, Int64s, State, UInt64s
+from evenflow.partitioners.base import Options, Partitioner
 from evenflow.partitioners.prompt_accumulator import Accumulator
 from evenflow.partitioners.prompt_blocks import dispatch, plan_blocks
 

@@ -33,16 +33,13 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.kernels import inlined, kernel
-from evenflow.partitioners.base import Int32s, Int64s, UInt64s
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, UInt64s
+from evenflow.kernels import kernel
+from evenflow.keys import home_slot
 from evenflow.sketches.count_tree import CountTree, add_entry, count_tree, raise_entry, read_entries, widened
 
-Float64s = npt.NDArray[np.float64]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
 _FIRST_ROOM = 1024
-_NEVER = -(2**63)
 _KEYS, _TUPLES, _NOW = 0, 1, 2
 _F_STEP, _T_STEP = 0, 1
 _N_EST, _K_AVG = 0, 1
@@ -76,7 +73,7 @@ class BufferedBatch:
 class _Pace(NamedTuple):
     """When each key's count in the tree is renewed next."""
 
-    last: npt.NDArray[np.int64]
+    last: Int64s
     """Time of the last renewal, ms."""
     left: Int32s
     """Renewals left."""
@@ -88,16 +85,11 @@ def _pace(capacity: int) -> _Pace:
     return _Pace(np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), np.zeros((capacity, 2)))
 
 
-@inlined
-def _home(key: np.uint64, mask: Any) -> np.int64:
-    return np.int64((key * _SPREAD) >> _HALF) & mask
-
-
 @kernel
 def _rehash(key: UInt64s, table: Int32s, keys: int) -> None:
     mask = np.int64(table.shape[0] - 1)
     for entry in range(keys):
-        slot = _home(key[entry], mask)
+        slot = home_slot(key[entry], mask)
         while table[slot] >= 0:
             slot = (slot + 1) & mask
         table[slot] = entry
@@ -107,7 +99,7 @@ def _rehash(key: UInt64s, table: Int32s, keys: int) -> None:
 def _find(key: UInt64s, table: Int32s, wanted: np.uint64) -> np.int64:
     """The slot of the key, or the free slot where it belongs."""
     mask = np.int64(table.shape[0] - 1)
-    slot = _home(wanted, mask)
+    slot = home_slot(wanted, mask)
     while table[slot] >= 0 and key[table[slot]] != wanted:
         slot = (slot + 1) & mask
     return slot
@@ -297,7 +289,7 @@ class Accumulator:
     def _reset(self) -> None:
         """Empty, with room for a batch like those before: after a far larger one most of it is given back."""
         self._entries: list[Int32s] = []
-        self._state = np.array([0, 0, _NEVER], np.int64)
+        self._state = np.array([0, 0, NEVER], np.int64)
         self._tree.root[0] = -1
         usual = max(_FIRST_ROOM, 2 * int(self.past[_K_AVG]))
         if len(self._key) > 8 * usual or not len(self._key):

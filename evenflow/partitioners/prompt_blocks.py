@@ -35,8 +35,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evenflow.arrays import Int32s, Int64s
 from evenflow.kernels import kernel
-from evenflow.partitioners.base import Int32s, Int64s
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 
 

@@ -30,9 +30,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from evenflow.arrays import Float64s, UInt64s
 from evenflow.errors import ConfigError
-from evenflow.partitioners.base import UInt64s
-from evenflow.partitioners.sync_messages import Float64s, GlobalTable, SyncMessage
+from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
 from evenflow.sketches.q_table import INITIAL
 
 

@@ -24,14 +24,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import Bools, Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import bucket_of
-from evenflow.partitioners.base import Int32s, Int64s, UInt64s
 from evenflow.partitioners.prompt_accumulator import descending
-
-Bools = npt.NDArray[np.bool_]
 
 
 class Clusters(NamedTuple):

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners.am import Am
-from evenflow.partitioners.base import Options, Partitioner, unpack
+from evenflow.partitioners.base import KeyPolicy, Options, Partitioner, unpack
 from evenflow.partitioners.cam import Cam
 from evenflow.partitioners.cg import ConsistentGrouping
 from evenflow.partitioners.cm import Cm
@@ -70,6 +70,7 @@ class Description:
     name: str
     summary: str
     micro_batch: bool
+    key_policy: KeyPolicy
     options: Mapping[str, str]
     """Name of each option -> its default and meaning."""
     text: str
@@ -142,6 +143,7 @@ def describe(name: str) -> Description:
         name=name,
         summary=(entry.algorithm.__doc__ or "").strip().splitlines()[0],
         micro_batch=entry.algorithm.micro_batch,
+        key_policy=entry.algorithm.key_policy,
         options={
             option: f"(default {entry.defaults.get(option, info.default)}) {info.description}"
             for option, info in fields.items()

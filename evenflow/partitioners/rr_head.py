@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-from evenflow.partitioners.base import Int32s, Int64s, State, UInt64s
 from evenflow.partitioners.head import HeadOptions, HeadPartitioner, offered_is_head
 from evenflow.partitioners.pkg import sent_to_one_of_two
 from evenflow.sketches.space_saving import Summary

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Partitioner
 
 
 @kernel

@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-import numpy.typing as npt
-
+from evenflow.arrays import Float64s, Int64s, State, UInt64s
 from evenflow.errors import IncompatibleStateError
-from evenflow.partitioners.base import SNAPSHOT_VERSION, Int64s, State, UInt64s, _pack, unpack
-
-Float64s = npt.NDArray[np.float64]
+from evenflow.partitioners.base import SNAPSHOT_VERSION, _pack, unpack
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -18,8 +18,9 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-from evenflow.partitioners.base import Int32s, Int64s, Options, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Options, Partitioner
 
 
 @kernel

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
-from evenflow.partitioners.base import Int32s, Int64s, UInt64s
 from evenflow.partitioners.head import HeadOptions, HeadPartitioner, offered_is_head
 from evenflow.partitioners.pkg import sent_to_one_of_two
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner

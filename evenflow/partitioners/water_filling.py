@@ -34,13 +34,13 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field, field_validator
 
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s
 from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, members, mix64
-from evenflow.partitioners.base import Int32s, Int64s, Partitioner, State, UInt64s
+from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.exchange import Exchange
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.frequent import SEEN, Frequent, due, frequent, halve, move_all, offer, sure
@@ -73,8 +73,6 @@ from evenflow.sketches.placements import (
 )
 from evenflow.sketches.window_loads import ROW, WindowLoads, loads_from
 
-Float64s = npt.NDArray[np.float64]
-
 _LOOKS = 8
 """Holders looked at per tuple from the oldest on, and again as many in turn."""
 _FEWEST = 8
@@ -90,7 +88,6 @@ _INSTANTS = 8
 """The first eighth of a slide counts as an eighth: a burst with one time says nothing about the rate."""
 _REFERENCE = 0.1
 """sqrt(0.01): the price is that of a key with 1 % of the stream."""
-_NEVER = -(2**63)
 _SIGN, _MANY = np.int64(63), np.int64(1 << 40)
 _SINCE, _LATEST, _BUCKET, _TUPLES, _KNOWN = range(5)
 """Of `progress`: time from which the window fills, latest time, what a bucket brings in a window, tuples in
@@ -111,7 +108,7 @@ def _next_slide(
     """Move the window to `time`: what leaves it is taken off, credit fades; a gap begins a new window."""
     slides, n = np.int64(sent.shape[0]), credit.shape[0]
     now = time // clock[_LENGTH]
-    passed = slides if clock[_SLIDE] == _NEVER else min(slides, now - clock[_SLIDE])
+    passed = slides if clock[_SLIDE] == NEVER else min(slides, now - clock[_SLIDE])
     if passed == slides:
         progress[_SINCE] = time
     if passed == slides or time - progress[_SINCE] >= slides * clock[_LENGTH]:
@@ -151,7 +148,7 @@ def _lowest(tree: Int64s, loads: Int64s) -> np.int64:
 @kernel
 def _when_full(slides: Any, clock: Int64s, progress: Int64s) -> float:
     """How many times its present load the window will hold when it has filled, at the present rate."""
-    if clock[_SLIDE] == _NEVER:  # cumulative loads
+    if clock[_SLIDE] == NEVER:  # cumulative loads
         return 1.0
     span = progress[_LATEST] - progress[_SINCE] + 1
     return min(float(slides * _INSTANTS), max(1.0, slides * clock[_LENGTH] / span))
@@ -300,7 +297,7 @@ def _route(
     dear = (price * _REFERENCE) ** 2
     total, fresh = progress[_TUPLES], np.int64(0)
     now = clock[_SLIDE]
-    oldest = now - slides + 1 if windowed and now != _NEVER else np.int64(_NEVER)
+    oldest = now - slides + 1 if windowed and now != NEVER else np.int64(NEVER)
     rebuild(lowest, loads)
     rebuild(lowest_tail, tail)
     for row in range(keys.shape[0]):
@@ -428,7 +425,7 @@ class Evenflow(Partitioner):
         self._places = placements(options.buckets if self._remembers else 1, slides)
         self._shape()
         self._window = self._no_loads()
-        self._progress = np.array([_NEVER, _NEVER, 0, 0, 0], np.int64)
+        self._progress = np.array([NEVER, NEVER, 0, 0, 0], np.int64)
 
     def _rescale(self) -> None:
         """What is known of keys is kept, and homes too, but for those that added workers need.

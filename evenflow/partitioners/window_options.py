@@ -6,7 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from evenflow.partitioners.base import Int64s, Options
+from evenflow.arrays import Int64s
+from evenflow.partitioners.base import Options
 from evenflow.partitioners.load_options import check_whole_slides
 from evenflow.sketches.window_cardinalities import WindowCardinalities, window_cardinalities
 from evenflow.sketches.window_holders import WindowHolders

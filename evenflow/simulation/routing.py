@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from evenflow.arrays import Int32s
 from evenflow.partitioners import Partitioner
-from evenflow.partitioners.base import Int32s
 from evenflow.simulation.scenario import Entrant, Scenario
 from evenflow.simulation.streams import KeyedStream
 

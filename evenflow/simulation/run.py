@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from evenflow.arrays import Int64s
 from evenflow.errors import EvenflowError
-from evenflow.metrics.loads import Int64s
 from evenflow.simulation.results import Result, measure
 from evenflow.simulation.routing import route
 from evenflow.simulation.scenario import Entrant, Scenario

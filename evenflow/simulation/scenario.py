@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import Int64s
 from evenflow.errors import ConfigError
 from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.fitting import fitted
 from evenflow.partitioners.load_options import MAX_SLIDES
 from evenflow.partitioners.written import parse_partitioner
 from evenflow.simulation.streams import KeyedStream
-from evenflow.windows import Int64s, pane_of
+from evenflow.windows import pane_of
 
 _MOST_CUMULATIVE_SLIDES = 10_000
 
@@ -145,7 +145,7 @@ class Scenario:
         until = int(np.searchsorted(panes, last, side="right"))
         return last >= first and until > 0 and int(panes[until - 1]) > first - self.panes_per_window
 
-    def batches(self, stream: KeyedStream) -> npt.NDArray[np.int64]:
+    def batches(self, stream: KeyedStream) -> Int64s:
         """Where micro-batches begin, and the end of the stream."""
         if self.batch is not None:
             return np.append(np.arange(0, len(stream), self.batch), len(stream))

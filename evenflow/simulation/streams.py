@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.errors import ConfigError
 from evenflow.keys import hash_keys
 from evenflow.rank_laws import (
     RANKS,
     Alternating,
     Drift,
-    Int64s,
     RandomExponent,
     RankLaw,
     Uniform,
@@ -30,9 +30,6 @@ from evenflow.rank_laws import (
     numbered_times,
     ranks_by_period,
 )
-
-UInt64s = npt.NDArray[np.uint64]
-Int32s = npt.NDArray[np.int32]
 
 MOST_KEYS = 100_000_000
 DRIFT_STEP = 10

@@ -19,13 +19,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import Int64s, UInt64s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import members
-
-UInt64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -35,9 +32,9 @@ MAX_WIDTH = 1 << 26
 class CountMinTable(NamedTuple):
     """The arrays of a sketch. A kernel unpacks them once, before its loop."""
 
-    cells: npt.NDArray[np.int64]
+    cells: Int64s
     """(depth, width)"""
-    hashes: npt.NDArray[np.uint64]
+    hashes: UInt64s
     """(depth, 4): a, b, c, number of bits to shift"""
 
 

@@ -15,23 +15,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import mix64
 
-UInt64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
 _LEFT, _RIGHT, _PARENT = 0, 1, 2
 
 
 class CountTree(NamedTuple):
     """A kernel unpacks it once. An entry is a row number; `key[entry]` is the owner's array."""
 
-    counts: npt.NDArray[np.int64]
+    counts: Int64s
     """Count of each entry, by which it is placed."""
-    link: npt.NDArray[np.int32]
+    link: Int32s
     """(entries, 3): left and right child, parent; -1 is none."""
     root: Int64s
     """[entry at the top, or -1]"""

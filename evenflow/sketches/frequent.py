@@ -17,14 +17,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.eights import WIDTH, equal, lowest_bit, place_of_least
 from evenflow.kernels import inlined, kernel
-
-UInt64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
 
 WAYS = WIDTH
 _WAYS = np.uint64(WAYS)

@@ -13,12 +13,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import Int32s, Int64s
 from evenflow.kernels import kernel
-
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
 
 WORKER, NEXT, _OWNER, _CHAIN, _FREE = range(5)
 FIRST, LAST, TURN, SIZE, CURRENT = range(5)

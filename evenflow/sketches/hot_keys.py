@@ -17,17 +17,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import NEVER, Int64s, State
 from evenflow.kernels import inlined, kernel
+from evenflow.keys import home_slot
 
-UInt64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
-State = dict[str, npt.NDArray[Any]]
-
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
-_NEVER = -(2**63)
 _NOW, _LENGTH, _END, _ORDINAL, _SEEN, _BEFORE, _USED, _HOT, _FRESH = range(9)
 _KEY, _COUNT, _COUNTED, _UNTIL = range(4)
 _LEAST_CAPACITY = 64
@@ -36,7 +30,7 @@ _LEAST_CAPACITY = 64
 class HotTable(NamedTuple):
     """The arrays. A kernel unpacks them once, before its loop."""
 
-    entries: npt.NDArray[np.int64]
+    entries: Int64s
     """(capacity, 4): key (its bits), its count, ordinal of the window of that count (0: no entry), ordinal
     of the last window in which it is hot."""
     clock: Int64s
@@ -60,7 +54,7 @@ def roll(clock: Int64s, time: Any) -> None:
     if time < clock[_END]:
         return
     now = time // clock[_LENGTH]
-    follows = now == clock[_NOW] + 1 and clock[_NOW] != _NEVER
+    follows = now == clock[_NOW] + 1 and clock[_NOW] != NEVER
     clock[_ORDINAL] += 1 if follows else 2
     clock[_HOT] = clock[_FRESH] if follows else 0
     clock[_FRESH] = 0
@@ -74,7 +68,7 @@ def roll(clock: Int64s, time: Any) -> None:
 def _entry(entries: Int64s, wanted: np.int64) -> np.int64:
     """The key's entry, or the free one where it belongs."""
     mask = np.int64(entries.shape[0] - 1)
-    at = np.int64((np.uint64(wanted) * _SPREAD) >> _HALF) & mask
+    at = home_slot(np.uint64(wanted), mask)
     while entries[at, _COUNTED] != 0 and entries[at, _KEY] != wanted:
         at = (at + 1) & mask
     return at
@@ -112,7 +106,7 @@ class HotKeys:
     """The table and its growth; kernels work on `table`, which `make_room` replaces."""
 
     def __init__(self, *, window_ms: int) -> None:
-        clock = np.array([_NEVER, window_ms, _NEVER, 0, 0, 0, 0, 0, 0], np.int64)
+        clock = np.array([NEVER, window_ms, NEVER, 0, 0, 0, 0, 0, 0], np.int64)
         self.table = HotTable(_table(_LEAST_CAPACITY), clock)
 
     @property

@@ -24,18 +24,13 @@ import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from numba import types
 from numba.extending import intrinsic
 
+from evenflow.arrays import Float64s, Int64s, UInt8s, UInt64s
 from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
-
-UInt64s = npt.NDArray[np.uint64]
-UInt8s = npt.NDArray[np.uint8]
-Int64s = npt.NDArray[np.int64]
-Float64s = npt.NDArray[np.float64]
 
 MIN_PRECISION, MAX_PRECISION = 4, 18
 _SALT = np.uint64(0xA0761D6478BD642F)
@@ -48,11 +43,11 @@ _UNKNOWN = -1
 class Registers(NamedTuple):
     """Several sketches side by side, one per row. A kernel unpacks them once, before its loop."""
 
-    values: npt.NDArray[np.uint8]
+    values: UInt8s
     """(sketches, m)."""
     sums: Int64s
     """2^62/m x sum of 2^-M of each sketch; -1: to be summed up again."""
-    empty: npt.NDArray[np.int64]
+    empty: Int64s
     """Registers of each sketch that are 0; meaningless where the sum is -1."""
     estimates: Float64s
     """The estimate of each sketch as far as it is known; -1: to be computed."""

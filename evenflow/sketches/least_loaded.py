@@ -13,11 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import Int64s
 from evenflow.kernels import inlined, kernel
-
-Int64s = npt.NDArray[np.int64]
 
 _LAST = np.int64(2**63 - 1)
 _ONE = np.uint64(1)

@@ -18,18 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evenflow.arrays import NEVER, Int64s, UInt32s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
-
-UInt32s = npt.NDArray[np.uint32]
-Int64s = npt.NDArray[np.int64]
 
 _STAMPS = 4095
 _PASS = 1024
 _BITS = 20
 _WORKER = np.uint32((1 << _BITS) - 1)
 _STAMP, LIVE, _SWEPT, _EPOCH, _LIFE, _SPAN = range(6)
-_NEVER = -(2**63)
 
 
 class Placements(NamedTuple):
@@ -46,7 +43,7 @@ def placements(buckets: int, slides: int) -> Placements:
     """All cells free; `slides` per window, 0 = cells live for ever."""
     span = max(1, -(-slides // _PASS))
     life = -(-(slides + span - 1) // span) if slides else _STAMPS
-    return Placements(np.zeros(buckets, np.uint32), np.array([0, 0, 0, _NEVER, life, span], np.int64))
+    return Placements(np.zeros(buckets, np.uint32), np.array([0, 0, 0, NEVER, life, span], np.int64))
 
 
 @inlined
@@ -59,7 +56,7 @@ def _expired(held: Any, meta: Int64s) -> bool:
 def move_to(cell: UInt32s, meta: Int64s, slide: Any) -> None:
     """The clock shows this slide; `Placements` comes first."""
     epoch = slide // meta[_SPAN]
-    if meta[_EPOCH] == _NEVER:
+    if meta[_EPOCH] == NEVER:
         meta[_EPOCH] = epoch
     passed = min(epoch - meta[_EPOCH], meta[_LIFE])
     meta[_EPOCH] = epoch

@@ -14,6 +14,7 @@ only when the best one falls to the bound.
 last one are what Theorem 3.4 of 000 allows; twice that is left for windows of growing load. So rows are
 at most `most` times the statistics windows that fit in a window, and in practice a few more than are hot.
 
+Kernels only; `split_keys.SplitKeys` owns the arrays and enlarges them.
 Cost: O(1) to find a row (linear probing at an eighth full), O(rows * n) per slide and per statistics
 window. State: 16 n + 60 bytes per row; 16 n more where rewards are deferred.
 """
@@ -23,61 +24,45 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
-
-UInt64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
-Float64s = npt.NDArray[np.float64]
-State = dict[str, npt.NDArray[np.generic]]
+from evenflow.keys import home_slot
 
 INITIAL = -2.0
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
 EXPIRY, _BEST, HELD, _HOME = range(4)
 ROWS, HOT, CAPPED, CAP = range(4)
 COLD = -1
-NEVER = -(2**63)
-_LEAST_ROWS = 16
 
 
 class QTable(NamedTuple):
     """The arrays. A kernel unpacks them once, before its loop, in this order; rows are 0..meta[ROWS]-1."""
 
     key: UInt64s
-    slots: npt.NDArray[np.int32]
+    slots: Int32s
     """Row of each slot of the hash table, or -1."""
     row: Int64s
     """(capacity, 4): last statistics window in which the key is hot (-1: cold), best worker, number of
     holders, home."""
-    bound: npt.NDArray[np.float64]
+    bound: Float64s
     """No value but the best is above this."""
-    q: npt.NDArray[np.float64]
+    q: Float64s
     """(capacity, n): value of each worker; meaningless while the key is cold."""
     last: Int64s
     """(capacity, n): slide in which the worker last got the key."""
-    kept: npt.NDArray[np.float64]
+    kept: Float64s
     """(capacity, n) or empty: share of the present value that remains when deferred rewards are applied."""
-    gain: npt.NDArray[np.float64]
+    gain: Float64s
     """(capacity, n) or empty: what they add."""
     meta: Int64s
     """[rows in use, hot rows, hot rows with at least `cap` holders, cap of holders]"""
-
-
-VARIABLE: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("row_key", "bound"), ("rows",)),
-    **dict.fromkeys(("row", "q", "last", "kept", "gain"), ("rows", "")),
-}
-"""Arrays of `SplitKeys.state` whose size varies, as `Partitioner.variable_state` says it."""
 
 
 @kernel
 def find(key: UInt64s, slots: Int32s, wanted: np.uint64) -> np.int64:
     """The key's row, or -1."""
     mask = np.int64(slots.shape[0] - 1)
-    at = np.int64((wanted * _SPREAD) >> _HALF) & mask
+    at = home_slot(wanted, mask)
     row = np.int64(slots[at])
     while row >= 0 and key[row] != wanted:
         at = (at + 1) & mask
@@ -88,14 +73,15 @@ def find(key: UInt64s, slots: Int32s, wanted: np.uint64) -> np.int64:
 @kernel
 def _enter(slots: Int32s, key: np.uint64, row: Any) -> None:
     mask = np.int64(slots.shape[0] - 1)
-    at = np.int64((key * _SPREAD) >> _HALF) & mask
+    at = home_slot(key, mask)
     while slots[at] >= 0:
         at = (at + 1) & mask
     slots[at] = row
 
 
 @kernel
-def _index(key: UInt64s, slots: Int32s, meta: Int64s) -> None:
+def index(key: UInt64s, slots: Int32s, meta: Int64s) -> None:
+    """Enter every row into the hash table afresh."""
     for at in range(slots.shape[0]):
         slots[at] = -1
     for row in range(meta[ROWS]):
@@ -260,7 +246,7 @@ def purge(
             _move(key, row, bound, q, last, kept, gain, r, rows)
         rows += 1
     meta[ROWS] = rows
-    _index(key, slots, meta)
+    index(key, slots, meta)
     count_capped(row, meta)
 
 
@@ -359,108 +345,3 @@ def adopt(
             kept[every, worker] = 1.0
             gain[every, worker] = 0.0
     purge(key, slots, row, bound, q, last, kept, gain, meta, window, oldest)
-
-
-def _arrays(workers: int, capacity: int, deferring: bool, cap: int) -> QTable:
-    buffered = (capacity, workers) if deferring else (0, workers)
-    return QTable(
-        key=np.zeros(capacity, np.uint64),
-        slots=np.full(8 * capacity, -1, np.int32),
-        row=np.zeros((capacity, 4), np.int64),
-        bound=np.zeros(capacity),
-        q=np.full((capacity, workers), INITIAL),
-        last=np.full((capacity, workers), NEVER, np.int64),
-        kept=np.ones(buffered),
-        gain=np.zeros(buffered),
-        meta=np.array([0, 0, 0, cap], np.int64),
-    )
-
-
-class SplitKeys:
-    """The table of the keys that are split or may be; `table` is what kernels take.
-
-    `deferring`: rewards can be kept back (`defer`). `cap`: holders from which a row counts as capped.
-    """
-
-    def __init__(self, workers: int, *, deferring: bool = False, cap: int = 1 << 40) -> None:
-        self.deferring = deferring
-        self.table = _arrays(workers, _LEAST_ROWS, deferring, cap)
-
-    def __len__(self) -> int:
-        return int(self.table.meta[ROWS])
-
-    @property
-    def hot(self) -> int:
-        """Keys that are hot."""
-        return int(self.table.meta[HOT])
-
-    @property
-    def cap(self) -> int:
-        """Holders from which a row counts as capped."""
-        return int(self.table.meta[CAP])
-
-    @property
-    def full(self) -> bool:
-        """Whether a new row has no room."""
-        return len(self) == len(self.table.key)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of all arrays."""
-        return sum(array.nbytes for array in self.table)
-
-    def grow(self) -> None:
-        """Make room for as many rows again."""
-        self.load(self.state(), capacity=2 * len(self.table.key))
-
-    def hot_rows(self) -> Int64s:
-        """Row numbers of the hot keys, by ascending key."""
-        rows = np.flatnonzero(self.table.row[: len(self), EXPIRY] != COLD)
-        return rows[np.argsort(self.table.key[rows])]
-
-    def holders(self, oldest: int) -> dict[int, set[int]]:
-        """Key -> X(key) for every key that has a row; `oldest` is the first slide of the window."""
-        size = len(self)
-        return {
-            int(key): set(np.flatnonzero(last >= oldest).tolist())
-            for key, last in zip(self.table.key[:size], self.table.last[:size], strict=True)
-        }
-
-    def values(self) -> dict[int, Float64s]:
-        """Hot key -> its row of values."""
-        return {int(self.table.key[r]): self.table.q[r].copy() for r in self.hot_rows()}
-
-    def state(self) -> State:
-        """Everything, rows by ascending key."""
-        t, size = self.table, len(self)
-        order = np.argsort(t.key[:size])
-        state: State = {
-            "row_key": t.key[:size][order],
-            "row": t.row[:size][order],
-            "bound": t.bound[:size][order],
-            "q": t.q[:size][order],
-            "last": t.last[:size][order],
-            "rows": t.meta[[HOT, CAPPED, CAP]],
-        }
-        if self.deferring:
-            state |= {"kept": t.kept[:size][order], "gain": t.gain[:size][order]}
-        return state
-
-    def load(self, state: State, *, capacity: int = _LEAST_ROWS) -> None:
-        """Take over what `state` gave."""
-        size = len(state["row_key"])
-        while capacity < size + 1:
-            capacity *= 2
-        t = _arrays(self.table.q.shape[1], capacity, self.deferring, 0)
-        t.meta[ROWS] = size
-        t.meta[[HOT, CAPPED, CAP]] = state["rows"]
-        for name in ("row", "bound", "q", "last", *(("kept", "gain") if self.deferring else ())):
-            getattr(t, name)[:size] = state[name]
-        t.key[:size] = state["row_key"]
-        _index(t.key, t.slots, t.meta)
-        self.table = t
-
-    def apply_deferred(self) -> None:
-        """Learn all rewards kept back."""
-        t = self.table
-        apply_deferred(t.row, t.bound, t.q, t.kept, t.gain, t.meta)

@@ -26,14 +26,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evenflow.arrays import Int64s, UInt32s, UInt64s
 from evenflow.kernels import inlined, kernel
+from evenflow.keys import GOLDEN
 
-UInt64s = npt.NDArray[np.uint64]
-UInt32s = npt.NDArray[np.uint32]
-Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.void]
 
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint32(1)
 _BOTTOM, _TOP = np.uint32(0), np.uint32(1)
 TOTAL, SIZE, _FREE, _FLOOR, _SHIFT = 0, 1, 2, 3, 4
@@ -78,7 +76,7 @@ class Summary(NamedTuple):
 def find(entry: Rows, table: UInt32s, meta: Int64s, wanted: np.uint64) -> np.uint32:
     """The key's entry, or `capacity`."""
     entry[entry.shape[0] - 1]["key"] = wanted  # ends the chain: the loop needs one test only
-    at = table[(wanted * _SPREAD) >> np.uint64(meta[_SHIFT])]
+    at = table[(wanted * GOLDEN) >> np.uint64(meta[_SHIFT])]
     while entry[at]["key"] != wanted:
         at = entry[at]["chain"]
     return at
@@ -87,7 +85,7 @@ def find(entry: Rows, table: UInt32s, meta: Int64s, wanted: np.uint64) -> np.uin
 @inlined
 def _chain(entry: Rows, table: UInt32s, meta: Int64s, at: Any, key: np.uint64) -> None:
     """The entry, in no chain so far, now belongs to this key."""
-    home = (key * _SPREAD) >> np.uint64(meta[_SHIFT])
+    home = (key * GOLDEN) >> np.uint64(meta[_SHIFT])
     entry[at]["key"] = key
     entry[at]["chain"] = table[home]
     table[home] = at
@@ -95,7 +93,7 @@ def _chain(entry: Rows, table: UInt32s, meta: Int64s, at: Any, key: np.uint64) -
 
 @inlined
 def _unchain(entry: Rows, table: UInt32s, meta: Int64s, at: Any) -> None:
-    home = (entry[at]["key"] * _SPREAD) >> np.uint64(meta[_SHIFT])
+    home = (entry[at]["key"] * GOLDEN) >> np.uint64(meta[_SHIFT])
     before = table[home]
     if before == at:
         table[home] = entry[at]["chain"]

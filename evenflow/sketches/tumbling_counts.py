@@ -12,17 +12,12 @@ slots per distinct key of the fullest window so far.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import NEVER, Int64s, UInt64s
 from evenflow.kernels import kernel
+from evenflow.keys import home_slot
 
-UInt64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
-
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
 _KEY, _WINDOW, COUNT, LAST = range(4)
-NEVER = -(2**63)
 _LEAST_SLOTS = 64
 
 
@@ -36,7 +31,7 @@ def limit(cells: Int64s) -> np.int64:
 def slot_of(cells: Int64s, fill: Int64s, key: np.uint64, window: np.int64) -> np.int64:
     """The key's slot in this window (numbered from 1); a new one with count 0 when it had none."""
     mask = np.int64(cells.shape[0] - 1)
-    at = np.int64((key * _SPREAD) >> _HALF) & mask
+    at = home_slot(key, mask)
     word = np.int64(key)
     while cells[at, _WINDOW] == window:
         if cells[at, _KEY] == word:

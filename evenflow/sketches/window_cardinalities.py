@@ -15,21 +15,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import NEVER, Float64s, Int64s, State, UInt8s
 from evenflow.kernels import inlined, kernel
 from evenflow.sketches import hyperloglog
-from evenflow.sketches.hyperloglog import (
-    Float64s,
-    Int64s,
-    UInt8s,
-    add,
-    rank_of,
-    register_of,
-    registers,
-)
+from evenflow.sketches.hyperloglog import add, rank_of, register_of, registers
 
-_NEVER = -(2**63)
 _NOW, _SLIDE, _END, _SLOT, _PIVOT = range(5)
 
 
@@ -37,19 +28,19 @@ class WindowCardinalities(NamedTuple):
     """`values`, `sums`, `empty`, `estimates` are `Registers` of the whole window, one row per worker; read
     them with `hyperloglog.estimate` and `would_change`. A kernel unpacks all once, before its loop."""
 
-    values: npt.NDArray[np.uint8]
+    values: UInt8s
     sums: Int64s
     empty: Int64s
     estimates: Float64s
-    ring: npt.NDArray[np.uint8]
+    ring: UInt8s
     """(slides, workers, m): registers of each slide, or maxima from it up to the pivot; empty for 1 slide."""
-    newer: npt.NDArray[np.uint8]
+    newer: UInt8s
     """(workers, m): maxima of the complete slides from the pivot on; empty for 1 slide."""
-    clock: npt.NDArray[np.int64]
+    clock: Int64s
     """[current slide, slide length in ms, end of the current slide in ms, its row in `ring`, the pivot]"""
 
     @property
-    def kept(self) -> dict[str, npt.NDArray[Any]]:
+    def kept(self) -> State:
         """What a snapshot needs; the rest follows from it."""
         return {"values": self.values, "ring": self.ring, "newer": self.newer, "clock": self.clock}
 
@@ -65,11 +56,11 @@ def window_cardinalities(
         *registers(workers, precision),
         ring=np.zeros((banks, *shape), np.uint8),
         newer=np.zeros(shape if banks else (0, 0), np.uint8),
-        clock=np.array([_NEVER, slide_ms, _NEVER, 0, 0], np.int64),
+        clock=np.array([NEVER, slide_ms, NEVER, 0, 0], np.int64),
     )
 
 
-def restored(kept: dict[str, npt.NDArray[Any]]) -> WindowCardinalities:
+def restored(kept: State) -> WindowCardinalities:
     """The window that has this `kept`."""
     workers, slots = kept["values"].shape
     fresh = registers(workers, slots.bit_length() - 1)
@@ -136,7 +127,7 @@ def advance(
         return False
     now = time // clock[_SLIDE]
     current, slides = clock[_NOW], ring.shape[0]
-    if current == _NEVER:
+    if current == NEVER:
         clock[_PIVOT] = now
     elif now - current >= slides:
         _clear(values)

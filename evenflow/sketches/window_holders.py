@@ -28,19 +28,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import inlined, kernel
+from evenflow.keys import home_slot
 
-UInt64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
-State = dict[str, npt.NDArray[Any]]
-
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _SALT = np.uint64(0xD6E8FEB86659FD93)
-_HALF = np.uint64(32)
-_NEVER = -(2**63)
 _NOW, _SLIDE, _END, _SLOT, _FREE, _ROOM = range(6)
 _WORKER, _CHAIN, _TOUCHED, _LISTED, _NEXT, _BEFORE = range(6)
 _KEY = 3  # of `key`: the last quarter of the row
@@ -56,25 +49,24 @@ class HolderPool(NamedTuple):
     key: UInt64s
     """(capacity, 4): the rows of `link` seen as 64-bit words; the last of them is the key, so that a row is
     half a cache line."""
-    link: npt.NDArray[np.int32]
+    link: Int32s
     """(capacity, 8). A pair's row: worker, next in its hash chain, slot of the slide last touched, next in
     its slide's list, next and previous holder of the key, key. A key's row: -1, next in its hash chain,
     ., ., its first holder, number of holders, key. An unused row: -2, next unused row."""
-    table: npt.NDArray[np.int32]
+    table: Int32s
     """First row of each hash chain, or -1."""
-    ring: npt.NDArray[np.int32]
+    ring: Int32s
     """First pair in the list of each slide, or -1."""
     distinct: Int64s
     """C[w]: the keys that worker w holds."""
-    clock: npt.NDArray[np.int64]
+    clock: Int64s
     """[current slide, slide length in ms, end of the current slide in ms, its slot in `ring`, first unused
     row, number of unused rows]"""
 
 
 @inlined
 def _home(table: Int32s, wanted: np.uint64, worker: Any) -> np.int64:
-    mixed = (wanted ^ (np.uint64(worker + 1) * _SALT)) * _SPREAD
-    return np.int64(mixed >> _HALF) & np.int64(table.shape[0] - 1)
+    return home_slot(wanted ^ (np.uint64(worker + 1) * _SALT), np.int64(table.shape[0] - 1))
 
 
 @inlined
@@ -232,7 +224,7 @@ def advance(
     now = time // clock[_SLIDE]
     current = clock[_NOW]
     slides = ring.shape[0]
-    if current != _NEVER:
+    if current != NEVER:
         for step in range(min(slides, now - current)):  # oldest first: a pair may move into a later list
             slot = (current + 1 + step) % slides
             row = np.int64(ring[slot])
@@ -336,7 +328,7 @@ def _pool(workers: int, slides: int, slide_ms: int, capacity: int) -> HolderPool
         table=np.full(2 * capacity, -1, np.int32),
         ring=np.full(slides, -1, np.int32),
         distinct=np.zeros(workers, np.int64),
-        clock=np.array([_NEVER, slide_ms, _NEVER, 0, 0, capacity], np.int64),
+        clock=np.array([NEVER, slide_ms, NEVER, 0, 0, capacity], np.int64),
     )
 
 

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evenflow.arrays import NEVER, Int64s
 from evenflow.kernels import inlined, kernel
 
-Int64s = npt.NDArray[np.int64]
-_NEVER = -(2**63)
 ROW = 3
 """Of `clock`: the row of `ring` that counts the current slide."""
 
@@ -34,7 +33,7 @@ class WindowLoads(NamedTuple):
 def window_loads(workers: int, *, window_ms: int, slide_ms: int) -> WindowLoads:
     """An empty window; `window_ms` is a multiple of `slide_ms`."""
     ring = np.zeros((window_ms // slide_ms, workers), np.int64)
-    return WindowLoads(np.zeros(workers, np.int64), ring, np.array([_NEVER, slide_ms, _NEVER, 0], np.int64))
+    return WindowLoads(np.zeros(workers, np.int64), ring, np.array([NEVER, slide_ms, NEVER, 0], np.int64))
 
 
 def loads_from(state: Mapping[str, npt.NDArray[Any]]) -> WindowLoads:
@@ -65,7 +64,7 @@ def _move(loads: Int64s, ring: Int64s, clock: Int64s, time: Any) -> None:
     now = time // clock[1]
     current = clock[0]
     slides, workers = ring.shape
-    if current != _NEVER:
+    if current != NEVER:
         for step in range(min(slides, now - current)):
             slot = (now - step) % slides
             for worker in range(workers):

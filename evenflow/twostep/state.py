@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.arrays import Int64s
 from evenflow.errors import IncompatibleStateError
 from evenflow.frames import BlobHeader
 from evenflow.windows import NO_MARK, panes_closed_by
@@ -183,11 +183,11 @@ def _name(node: Node) -> str:
     return f"node/{node[0]}/{node[1]}"
 
 
-def _packed(values: npt.NDArray[np.int64]) -> bytes:
+def _packed(values: Int64s) -> bytes:
     return zlib.compress(values.astype("<i8").tobytes(), 1)
 
 
-def _unpacked(data: bytes) -> npt.NDArray[np.int64]:
+def _unpacked(data: bytes) -> Int64s:
     return np.frombuffer(zlib.decompress(data), "<i8").astype(np.int64, copy=False)
 
 

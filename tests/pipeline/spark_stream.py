@@ -150,6 +150,27 @@ def result_row(settings: Settings, text: bytes) -> tuple[tuple[int, bytes], dict
     return at, row
 
 
+def consumed(settings: Settings, stage: str, role: str) -> bool:
+    """Whether the stage has committed everything that its topic holds now."""
+    state = admin.describe(settings.kafka, [settings.topic(role)])[settings.topic(role)]
+    return sum(committed(settings, stage).values()) >= sum(state.end.values())
+
+
+def committed(settings: Settings, stage: str) -> dict[str, int]:
+    """Next offset of each partition of the stage's topic by its last commit."""
+    folder = Path(settings.spark.checkpoint) / settings.query.name / stage
+    batches = [int(file.name) for file in (folder / "commits").glob("[0-9]*")]
+    if not batches:
+        return {}
+    offsets = json.loads((folder / "offsets" / str(max(batches))).read_text().splitlines()[2])
+    return offsets[settings.topic("partials" if stage == "reduce" else "routed")]
+
+
+def with_spark(settings: Settings, spark: dict[str, Any]) -> Settings:
+    """The same settings but for these of Spark."""
+    return settings.model_copy(update={"spark": settings.spark.model_copy(update=spark)})
+
+
 def run_until(
     settings: Settings, done: Callable[[], bool], stages: tuple[str, ...] = ("combine", "reduce")
 ) -> None:

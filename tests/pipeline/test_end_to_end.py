@@ -35,7 +35,8 @@ from tests.pipeline.end_to_end import (
     wait_for,
 )
 from tests.pipeline.spark_stream import Result
-from workbench.broker import Certificates, EmbeddedBroker
+from workbench.broker import EmbeddedBroker
+from workbench.broker_properties import Certificates
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280)]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evenflow import frames, metrics, partitioners
+from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.keys import hash_keys
 from evenflow.settings import Settings
 from topics import reader
@@ -35,9 +35,9 @@ class Routing:
 class Tuples:
     """Every routed tuple: key hash, pane and worker, in order of panes; arrays of shape (m,)."""
 
-    keys: npt.NDArray[np.uint64]
-    panes: npt.NDArray[np.int64]
-    workers: npt.NDArray[np.int32]
+    keys: UInt64s
+    panes: Int64s
+    workers: Int32s
 
 
 def read_tuples(settings: Settings) -> Tuples:
@@ -72,7 +72,7 @@ def as_others(settings: Settings, tuples: Tuples) -> list[Routing]:
     return found
 
 
-def _measure(settings: Settings, name: str, tuples: Tuples, workers: npt.NDArray[np.int32]) -> Routing:
+def _measure(settings: Settings, name: str, tuples: Tuples, workers: Int32s) -> Routing:
     n, width = settings.partitioner.workers, settings.query.panes_per_window
     loads = metrics.worker_loads(workers, n)
     _, by_window = metrics.window_imbalance(workers, tuples.panes, n, panes_per_window=width)
@@ -85,7 +85,7 @@ def _measure(settings: Settings, name: str, tuples: Tuples, workers: npt.NDArray
     )
 
 
-def _replication(tuples: Tuples, workers: npt.NDArray[np.int32], width: int) -> float:
+def _replication(tuples: Tuples, workers: Int32s, width: int) -> float:
     """Mean over consecutive windows of (distinct (key, worker) pairs) / (distinct keys)."""
     if not len(workers):
         return 1.0

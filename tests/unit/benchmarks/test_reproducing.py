@@ -11,7 +11,7 @@ from benchmarks.reproducing.claims import Claim, Outcome, judged, verdict
 from benchmarks.reproducing.compute import missing
 from benchmarks.reproducing.data import DATASETS, read_dataset
 from benchmarks.reproducing.markdown import figure, number
-from benchmarks.reproducing.paper_002 import formula
+from benchmarks.reproducing.paper_002.formulas import formula
 from benchmarks.reproducing.plan import LEAST_SEEDS, Cell, Plan, Stream, full_plan, quick_plan
 from benchmarks.reproducing.sections import SECTIONS
 from benchmarks.reproducing.store import Found, MissingError, Store

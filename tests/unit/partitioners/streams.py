@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from evenflow.keys import UInt64s
-from evenflow.windows import Int64s
+from evenflow.arrays import Int64s, UInt64s
 
 Stream = tuple[UInt64s, Int64s]
 SPREAD = np.uint64(0x9E3779B97F4A7C15)

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.sketches.count_tree import CountTree, add_entry, count_tree, raise_entry, read_entries, widened
-
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
+from tests.unit.partitioners.streams import SPREAD
 
 
 def read(tree: CountTree, size: int) -> list[int]:

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow.arrays import UInt64s
 from evenflow.kernels import kernel
-from evenflow.keys import UInt64s, mix64
+from evenflow.keys import mix64
 from evenflow.sketches.frequent import SEEN, WAYS, Frequent, due, frequent, halve, move_all, offer
 
 few = settings(max_examples=60, deadline=None)

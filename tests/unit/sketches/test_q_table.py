@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow.arrays import NEVER
 from evenflow.sketches.q_table import (
     CAP,
     CAPPED,
     EXPIRY,
     HELD,
-    NEVER,
-    SplitKeys,
     admit,
     best_of,
     find,
@@ -21,6 +20,7 @@ from evenflow.sketches.q_table import (
     purge,
     slide_on,
 )
+from evenflow.sketches.split_keys import SplitKeys
 
 few = settings(max_examples=60, deadline=None)
 
@@ -31,9 +31,9 @@ def columns(made: SplitKeys) -> tuple:
 
 
 def enter(made: SplitKeys, key: int, *, home: int = 0, home_slide: int = NEVER, expiry: int = 5) -> int:
-    row = find(made.table.key, made.table.slots, np.uint64(key))
     if made.full:
         made.grow()
+    row = find(made.table.key, made.table.slots, np.uint64(key))
     return int(admit(*columns(made), np.uint64(key), row, home, home_slide, 0, expiry, 1000))
 
 

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow.arrays import NEVER
 from evenflow.kernels import kernel
-from evenflow.sketches.tumbling_counts import COUNT, LAST, NEVER, TumblingCounts, limit, slot_of
+from evenflow.sketches.tumbling_counts import COUNT, LAST, TumblingCounts, limit, slot_of
 
 windows = st.lists(st.lists(st.integers(0, 60) | st.integers(0, 2**64 - 1), max_size=150), max_size=6)
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow.arrays import UInt64s
 from evenflow.kernels import kernel
-from evenflow.keys import UInt64s
 from evenflow.sketches.hyperloglog import HyperLogLog, sketch_hash
 from evenflow.sketches.window_cardinalities import (
     advance,

@@ -6,7 +6,7 @@ import struct
 from itertools import permutations
 
 from evenflow.twostep import reduce
-from tests.unit.twostep.test_combine_and_reduce import (
+from tests.unit.twostep.pipe import (
     EVERYTHING,
     INPUTS,
     INVERTIBLE,

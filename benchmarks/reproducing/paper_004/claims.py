@@ -1,132 +1,32 @@
-"""004, "A Holistic View of Stream Partitioning Costs" (PVLDB 10(11), 2017): CM, AM, cAM, LM on real keys.
-
-Its data (TPC-H 10 GB, DEBS 2015, Google cluster) is replaced by what is at hand, see `data`. Windows tumble and every
-rule forgets at their end, as its Alg. 1 does; figures are means over the complete windows. What it measures as
-throughput and latency is measured here as its causes, tuple imbalance (eq. 1) and aggregation cost (eq. 2).
-"""
+"""What 004 says, and how its claims are judged."""
 
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from benchmarks.reproducing import charts
 from benchmarks.reproducing.claims import Claim, Outcome
 from benchmarks.reproducing.data import DATASETS
-from benchmarks.reproducing.markdown import figure, number, ratio, table
-from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
-from benchmarks.reproducing.routing import tumbled, windows
-from benchmarks.reproducing.store import Found, MissingError, Values
-from evenflow import metrics
-from evenflow.partitioners import create
+from benchmarks.reproducing.markdown import number, ratio
+from benchmarks.reproducing.paper_004.grid import (
+    MEMORY_WORKERS,
+    SYMBOLS,
+    WORKERS,
+    data_cell,
+    memory_cell,
+)
+from benchmarks.reproducing.plan import Plan
+from benchmarks.reproducing.store import Found, MissingError
 
-if TYPE_CHECKING:
-    import altair
-
-NAME = "cardinality"
-TITLE = "004: partitioners that know cardinalities"
-SYMBOLS = {
-    "hashing": "FLD-1",
-    "shuffle": "SH-w",
-    "pkg": "PK-2",
-    "pk5": "PK-5",
-    "cm": "CM-2",
-    "cm:cardinality=hll": "CM-2-H",
-    "lm": "LM-2",
-    "lm:cardinality=hll": "LM-2-H",
-    "am": "AM-2",
-    "am:cardinality=hll": "AM-2-H",
-    "am:d=5": "AM-5",
-    "cam": "cAM-2",
-    "cam:d=5": "cAM-5",
-}
-"""Our partitioners and their symbols in its table 2."""
-WORKERS = (8, 32)
 MANY = ("debs-routes", "debs-taxis", "retail-stock", "words", "flights-tailnum")
 """Data with many keys: the papers' hard case. The others have at most 105."""
 FEW = ("retail-country", "flights-carrier")
-MEMORY_KEYS = 8_100_000
-MEMORY_WORKERS = (8, 16, 32)
-MEMORY_RULES = ("cm", "am", "lm", "cm:cardinality=hll", "am:cardinality=hll", "lm:cardinality=hll")
-PAPER_MEMORY = {
-    "cm": (243, 243, 243),
-    "am": (122, 122, 122),
-    "lm": (243, 243, 243),
-    "cm:cardinality=hll": (0.02, 0.04, 0.08),
-    "am:cardinality=hll": (0.02, 0.04, 0.08),
-    "lm:cardinality=hll": (0.02, 0.04, 0.08),
-}
-"""Its table 4, MB for 8, 16, 32 workers."""
-
-
-def _cell(plan: Plan, data: str, n: int, rule: str) -> Cell:
-    most = plan.pick(500_000 if data == "words" else 0, 10_000)
-    return Cell(NAME, "data", Stream(data, most), n, rule)
-
-
-def _memory(plan: Plan, rule: str, n: int) -> Cell:
-    keys = plan.pick(MEMORY_KEYS, 20_000)
-    return Cell(NAME, "memory", Stream("uniform", keys, keys), n, rule)
-
-
-def cells(plan: Plan) -> list[Cell]:
-    """Every data set, and the memory of table 4."""
-    data = [_cell(plan, *at) for at in product(DATASETS, WORKERS, SYMBOLS)]
-    return data + [_memory(plan, rule, n) for rule, n in product(MEMORY_RULES, MEMORY_WORKERS)]
-
-
-def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
-    """One value per seed; memory is the same for every seed and measured once."""
-    if cell.what == "memory":
-        return {"megabytes": [_megabytes(cell, plan)]}
-    stream = opened.at()
-    window_ms = DATASETS[cell.stream.kind].window_ms
-    slices = list(windows(stream, window_ms))
-    found: Values = {name: [] for name in ("imbalance", "most_above", "ksr", "cardinality")}
-    found["keys"] = [float(np.mean([metrics.distinct_keys(stream.codes[rows]) for rows in slices]))]
-    found["tuples"] = [float(np.mean([rows.stop - rows.start for rows in slices]))]
-    found["windows"] = [float(len(slices))]
-    for seed in plan.seeds:
-        workers = tumbled(stream, cell.partitioner, workers=cell.workers, seed=seed, window_ms=window_ms)
-        each = [_window(workers[rows], stream.codes[rows], cell.workers) for rows in slices]
-        imbalance, most_above, ksr, cardinality = np.array(each).T
-        found["imbalance"].append(float(imbalance.mean()))
-        found["most_above"].append(float(most_above.max()))
-        found["ksr"].append(float(ksr.mean()))
-        found["cardinality"].append(float(cardinality.mean()))
-    return found
-
-
-def _window(workers: np.ndarray, codes: np.ndarray, n: int) -> tuple[float, float, float, float]:
-    loads = metrics.worker_loads(workers, n)
-    cardinalities = metrics.worker_cardinalities(workers, codes, n)
-    return (
-        metrics.imbalance(loads),
-        metrics.absolute_imbalance(loads),
-        float(cardinalities.sum()) / metrics.distinct_keys(codes),
-        float(cardinalities.max() / cardinalities.mean() - 1),
-    )
-
-
-def _megabytes(cell: Cell, plan: Plan) -> float:
-    """State after every key of the stream's law has come, for CM and LM twice, so that both candidates hold it."""
-    name, _, option = cell.partitioner.partition(":")
-    options = dict([option.split("=")]) if option else {}
-    rule = create(name, workers=cell.workers, seed=plan.seeds[0], mode="cumulative", **options)
-    keys = np.arange(1, cell.stream.keys + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    times = np.zeros(len(keys), np.int64)
-    for _ in range(1 if name == "am" else 2):
-        rule.assign(keys, times)
-    return rule.observe().state_bytes / 1e6
 
 
 def _present(found: Found, plan: Plan, data: tuple[str, ...]) -> list[str]:
     there = [
         name
         for name in data
-        if all(_cell(plan, name, n, rule) in found for n, rule in product(WORKERS, SYMBOLS))
+        if all(data_cell(plan, name, n, rule) in found for n, rule in product(WORKERS, SYMBOLS))
     ]
     if not there:
         raise MissingError("no data")
@@ -134,13 +34,13 @@ def _present(found: Found, plan: Plan, data: tuple[str, ...]) -> list[str]:
 
 
 def _median(found: Found, plan: Plan, data: str, n: int, rule: str, name: str) -> float:
-    return found.median(_cell(plan, data, n, rule), name)
+    return found.median(data_cell(plan, data, n, rule), name)
 
 
 def _whole_keys(found: Found, plan: Plan) -> Outcome:
     most = {
         rule: max(
-            max(found.values(_cell(plan, data, n, rule), "ksr"))
+            max(found.values(data_cell(plan, data, n, rule), "ksr"))
             for data, n in product(_present(found, plan, tuple(DATASETS)), WORKERS)
         )
         for rule in ("hashing", "am", "am:d=5", "cam", "cam:d=5")
@@ -242,7 +142,7 @@ def _lm_between(found: Found, plan: Plan) -> Outcome:
 
 def _shuffle_within_one(found: Found, plan: Plan) -> Outcome:
     most = max(
-        max(found.values(_cell(plan, data, n, "shuffle"), "most_above"))
+        max(found.values(data_cell(plan, data, n, "shuffle"), "most_above"))
         for data, n in product(_present(found, plan, tuple(DATASETS)), WORKERS)
     )
     return Outcome(f"at most {most:.2f} tuples above the mean in any window", (most <= 1,))
@@ -251,8 +151,8 @@ def _shuffle_within_one(found: Found, plan: Plan) -> Outcome:
 def _few_groups(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
     for data, n in product(_present(found, plan, FEW), WORKERS):
-        tuples = found.median(_cell(plan, data, n, "shuffle"), "tuples")
-        keys = found.median(_cell(plan, data, n, "shuffle"), "keys")
+        tuples = found.median(data_cell(plan, data, n, "shuffle"), "tuples")
+        keys = found.median(data_cell(plan, data, n, "shuffle"), "keys")
         cost = _median(found, plan, data, n, "shuffle", "ksr") * keys / tuples
         whole = {rule: _median(found, plan, data, n, rule, "imbalance") for rule in ("hashing", "am", "cam")}
         held.append(
@@ -269,7 +169,8 @@ def _memory_small(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
     for rule, n in product(("cm", "am", "lm"), MEMORY_WORKERS):
         exact, sketch = (
-            found.median(_memory(plan, name, n), "megabytes") for name in (rule, f"{rule}:cardinality=hll")
+            found.median(memory_cell(plan, name, n), "megabytes")
+            for name in (rule, f"{rule}:cardinality=hll")
         )
         held.append(sketch * 100 < exact)
         if n == MEMORY_WORKERS[-1]:
@@ -356,108 +257,3 @@ CLAIMS = (
         _memory_small,
     ),
 )
-
-
-def text(found: Found, plan: Plan) -> list[str]:
-    """Set-up and tables."""
-    lines = [
-        "Windows tumble, and every rule forgets at their end; figures are means over complete windows. Keys and tuples are "
-        "those of a window (the DEBS files hold 36 minutes, so theirs are five). Data that is "
-        "not in the data folder is left out (a dash); the flights are always there.",
-        "",
-    ]
-    lines += table(
-        ["data", "tuples", "keys", "windows"],
-        (
-            [
-                f"{data} ({DATASETS[data].what})",
-                *(
-                    figure(found, _cell(plan, data, 8, "hashing"), name)
-                    for name in ("tuples", "keys", "windows")
-                ),
-            ]
-            for data in DATASETS
-        ),
-    )
-    for what, title, how in (
-        ("imbalance", "Tuple imbalance, (max - mean) / tuples of the window", number),
-        ("ksr", "Gamma / distinct keys", ratio),
-        ("cardinality", "Cardinality imbalance, max / mean - 1", number),
-    ):
-        lines += ["", f"{title}:", ""]
-        lines += table(
-            ["rule", *(f"{data}, n = {n}" for data, n in product(_there(found, plan), WORKERS))],
-            (
-                [f"{symbol} (`{rule}`)"]
-                + [
-                    _middle(found, _cell(plan, data, n, rule), what, how)
-                    for data, n in product(_there(found, plan), WORKERS)
-                ]
-                for rule, symbol in SYMBOLS.items()
-            ),
-        )
-    lines += ["", "Spread over the seeds, n = 32 (tuple imbalance):", ""]
-    lines += table(
-        ["rule", *_there(found, plan)],
-        (
-            [
-                symbol,
-                *(figure(found, _cell(plan, data, 32, rule), "imbalance") for data in _there(found, plan)),
-            ]
-            for rule, symbol in SYMBOLS.items()
-        ),
-    )
-    keys = plan.pick(MEMORY_KEYS, 20_000)
-    lines += ["", "![tuple imbalance against aggregation cost](reproducing/cardinality.svg)", ""]
-    lines += [f"Table 4: MB of state after {keys:,} keys, beside the paper's (8.1 million keys).", ""]
-    lines += table(
-        ["rule", *(f"n = {n}" for n in MEMORY_WORKERS), "paper"],
-        (
-            [
-                SYMBOLS[rule],
-                *(figure(found, _memory(plan, rule, n), "megabytes") for n in MEMORY_WORKERS),
-                " / ".join(f"{value:g}" for value in PAPER_MEMORY[rule]),
-            ]
-            for rule in MEMORY_RULES
-        ),
-    )
-    return [
-        *lines,
-        "",
-        "Ours takes a byte per register where the paper packs five bits; our exact sets also know when each (key, worker) "
-        "pair came last, so that a window can slide, and grow by doubling.",
-    ]
-
-
-def _there(found: Found, plan: Plan) -> list[str]:
-    return [data for data in DATASETS if _cell(plan, data, 8, "hashing") in found]
-
-
-def _middle(found: Found, cell: Cell, name: str, how: object) -> str:
-    return how(found.median(cell, name)) if cell in found and callable(how) else "-"
-
-
-def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
-    """Charts by file name."""
-    panels = [
-        charts.scatter(
-            [
-                {
-                    "rule": symbol,
-                    "copies": _median(found, plan, data, 32, rule, "ksr"),
-                    "imbalance": _median(found, plan, data, 32, rule, "imbalance"),
-                }
-                for rule, symbol in SYMBOLS.items()
-                if _cell(plan, data, 32, rule) in found
-            ],
-            x="copies",
-            x_title="Gamma / distinct keys",
-            y="imbalance",
-            y_title="tuple imbalance",
-            colour="rule",
-            title=f"{data}, n = 32",
-        )
-        for data in ("debs-routes", "words", "retail-stock", "flights-tailnum")
-        if _cell(plan, data, 32, "hashing") in found
-    ]
-    return {"cardinality": charts.grid(panels)} if panels else {}

@@ -1,0 +1,18 @@
+"""002, "When Two Choices Are not Enough" (ICDE 2016): figures 3-10 and the memory formulas; figure 11 on other text.
+
+Five independent sources (tuple t through source t mod 5) as in its Table III; I(m) at the end of the stream and its
+mean over the stream. Frequencies of the formulas are expected ones, f_k = m p_k with m = 1e7, as in the paper.
+
+    grid       the settings: which cells there are
+    measuring  a cell, with every seed
+    formulas   head, d and memory as the paper computes them
+    claims     what the paper says, and how it is judged
+    page       tables and charts
+"""
+
+from benchmarks.reproducing.paper_002.claims import CLAIMS
+from benchmarks.reproducing.paper_002.grid import NAME, cells
+from benchmarks.reproducing.paper_002.measuring import measure
+from benchmarks.reproducing.paper_002.page import TITLE, pictures, text
+
+__all__ = ["CLAIMS", "NAME", "TITLE", "cells", "measure", "pictures", "text"]

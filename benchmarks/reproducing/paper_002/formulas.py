@@ -1,0 +1,64 @@
+"""002's formulas, exactly: keys in the head, d, and memory against PKG and shuffling (figures 3 to 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from benchmarks.reproducing.paper_002.grid import EPS, FORMULA_ZIPFS, KEYS, PAPER_TUPLES
+from evenflow.arrays import Float64s
+from evenflow.partitioners.d_choices import find_optimal_choices
+from evenflow.rank_laws import zipf_cdf
+
+
+@cache
+def shares(keys: int, zipf: float) -> Float64s:
+    """p_k of Zipf, descending."""
+    return np.diff(zipf_cdf(keys, zipf), prepend=0.0)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """What the paper's formulas give for one distribution and n."""
+
+    zipf: float
+    workers: int
+    head: int
+    """Keys with p >= 1/(5n)."""
+    short_head: int
+    """Keys with p >= 2/n."""
+    d: int
+    over_pkg: dict[str, float]
+    """Memory of d-choices and w-choices / memory of PKG."""
+    over_shuffle: dict[str, float]
+
+
+@cache
+def formula(zipf: float, n: int, keys: int = KEYS, tuples: int = PAPER_TUPLES) -> Formula:
+    """Section IV-B: sum of min(f, d) over the head and min(f, 2) over the tail."""
+    p = shares(keys, zipf)
+    frequencies = p * tuples
+    head = int((p >= 1 / (5 * n)).sum())
+    d = find_optimal_choices(p[:head], n, EPS)
+
+    def memory(for_head: int) -> float:
+        return float(np.minimum(frequencies[:head], for_head).sum() + np.minimum(frequencies[head:], 2).sum())
+
+    pkg, shuffle = float(np.minimum(frequencies, 2).sum()), float(np.minimum(frequencies, n).sum())
+    ours = {"d-choices": memory(d), "w-choices": memory(n)}
+    return Formula(
+        zipf,
+        n,
+        head,
+        int((p >= 2 / n).sum()),
+        d,
+        {rule: value / pkg for rule, value in ours.items()},
+        {rule: value / shuffle for rule, value in ours.items()},
+    )
+
+
+def formulas(n: int) -> list[Formula]:
+    """For every exponent of the figures."""
+    return [formula(zipf, n) for zipf in FORMULA_ZIPFS]

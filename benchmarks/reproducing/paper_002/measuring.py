@@ -1,0 +1,102 @@
+"""Routing a cell of 002 by five sources: imbalance, copies of keys, and the least d, found by bisection."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.reproducing.paper_002.formulas import shares
+from benchmarks.reproducing.paper_002.grid import EPS, KEYS, SOURCES
+from benchmarks.reproducing.plan import Cell, Opened, Plan
+from benchmarks.reproducing.routing import placed
+from benchmarks.reproducing.store import Values
+from evenflow.arrays import Int32s
+from evenflow.metrics import sampled_imbalance, worker_loads
+from evenflow.partitioners import Partitioner
+from evenflow.partitioners.d_choices import DChoices, DChoicesOptions
+from evenflow.simulation import KeyedStream, Scenario, entrant
+
+_NEVER = 1 << 62
+
+
+def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+    """One value per seed of the hash family; the stream is the same for all."""
+    stream = opened.at()
+    how = {"least d": _measure_least_d, "head and tail": _measure_parts}.get(cell.what, _measure_balance)
+    each = [how(cell, stream, seed) for seed in plan.seeds]
+    return {name: [found[name] for found in each] for name in each[0]}
+
+
+def _sources(cell: Cell, stream: KeyedStream, seed: int) -> list[Partitioner]:
+    scenario = Scenario(workers=cell.workers, sources=SOURCES, seed=seed)
+    return scenario.partitioners(entrant(cell.partitioner), stream)
+
+
+def _measure_balance(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, float]:
+    sources = _sources(cell, stream, seed)
+    workers = placed(sources, stream)
+    imbalance = sampled_imbalance(workers, cell.workers)[1]
+    found = {"imbalance": float(imbalance[-1]), "mean": float(imbalance.mean())}
+    if cell.what == "balance":
+        found["copies"] = _copies(stream, workers, cell.workers)
+        if cell.partitioner == "d-choices":
+            found["head"] = max(source.observe().head_keys or 0 for source in sources)
+            found["d"] = max(source.observe().choices for source in sources)
+    return found
+
+
+def _copies(stream: KeyedStream, workers: Int32s, n: int) -> float:
+    """Distinct (key, worker) pairs: one state each."""
+    held = np.zeros(stream.key_count * n, np.bool_)
+    held[stream.codes.astype(np.int64) * n + workers] = True
+    return float(held.sum())
+
+
+def _measure_parts(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, float]:
+    """Shares of the fullest worker: of keys with p >= 1/(8n), and of the others."""
+    n = cell.workers
+    workers = placed(_sources(cell, stream, seed), stream)
+    head = stream.codes < int((shares(KEYS, cell.stream.zipf) >= 1 / (8 * n)).sum())
+    of_head, of_tail = (worker_loads(workers[which], n) / len(stream) for which in (head, ~head))
+    fullest = int((of_head + of_tail).argmax())
+    return {
+        "head": float(of_head[fullest]),
+        "tail": float(of_tail[fullest]),
+        "fullest": float((of_head + of_tail)[fullest]),
+        "emptiest": float((of_head + of_tail).min()),
+    }
+
+
+def _with_d(n: int, d: int, seed: int) -> list[Partitioner]:
+    """Sources of D-Choices with a given d that is never computed; n stands for any worker."""
+
+    class Fixed(DChoices):
+        def _shape(self) -> None:
+            super()._shape()
+            self._schedule[:2] = _NEVER, d
+
+    return [
+        Fixed(
+            name="d-choices", workers=n, seed=seed, source=number, sources=SOURCES, options=DChoicesOptions()
+        )
+        for number in range(SOURCES)
+    ]
+
+
+def _measure_least_d(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, float]:
+    """The least d, by bisection, that is as balanced as w-choices up to eps; and the d of D-Choices."""
+    n = cell.workers
+
+    def imbalance(sources: list[Partitioner]) -> float:
+        return float(worker_loads(placed(sources, stream), n).max()) / len(stream) - 1 / n
+
+    reached = imbalance(_with_d(n, n, seed)) + EPS
+    low, high = 2, n
+    while low < high:
+        middle = (low + high) // 2
+        if imbalance(_with_d(n, middle, seed)) <= reached:
+            high = middle
+        else:
+            low = middle + 1
+    sources = _sources(cell, stream, seed)
+    own = imbalance(sources)
+    return {"least": low, "d": max(source.observe().choices for source in sources), "imbalance": own}

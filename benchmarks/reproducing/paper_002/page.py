@@ -1,0 +1,193 @@
+"""Set-up, tables and charts of the section on 002."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from benchmarks.reproducing import charts
+from benchmarks.reproducing.markdown import figure, ratio, table
+from benchmarks.reproducing.paper_002.claims import copies_ratio
+from benchmarks.reproducing.paper_002.formulas import formula, formulas
+from benchmarks.reproducing.paper_002.grid import (
+    EPS,
+    FORMULA_WORKERS,
+    FORMULA_ZIPFS,
+    KEYS,
+    LEAST_D_WORKERS,
+    LEAST_D_ZIPFS,
+    MORE_KEYS,
+    MORE_ZIPFS,
+    PAPER_TUPLES,
+    QUICK_TUPLES,
+    RULES,
+    SOURCES,
+    TABLE_ZIPFS,
+    THETA_WORKERS,
+    THETA_ZIPFS,
+    THETAS,
+    TUPLES,
+    WORDS_WORKERS,
+    WORKERS,
+    ZIPFS,
+    balance_cell,
+    least_d_cell,
+    long_cell,
+    parts_cell,
+    theta_cell,
+    words_cell,
+)
+from benchmarks.reproducing.plan import Plan
+from benchmarks.reproducing.store import Found
+
+if TYPE_CHECKING:
+    import altair
+
+TITLE = "002: D-Choices and W-Choices"
+
+
+def text(found: Found, plan: Plan) -> list[str]:
+    """Set-up and tables."""
+    m, long = plan.pick(TUPLES, QUICK_TUPLES), plan.pick(PAPER_TUPLES, 2 * QUICK_TUPLES)
+    lines = [
+        f"{SOURCES} sources, theta = 1/5n, eps = {EPS:g}; {KEYS:,} keys and {m:,} tuples unless said otherwise (the "
+        f"paper: 1e7; the last table repeats n = 100 with {long:,}). Formulas (fig. 3-6) "
+        "are exact: Zipf probabilities and 1e7 tuples.",
+        "",
+        "Figures 3-6, formulas: keys in the head, d, memory against PKG and shuffling.",
+        "",
+    ]
+    head = [
+        "z",
+        *(
+            f"{what}, n = {n}"
+            for n in FORMULA_WORKERS
+            for what in ("head 1/5n", "head 2/n", "d", "D-C / PKG", "W-C / PKG", "D-C / SG", "W-C / SG")
+        ),
+    ]
+    rows = []
+    for zipf in FORMULA_ZIPFS[3::4] if plan.quick else FORMULA_ZIPFS[1::2]:
+        row = [f"{zipf}"]
+        for n in FORMULA_WORKERS:
+            item = formula(zipf, n)
+            row += [str(item.head), str(item.short_head), str(item.d)]
+            row += [f"{item.over_pkg[rule]:.3f}" for rule in ("d-choices", "w-choices")]
+            row += [f"{item.over_shuffle[rule]:.3f}" for rule in ("d-choices", "w-choices")]
+        rows.append(row)
+    lines += table(head, rows)
+    lines += ["", "![formulas of figures 3 to 6](reproducing/formulas.svg)", ""]
+    lines += ["Figure 10: I(m), and copies of keys against PKG's.", ""]
+    lines += table(
+        ["z", "n", *RULES, "copies D-C / PKG", "copies W-C / PKG"],
+        (
+            [
+                f"{z}",
+                f"{n}",
+                *(figure(found, balance_cell(plan, z, n, rule), "imbalance") for rule in RULES),
+                *(_maybe_ratio(found, plan, z, n, rule) for rule in ("d-choices", "w-choices")),
+            ]
+            for z, n in product(TABLE_ZIPFS, WORKERS)
+        ),
+    )
+    lines += [
+        "",
+        "Where PKG's range reaches far up, F_1 and F_2 of the hottest key are the same worker for a seed (probability 1/n).",
+        "",
+        "![imbalance against skew](reproducing/balance.svg)",
+        "",
+    ]
+    lines += ["Figure 7: I(m) for thresholds 2/n .. 1/8n.", ""]
+    lines += table(
+        ["z", "n", "rule", *(f"theta = {factor:g}/n" for factor in THETAS)],
+        (
+            [f"{z}", f"{n}", rule]
+            + [figure(found, theta_cell(plan, z, n, rule, factor), "imbalance") for factor in THETAS]
+            for z, n, rule in product(THETA_ZIPFS, THETA_WORKERS, ("w-choices", "rr-head"))
+        ),
+        left=3,
+    )
+    lines += ["", "Figure 8: shares of the fullest worker, n = 5, z = 2.0.", ""]
+    lines += table(
+        ["rule", "head", "tail", "fullest", "emptiest"],
+        (
+            [
+                rule,
+                *(
+                    figure(found, parts_cell(plan, rule), name)
+                    for name in ("head", "tail", "fullest", "emptiest")
+                ),
+            ]
+            for rule in ("pkg", "w-choices", "rr-head")
+        ),
+    )
+    lines += ["", "Figure 9: d of D-Choices, and the least d that is as balanced as W-Choices.", ""]
+    lines += table(
+        ["z", "n", "d", "least d", "I(m) of D-Choices"],
+        (
+            [
+                f"{z}",
+                f"{n}",
+                *(figure(found, least_d_cell(plan, z, n), name) for name in ("d", "least", "imbalance")),
+            ]
+            for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS)
+        ),
+    )
+    lines += ["", "Figure 10 with more keys, figure 11 on words, and the paper's number of tuples: I(m).", ""]
+    more = [
+        *(
+            [
+                f"Zipf {z}, {keys:,} keys",
+                f"{n}",
+                *(figure(found, balance_cell(plan, z, n, r, keys), "imbalance") for r in RULES),
+            ]
+            for keys, z, n in product(MORE_KEYS, MORE_ZIPFS, FORMULA_WORKERS)
+        ),
+        *(
+            ["words", f"{n}", *(figure(found, words_cell(plan, n, r), "imbalance") for r in RULES[:3]), ""]
+            for n in WORDS_WORKERS
+        ),
+        *(
+            [f"Zipf {z}, {long:,} tuples", "100"]
+            + [figure(found, long_cell(plan, z, r), "imbalance") for r in RULES]
+            for z in MORE_ZIPFS
+        ),
+    ]
+    return [*lines, *table(["stream", "n", *RULES], more)]
+
+
+def _maybe_ratio(found: Found, plan: Plan, zipf: float, n: int, rule: str) -> str:
+    both = (balance_cell(plan, zipf, n, rule) in found, balance_cell(plan, zipf, n, "pkg") in found)
+    return ratio(copies_ratio(found, plan, zipf, n, rule)) if all(both) else "-"
+
+
+def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+    """Charts by file name."""
+    made: dict[str, altair.TopLevelMixin] = {"formulas": _formula_chart()}
+    rows = [
+        {"z": z, "n": f"n = {n}", "rule": rule, **charts.middle(found.values(cell, "imbalance"))}
+        for z, n, rule in product(ZIPFS, WORKERS, RULES)
+        if (cell := balance_cell(plan, z, n, rule)) in found
+    ]
+    if rows:
+        made["balance"] = charts.lines(
+            rows, x="z", x_title="exponent z", y_title="I(m)", colour="rule", column="n", log=True
+        )
+    return made
+
+
+def _formula_chart() -> altair.TopLevelMixin:
+    panels = []
+    for title, pick in (
+        ("keys in the head", lambda item: {"theta = 1/5n": item.head, "theta = 2/n": item.short_head}),
+        ("d / n", lambda item: {"d-choices": item.d / item.workers}),
+        ("memory / PKG", lambda item: item.over_pkg),
+        ("memory / shuffling", lambda item: item.over_shuffle),
+    ):
+        rows = [
+            {"z": item.zipf, "rule": f"{rule}, n = {item.workers}", "middle": value}
+            for n in FORMULA_WORKERS
+            for item in formulas(n)
+            for rule, value in pick(item).items()
+        ]
+        panels.append(charts.lines(rows, x="z", x_title="exponent z", y_title=title, colour="rule"))
+    return charts.grid(panels, one_legend=False)

@@ -1,0 +1,48 @@
+"""The settings of 004's figures: one cell each."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from benchmarks.reproducing.data import DATASETS
+from benchmarks.reproducing.plan import Cell, Plan, Stream
+
+NAME = "cardinality"
+SYMBOLS = {
+    "hashing": "FLD-1",
+    "shuffle": "SH-w",
+    "pkg": "PK-2",
+    "pk5": "PK-5",
+    "cm": "CM-2",
+    "cm:cardinality=hll": "CM-2-H",
+    "lm": "LM-2",
+    "lm:cardinality=hll": "LM-2-H",
+    "am": "AM-2",
+    "am:cardinality=hll": "AM-2-H",
+    "am:d=5": "AM-5",
+    "cam": "cAM-2",
+    "cam:d=5": "cAM-5",
+}
+"""Our partitioners and their symbols in its table 2."""
+WORKERS = (8, 32)
+MEMORY_KEYS = 8_100_000
+MEMORY_WORKERS = (8, 16, 32)
+MEMORY_RULES = ("cm", "am", "lm", "cm:cardinality=hll", "am:cardinality=hll", "lm:cardinality=hll")
+
+
+def data_cell(plan: Plan, data: str, n: int, rule: str) -> Cell:
+    """A data set, window by window."""
+    most = plan.pick(500_000 if data == "words" else 0, 10_000)
+    return Cell(NAME, "data", Stream(data, most), n, rule)
+
+
+def memory_cell(plan: Plan, rule: str, n: int) -> Cell:
+    """Table 4: memory of a rule, with `n` workers."""
+    keys = plan.pick(MEMORY_KEYS, 20_000)
+    return Cell(NAME, "memory", Stream("uniform", keys, keys), n, rule)
+
+
+def cells(plan: Plan) -> list[Cell]:
+    """Every data set, and the memory of table 4."""
+    data = [data_cell(plan, *at) for at in product(DATASETS, WORKERS, SYMBOLS)]
+    return data + [memory_cell(plan, rule, n) for rule, n in product(MEMORY_RULES, MEMORY_WORKERS)]

@@ -1,0 +1,58 @@
+"""Routing a cell of 004 window by window: imbalance of tuples and of keys, copies; and the memory of table 4."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.reproducing.data import DATASETS
+from benchmarks.reproducing.plan import Cell, Opened, Plan
+from benchmarks.reproducing.routing import tumbled, windows
+from benchmarks.reproducing.store import Values
+from evenflow import metrics
+from evenflow.keys import GOLDEN
+from evenflow.partitioners import create
+
+
+def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+    """One value per seed; memory is the same for every seed and measured once."""
+    if cell.what == "memory":
+        return {"megabytes": [_megabytes(cell, plan)]}
+    stream = opened.at()
+    window_ms = DATASETS[cell.stream.kind].window_ms
+    slices = list(windows(stream, window_ms))
+    found: Values = {name: [] for name in ("imbalance", "most_above", "ksr", "cardinality")}
+    found["keys"] = [float(np.mean([metrics.distinct_keys(stream.codes[rows]) for rows in slices]))]
+    found["tuples"] = [float(np.mean([rows.stop - rows.start for rows in slices]))]
+    found["windows"] = [float(len(slices))]
+    for seed in plan.seeds:
+        workers = tumbled(stream, cell.partitioner, workers=cell.workers, seed=seed, window_ms=window_ms)
+        each = [_window(workers[rows], stream.codes[rows], cell.workers) for rows in slices]
+        imbalance, most_above, ksr, cardinality = np.array(each).T
+        found["imbalance"].append(float(imbalance.mean()))
+        found["most_above"].append(float(most_above.max()))
+        found["ksr"].append(float(ksr.mean()))
+        found["cardinality"].append(float(cardinality.mean()))
+    return found
+
+
+def _window(workers: np.ndarray, codes: np.ndarray, n: int) -> tuple[float, float, float, float]:
+    loads = metrics.worker_loads(workers, n)
+    cardinalities = metrics.worker_cardinalities(workers, codes, n)
+    return (
+        metrics.imbalance(loads),
+        metrics.absolute_imbalance(loads),
+        float(cardinalities.sum()) / metrics.distinct_keys(codes),
+        float(cardinalities.max() / cardinalities.mean() - 1),
+    )
+
+
+def _megabytes(cell: Cell, plan: Plan) -> float:
+    """State after every key of the stream's law has come, for CM and LM twice, so that both candidates hold it."""
+    name, _, option = cell.partitioner.partition(":")
+    options = dict([option.split("=")]) if option else {}
+    rule = create(name, workers=cell.workers, seed=plan.seeds[0], mode="cumulative", **options)
+    keys = np.arange(1, cell.stream.keys + 1, dtype=np.uint64) * GOLDEN
+    times = np.zeros(len(keys), np.int64)
+    for _ in range(1 if name == "am" else 2):
+        rule.assign(keys, times)
+    return rule.observe().state_bytes / 1e6

@@ -1,0 +1,23 @@
+"""Names of array types, and the time before all times.
+
+Kernels cannot hold None, so a clock that has not begun is NEVER: no event time and no slide is earlier.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+UInt8s = npt.NDArray[np.uint8]
+UInt32s = npt.NDArray[np.uint32]
+UInt64s = npt.NDArray[np.uint64]
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Float64s = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+State = dict[str, npt.NDArray[Any]]
+"""State as named arrays of any shape."""
+
+NEVER = -(2**63)

@@ -1,0 +1,101 @@
+"""The policy that all forms of Dalton share: a worker is drawn for a tuple of a hot key, and rewarded.
+
+With probability 1 - eps the best worker of the key's row; else, exploring, any worker, or any holder of a
+key that has as many holders as the cap allows. The reward falls with the worker's load and with the key's
+holders. `dalton` says why, and what the paper leaves open; the values are in `q_table`.
+Paper: Zapridou et al., PVLDB 16(3) 2022 (000), equations 3 and 4.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from evenflow.arrays import Int64s, UInt64s
+from evenflow.kernels import kernel
+from evenflow.keys import GOLDEN, mix64
+from evenflow.partitioners.base import Options
+from evenflow.partitioners.load_options import check_whole_slides
+from evenflow.sketches.q_table import CAP, CAPPED, HELD, HOT, best_of, count_capped, nth_holder
+
+_UNCAPPED = 1 << 40
+FIRST_STREAM = 1 << 32
+"""Members of the family from here on seed the generators, one per source."""
+_SHIFT = np.uint64(11)
+_UNIT = 2.0**-53
+
+
+@kernel
+def _draw(rng: UInt64s) -> np.uint64:
+    """The next number of splitmix64."""
+    rng[0] += GOLDEN
+    return mix64(rng[0])
+
+
+@kernel
+def choose(
+    row: Int64s, last: Int64s, meta: Int64s, rng: UInt64s, r: Any, eps: float, oldest: Any
+) -> np.int64:
+    """The worker for a tuple of the hot key in row r: the best one, or now and then any one."""
+    if np.float64(_draw(rng) >> _SHIFT) * _UNIT >= eps:
+        return best_of(row, r)
+    held = row[r, HELD]
+    if held >= meta[CAP]:
+        return nth_holder(last, r, np.int64(_draw(rng) % np.uint64(held)), oldest)
+    return np.int64(_draw(rng) % np.uint64(last.shape[1]))
+
+
+@kernel
+def reward(load: Any, total: Any, held: Any, workers: Any, p1: float, p2: float) -> float:
+    """R of 000 (equations 3 and 4) after the tuple was sent; above -1 and below p1 when p1 + p2 = 1."""
+    average = total / workers
+    return -(p1 * ((load - average) / max(np.float64(load), average)) + p2 * held / workers)
+
+
+@kernel
+def raise_cap(row: Int64s, meta: Int64s, cap_max: Any, growth: float) -> None:
+    """One more holder for all when enough hot keys have as many as they may."""
+    if meta[CAP] < cap_max and meta[CAPPED] > 0 and meta[CAPPED] >= growth * meta[HOT]:
+        meta[CAP] += 1
+        count_capped(row, meta)
+
+
+class BanditOptions(Options):
+    """What every form of Dalton can set: the bandit and the sliding window."""
+
+    gamma: float = Field(0.1, gt=0, le=1, description="Step of learning: weight of the newest reward.")
+    eps: float = Field(0.1, ge=0, le=1, description="Share of a hot key's tuples that explore.")
+    p1: float = Field(0.5, ge=0, le=1, description="Weight of the worker's load in the reward; p1 + p2 = 1.")
+    p2: float = Field(0.5, ge=0, le=1, description="Weight of the key's holders in the reward.")
+    explore: Literal["uniform", "capped"] = Field(
+        "uniform",
+        description="Explore over all workers, or over the holders of a key that has `cap` of them.",
+    )
+    cap: int = Field(2, ge=1, le=1 << 20, description="Holders at first, for explore=capped.")
+    cap_max: int = Field(6, ge=1, le=1 << 20, description="Holders at most, for explore=capped.")
+    cap_growth: float = Field(
+        0.7, gt=0, le=1, description="Share of hot keys at the cap from which the cap grows by one."
+    )
+    window_ms: int = Field(60_000, ge=1, description="Length of the window of loads and holders, ms.")
+    slide_ms: int = Field(1_000, ge=1, description="Slide, ms; window_ms is a multiple of it.")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        check_whole_slides(self.window_ms, self.slide_ms)
+        if abs(self.p1 + self.p2 - 1) > 1e-9:
+            raise ValueError(f"p1 ({self.p1}) and p2 ({self.p2}) must sum to 1")
+        if self.cap > self.cap_max:
+            raise ValueError(f"cap ({self.cap}) must not be above cap_max ({self.cap_max})")
+        return self
+
+    @property
+    def first_cap(self) -> int:
+        """Holders from which a key explores among them, at first; out of reach when uniform."""
+        return self.cap if self.explore == "capped" else _UNCAPPED
+
+    @property
+    def last_cap(self) -> int:
+        """What the cap may grow to; 0 when there is none."""
+        return self.cap_max if self.explore == "capped" else 0

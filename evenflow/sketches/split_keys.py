@@ -1,0 +1,137 @@
+"""The keys that are split or may be: a Q-table with its growth, its snapshot and what is read of it.
+
+Kernels work on `SplitKeys.table` by the rules of `q_table`. A kernel cannot enlarge it: when `full`, Python
+calls `grow` between two kernel calls. `state` has the rows by ascending key, so it does not depend on the
+order in which keys got hot.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenflow.arrays import NEVER, Float64s, Int64s, State
+from evenflow.sketches.q_table import (
+    CAP,
+    CAPPED,
+    COLD,
+    EXPIRY,
+    HOT,
+    INITIAL,
+    ROWS,
+    QTable,
+    apply_deferred,
+    index,
+)
+
+_LEAST_ROWS = 16
+
+VARIABLE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("row_key", "bound"), ("rows",)),
+    **dict.fromkeys(("row", "q", "last", "kept", "gain"), ("rows", "")),
+}
+"""Arrays of `SplitKeys.state` whose size varies, as `Partitioner.variable_state` says it."""
+
+
+def _arrays(workers: int, capacity: int, deferring: bool, cap: int) -> QTable:
+    buffered = (capacity, workers) if deferring else (0, workers)
+    return QTable(
+        key=np.zeros(capacity, np.uint64),
+        slots=np.full(8 * capacity, -1, np.int32),
+        row=np.zeros((capacity, 4), np.int64),
+        bound=np.zeros(capacity),
+        q=np.full((capacity, workers), INITIAL),
+        last=np.full((capacity, workers), NEVER, np.int64),
+        kept=np.ones(buffered),
+        gain=np.zeros(buffered),
+        meta=np.array([0, 0, 0, cap], np.int64),
+    )
+
+
+class SplitKeys:
+    """The table of the keys that are split or may be; `table` is what kernels take.
+
+    `deferring`: rewards can be kept back (`defer`). `cap`: holders from which a row counts as capped.
+    """
+
+    def __init__(self, workers: int, *, deferring: bool = False, cap: int = 1 << 40) -> None:
+        self.deferring = deferring
+        self.table = _arrays(workers, _LEAST_ROWS, deferring, cap)
+
+    def __len__(self) -> int:
+        return int(self.table.meta[ROWS])
+
+    @property
+    def hot(self) -> int:
+        """Keys that are hot."""
+        return int(self.table.meta[HOT])
+
+    @property
+    def cap(self) -> int:
+        """Holders from which a row counts as capped."""
+        return int(self.table.meta[CAP])
+
+    @property
+    def full(self) -> bool:
+        """Whether a new row has no room."""
+        return len(self) == len(self.table.key)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all arrays."""
+        return sum(array.nbytes for array in self.table)
+
+    def grow(self) -> None:
+        """Make room for as many rows again; rows get new numbers."""
+        self.load(self.state(), capacity=2 * len(self.table.key))
+
+    def hot_rows(self) -> Int64s:
+        """Row numbers of the hot keys, by ascending key."""
+        rows = np.flatnonzero(self.table.row[: len(self), EXPIRY] != COLD)
+        return rows[np.argsort(self.table.key[rows])]
+
+    def holders(self, oldest: int) -> dict[int, set[int]]:
+        """Key -> X(key) for every key that has a row; `oldest` is the first slide of the window."""
+        size = len(self)
+        return {
+            int(key): set(np.flatnonzero(last >= oldest).tolist())
+            for key, last in zip(self.table.key[:size], self.table.last[:size], strict=True)
+        }
+
+    def values(self) -> dict[int, Float64s]:
+        """Hot key -> its row of values."""
+        return {int(self.table.key[r]): self.table.q[r].copy() for r in self.hot_rows()}
+
+    def state(self) -> State:
+        """Everything, rows by ascending key."""
+        t, size = self.table, len(self)
+        order = np.argsort(t.key[:size])
+        state: State = {
+            "row_key": t.key[:size][order],
+            "row": t.row[:size][order],
+            "bound": t.bound[:size][order],
+            "q": t.q[:size][order],
+            "last": t.last[:size][order],
+            "rows": t.meta[[HOT, CAPPED, CAP]],
+        }
+        if self.deferring:
+            state |= {"kept": t.kept[:size][order], "gain": t.gain[:size][order]}
+        return state
+
+    def load(self, state: State, *, capacity: int = _LEAST_ROWS) -> None:
+        """Take over what `state` gave."""
+        size = len(state["row_key"])
+        while capacity < size + 1:
+            capacity *= 2
+        t = _arrays(self.table.q.shape[1], capacity, self.deferring, 0)
+        t.meta[ROWS] = size
+        t.meta[[HOT, CAPPED, CAP]] = state["rows"]
+        for name in ("row", "bound", "q", "last", *(("kept", "gain") if self.deferring else ())):
+            getattr(t, name)[:size] = state[name]
+        t.key[:size] = state["row_key"]
+        index(t.key, t.slots, t.meta)
+        self.table = t
+
+    def apply_deferred(self) -> None:
+        """Learn all rewards kept back."""
+        t = self.table
+        apply_deferred(t.row, t.bound, t.q, t.kept, t.gain, t.meta)

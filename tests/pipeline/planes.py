@@ -1,0 +1,82 @@
+"""Data planes for the tests of the partitioner service: run here, in a thread or as a process, and waited for."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from typing import Any
+
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from partitioner_service.plane import DataPlane
+from tests.pipeline.routed import create_topics, make_settings, write
+
+
+def some_rows(
+    n: int, *, partitions: int = 4, seed: int = 1, keys: int = 50
+) -> list[tuple[int, dict[str, Any]]]:
+    """n rows in event time order over all partitions, one a millisecond, skewed keys."""
+    rng = random.Random(seed)
+    return [
+        (rng.randrange(partitions), {"k": f"key{int(rng.paretovariate(0.6)) % keys}", "t": i, "v": i % 7})
+        for i in range(n)
+    ]
+
+
+def run(settings: Settings) -> DataPlane:
+    """One instance until its input has ended."""
+    plane = DataPlane(settings, until_ended=True)
+    plane.run()
+    return plane
+
+
+def wait_until(condition: Any, *, timeout: float = 60.0) -> None:
+    """Poll for something another process or thread is about to do."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        threading.Event().wait(0.05)
+
+
+def start_thread(plane: DataPlane) -> tuple[threading.Thread, list[BaseException]]:
+    """The plane in a thread; what it raises is kept."""
+    errors: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            plane.run()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=body, daemon=True)
+    thread.start()
+    return thread, errors
+
+
+def total(states: dict[int, PartitionState]) -> tuple[int, int, int]:
+    """(read, routed, rejected) of all input partitions."""
+    return tuple(sum(getattr(s, name) for s in states.values()) for name in ("read", "routed", "rejected"))  # type: ignore
+
+
+def parts_of(settings: Settings) -> str:
+    """The settings as JSON, for `load_settings` in a process of its own."""
+    return json.dumps(
+        settings.model_dump(mode="json", exclude_unset=True)
+        | {
+            "query": {
+                **settings.query.model_dump(mode="json"),
+                "aggregates": {n: str(a) for n, a in settings.query.aggregates.items()},
+            }
+        }
+    )
+
+
+def began(kafka_settings: Any, query_name: str, **parts: Any) -> Settings:
+    """A query that has read and ended a small input."""
+    settings = make_settings(kafka_settings, query_name, **parts)
+    create_topics(settings)
+    write(settings, some_rows(200, partitions=settings.input.partitions))
+    run(settings)
+    return settings

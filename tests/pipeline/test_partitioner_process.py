@@ -1,0 +1,137 @@
+"""The partitioner as a process on a real broker: its status page, plans, and SIGTERM at any moment."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sys
+import urllib.request
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenflow.windows import END_MARK
+from partitioner_service.plans import publish
+from partitioner_service.source import all_states
+from tests.pipeline.planes import parts_of, run, some_rows, total, wait_until
+from tests.pipeline.routed import (
+    create_topics,
+    expected_counts,
+    make_settings,
+    read_routed,
+    write,
+    write_end,
+)
+from topics import admin
+from workbench.broker import EmbeddedBroker
+from workbench.processes import ChildProcess
+
+pytestmark = pytest.mark.pipeline
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(
+    kafka_settings, query_name, tmp_path
+):
+    unused_tcp_port = free_port()
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        partitioner={"web_port": unused_tcp_port, "workers": 3, "commit_interval": 50},
+    )
+    create_topics(settings)
+    code = "import json,sys; from evenflow.settings import load_settings as l; from partitioner_service.app import serve"
+    code += "; serve(l(**json.loads(sys.argv[1])))"
+    child = ChildProcess([sys.executable, "-c", code, parts_of(settings)], log=tmp_path / "service.log")
+    try:
+        write(settings, some_rows(1_000), end=False)
+        status: dict[str, Any] = {}
+
+        def page(name: str) -> dict[str, Any]:
+            try:
+                with urllib.request.urlopen(
+                    f"http://127.0.0.1:{unused_tcp_port}/{name}/", timeout=5
+                ) as answer:
+                    return json.loads(answer.read())
+            except OSError:
+                assert child.alive, child.tail()
+                return {}
+
+        def routed_all() -> bool:
+            status.update(page("status"))
+            return status.get("tuples") == 1_000
+
+        wait_until(routed_all)
+        assert sum(status["loads"]) == 1_000
+        assert sorted(status["assignment"]) == ["0", "1", "2", "3"]
+        wait_until(lambda: page("status")["tuples_per_second"] > 0)
+        assert page("healthy") == {"healthy": True, "state": "running"}
+        publish(settings, workers=1)
+        rows = [(p, {"k": row["k"], "t": row["t"] + 2_000, "v": 1}) for p, row in some_rows(1_000)]
+
+        def plan_followed() -> bool:
+            write(settings, rows[:100], end=False)
+            return page("status").get("plan_epoch") == 1
+
+        wait_until(plan_followed)
+        assert page("status")["workers"] == 1
+    finally:
+        code_ = child.terminate(30)
+    assert code_ == 0, Path(tmp_path / "service.log").read_text()[-2000:]
+    states = all_states(settings)
+    read, routed, rejected = total(states)
+    assert read == routed + rejected >= 1_000
+    assert sum(read_routed(settings).counts.values()) == routed
+    assert all(state.mark(settings.query) < END_MARK for state in states.values())
+
+
+def test_sigterm_at_any_moment_of_the_start_ends_the_process_with_0(kafka_settings, query_name, tmp_path):
+    settings = make_settings(kafka_settings, query_name)
+    create_topics(settings)
+    code = "import json,logging,sys; logging.basicConfig(level=logging.INFO)"
+    code += "; from evenflow.settings import load_settings as l; from partitioner_service.app import serve"
+    code += "; serve(l(**json.loads(sys.argv[1])))"
+    for moment in ("DataPlaneService]: Starting", "assigned input partitions", "status page"):
+        child = ChildProcess(
+            [sys.executable, "-c", code, parts_of(settings)], log=tmp_path / f"{len(moment)}.log"
+        )
+        try:
+            wait_until(lambda child=child, moment=moment: moment in child.output() or not child.alive)
+        finally:
+            assert child.terminate(25) == 0, child.tail()
+
+
+@pytest.mark.more
+def test_sigterm_while_the_broker_is_gone_ends_the_process_within_its_grace(query_name, tmp_path):
+    with EmbeddedBroker(data_dir=tmp_path / "broker") as broker:
+        settings = make_settings(broker.settings(), query_name, partitioner={"commit_interval": 5_000})
+        create_topics(settings)
+        write(settings, some_rows(500), end=False)
+        code = "import json,logging,sys; logging.basicConfig(level=logging.INFO)"
+        code += (
+            "; from evenflow.settings import load_settings as l; from partitioner_service.app import serve"
+        )
+        code += "; serve(l(**json.loads(sys.argv[1])))"
+        child = ChildProcess([sys.executable, "-c", code, parts_of(settings)], log=tmp_path / "service.log")
+        try:
+            topic = settings.topic("routed")
+            wait_until(lambda: admin.describe(settings.kafka, [topic])[topic].records or not child.alive)
+            broker.kill()
+            child.signal(signal.SIGTERM)
+            assert child.wait(40) != -signal.SIGKILL, child.tail()
+        finally:
+            child.kill()
+        broker.restart()
+        write_end(settings, Counter(p for p, _ in some_rows(500)))
+        run(settings)
+        routed = read_routed(settings)
+    assert routed.counts == expected_counts(settings, some_rows(500))

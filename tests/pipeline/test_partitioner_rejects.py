@@ -1,0 +1,115 @@
+"""What the partitioner rejects on a real broker: every such record, unchanged, with reason and position."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from partitioner_service.plane import DataPlane
+from partitioner_service.source import all_states
+from tests.pipeline.planes import run, start_thread, total, wait_until
+from tests.pipeline.routed import (
+    create_topics,
+    make_settings,
+    read_routed,
+    rejections,
+    write,
+    write_end,
+)
+from topics import admin, clients
+
+pytestmark = pytest.mark.pipeline
+
+
+def test_late_and_unreadable_records_go_to_rejected_unchanged_with_reason_and_position(
+    kafka_settings, query_name
+):
+    settings = make_settings(kafka_settings, query_name, input={"partitions": 1})
+    create_topics(settings)
+    client = clients.producer(settings.kafka)
+    topic = settings.topic("input")
+    client.produce(topic, value=b'{"k":"a","t":5000,"v":1}')
+    client.produce(
+        topic,
+        value=b'{"k":"a","t":3999}',
+        key=b"raw",
+        timestamp=1234567,
+        headers=[("mine", b"x"), ("n", None)],
+    )
+    client.produce(topic, value=b"\xff not json")
+    client.produce(topic, value=None, key=b"tombstone")
+    client.produce(topic, value=b'{"k":"a","t":4000}')
+    clients.flush(client, settings.kafka)
+    write_end(settings, Counter({0: 5}))
+    write(settings, [(0, {"k": "after", "t": 9000})], end=False)
+    write(settings, [], end=False)
+    plane = DataPlane(settings)
+    thread, errors = start_thread(plane)
+    wait_until(lambda: total(all_states(settings))[0] == 6 or errors)
+    plane.stop()
+    thread.join(30)
+    assert not errors
+    found = rejections(settings)
+    assert [(reason, source) for reason, source, _ in found] == [
+        ("late", f"{topic}:0:1"),
+        ("unreadable", f"{topic}:0:2"),
+        ("unreadable", f"{topic}:0:3"),
+        ("late", f"{topic}:0:4"),
+        ("after-end", f"{topic}:0:6"),
+    ]
+    late = found[0][2]
+    assert (late.key(), late.value(), late.timestamp()[1]) == (b"raw", b'{"k":"a","t":3999}', 1234567)
+    assert late.headers()[:2] == [("mine", b"x"), ("n", None)]
+    assert dict(late.headers())["evenflow-mark"] == b"5000"
+    assert (found[2][2].key(), found[2][2].value()) == (b"tombstone", None)
+    assert total(all_states(settings)) == (6, 1, 5)
+
+
+def test_a_rejected_record_that_does_not_fit_travels_as_its_position_and_reason(kafka_settings, query_name):
+    settings = make_settings(kafka_settings, query_name, input={"partitions": 1})
+    specs = admin.pipeline_topics(settings)
+    wide = admin.TopicSpec(specs["input"].name, 1, {**specs["input"].config, "max.message.bytes": "16000000"})
+    admin.ensure_topics(settings.kafka, [wide, *(spec for role, spec in specs.items() if role != "input")])
+    write(settings, [(0, random.Random(1).randbytes(9_000_000)), (0, b"bad")])
+    run(settings)
+    large, fits = rejections(settings)
+    assert large[2].value() is None
+    assert dict(large[2].headers())["evenflow-omitted-bytes"] == b"9000000"
+    assert large[1].endswith(":0:0")
+    assert fits[2].value() == b"bad"
+
+
+def test_a_tuple_from_the_far_future_is_rejected_when_max_jump_is_on(kafka_settings, query_name):
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        input={"partitions": 1},
+        query={"max_jump": "60s", "jump_confirmations": 2},
+    )
+    create_topics(settings)
+    times = [1_000, 1_100, 10**12, 1_200, 1_300]
+    write(settings, [(0, {"k": "a", "t": t, "v": 1}) for t in times])
+    run(settings)
+    assert [reason for reason, _, _ in rejections(settings)] == ["jump", "jump"]
+    assert read_routed(settings).counts == Counter({(1, b"a"): 3})
+
+
+def test_a_block_of_nothing_but_bad_records_is_rejected_one_by_one_in_good_time(kafka_settings, query_name):
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        input={"partitions": 1},
+        partitioner={"block_tuples": 50_000, "linger": 2_000, "transaction_timeout": 10_000},
+    )
+    create_topics(settings)
+    bad = [b"{", b'{"k":1', b"\xff", b"[]", b'{"t":5}']
+    write(settings, [(0, bad[n % len(bad)]) for n in range(50_000)], end=False)
+    write(settings, [(0, {"k": "a", "t": 7, "v": 1})], end=False)
+    write_end(settings, Counter({0: 50_001}))
+    run(settings)
+    assert total(all_states(settings)) == (50_001, 1, 50_000)
+    found = rejections(settings)
+    assert [message.value() for _, _, message in found] == [bad[n % len(bad)] for n in range(50_000)]
+    assert {reason for reason, _, _ in found} == {"unreadable"}

@@ -1,0 +1,77 @@
+"""What the laws are tried on: every name of the registry, plain and with other options."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from evenflow.partitioners import Partitioner, describe, names
+from tests.unit.partitioners.streams import Stream
+
+WINDOWED = {"load": "windowed", "window_ms": 1000, "slide_ms": 100}
+SLIDING = {"mode": "sliding", "window_ms": 1000, "slide_ms": 100}
+HLL = {"cardinality": "hll", "mode": "tumbling"}
+MORE = [
+    ("pkg", WINDOWED),
+    ("d-choices", WINDOWED),
+    ("d-choices", {"distinct": True}),
+    ("d-choices", {"theta": 0.001, "counters": 50, "growth": 0.0}),
+    ("d-choices", {"warm_up": 1000, "eps": 0.01}),
+    ("dalton", {"explore": "capped", "cap_growth": 0.2, "window_ms": 1000, "slide_ms": 100}),
+    ("dalton", {"heavy_hitters": "sketch", "window_ms": 900, "slide_ms": 300, "stats_ms": 250}),
+    ("dalton", {"eps": 0.5, "p1": 0.9, "p2": 0.1, "stats_ms": 2500}),
+    ("dalton-batch", {"load_scope": "batch", "eps": 0.4}),
+    ("dalton-batch", {"explore": "capped", "window_ms": 1000, "slide_ms": 100}),
+    ("dalton-cooperative", {"dsync_ms": 250, "window_ms": 1200, "slide_ms": 300, "eps": 0.4}),
+    ("time-based", {"interval_ms": 300}),
+    ("prompt", {"order": "quasi"}),
+    ("prompt", {"rest": "roomiest"}),
+    ("prompt", {"order": "quasi", "budget": 1, "smoothing": 1.0}),
+    ("w-choices", WINDOWED),
+    ("w-choices", {"theta": 0.02, "counters": 30, "warm_up": 500}),
+    ("rr-head", WINDOWED),
+    ("rr-head", {"theta": 0.0}),
+    ("cm", HLL),
+    ("cm", {**HLL, **SLIDING}),
+    ("am", SLIDING),
+    ("am", {"mode": "tumbling", "window_ms": 700, "d": 5}),
+    ("am", {**HLL, "d": 3}),
+    ("cam", {"mode": "cumulative"}),
+    ("cam", SLIDING),
+    ("cam", HLL),
+    ("cam", {**HLL, **SLIDING, "precision": 8}),
+    ("lm", {**SLIDING, "p": 0.9}),
+    ("lm", HLL),
+    ("lm", {**HLL, **SLIDING, "precision": 8, "d": 3}),
+    ("cg", WINDOWED),
+    ("cg", {"alpha": 3, "eps": 0.0, "capacities": (1.0, 2.5), "check": 7}),
+    ("dkg", WINDOWED),
+    ("evenflow", {"price": 0.0, "watch": 100, **WINDOWED}),
+    ("evenflow", {"load": "cumulative", "weights": (1.0, 2.5, 0.3), "buckets": 256}),
+    ("evenflow", {"tail": "hash", "price": 1e-5, "window_ms": 600, "slide_ms": 200}),
+    ("dkg", {"check_ms": 50, "warm_up_ms": 100, "frequent": 1.0, "counters": 100}),
+    ("dagreedy", {**SLIDING, "theta": 0.05}),
+    ("dagreedy", {"mode": "cumulative", "slide_ms": 100, "alpha": 0.0}),
+    ("dagreedy", {"mode": "tumbling", "window_ms": 500, "slide_ms": 100, "alpha": 0.9}),
+]
+CASES = [(name, {}) for name in names()] + MORE
+
+
+def over(cases: list[tuple[str, dict]]) -> pytest.MarkDecorator:
+    ids = [f"{n}-{'-'.join(map(str, o.values()))}" for n, o in cases]
+    return pytest.mark.parametrize(("name", "options"), cases, ids=ids)
+
+
+each = over(CASES)
+each_online = over([case for case in CASES if not describe(case[0]).micro_batch])
+each_micro_batch = over([case for case in CASES if describe(case[0]).micro_batch])
+
+
+def run(p: Partitioner, stream: Stream, cuts: list[int] | None = None) -> np.ndarray:
+    """Assign the stream cut at these positions; a micro-batch algorithm gets batches of 500 instead."""
+    keys, times = stream
+    if p.micro_batch:
+        cuts = list(range(500, len(keys), 500))
+    edges = [0, *sorted(cuts or []), len(keys)]
+    parts = [p.assign_batch(keys[a:b], times[a:b]) for a, b in pairwise(edges)]
+    return np.concatenate(parts)

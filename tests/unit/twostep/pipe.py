@@ -1,0 +1,176 @@
+"""Both steps without a broker: frames in, results out; and the same windows from plain dicts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.frames import FrameHeader, Progress, encode
+from evenflow.keys import bucket_of, hash_keys
+from evenflow.settings import Query
+from evenflow.twostep import combine_frames, reduce
+from evenflow.windows import END_MARK
+
+SLIDE = 10
+INPUTS, ROUTED = 2, 3
+LAYOUT: dict[str, Any] = {"fingerprint": "f", "input_partitions": INPUTS, "routed_partitions": ROUTED}
+INVERTIBLE = {"n": "count", "s": "sum(i)", "m": "mean(i)"}
+EVERYTHING = {"n": "count", "s": "sum(f)", "m": "mean(i)", "lo": "min(i)", "hi": "max(f)"}
+Row = tuple[int, bytes, int | None, float | None]
+
+
+class Dict(dict[str, bytes]):
+    """A BucketState that counts its writes."""
+
+    puts = 0
+
+    def put(self, name: str, value: bytes) -> None:
+        self.puts += 1
+        self[name] = bytes(value)
+
+    def delete(self, name: str) -> None:
+        del self[name]
+
+
+def plan_of(aggregates: dict[str, str], panes: int, **more: Any) -> AggregatePlan:
+    query = Query(window=panes * SLIDE, slide=SLIDE, aggregates=aggregates, types={"i": "int64"}, **more)
+    return AggregatePlan.of(query)
+
+
+@dataclass
+class Pipe:
+    """Frames in, results out, without a broker: one offset counter per routed partition."""
+
+    plan: AggregatePlan
+    buckets: int = 2
+    max_bytes: int = 1_000_000
+    offsets: list[int] = field(default_factory=lambda: [0] * ROUTED)
+    frames: list[list[tuple[int, bytes]]] = field(default_factory=lambda: [[] for _ in range(ROUTED)])
+    states: list[Dict] = field(default_factory=list)
+    history: list[list[bytes]] = field(default_factory=list)
+    found: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.states = [Dict() for _ in range(self.buckets)]
+        self.history = [[] for _ in range(self.buckets)]
+
+    def write(self, routed: int, rows: list[Row], marks: dict[int, int]) -> None:
+        columns = {"pane": [r[0] for r in rows], "key": [r[1] for r in rows], "i": [r[2] for r in rows]}
+        columns["f"] = [r[3] for r in rows]
+        schema = self.plan.frame_schema
+        batch = pa.record_batch(
+            [pa.array(columns[f.name.removeprefix("v:")], f.type) for f in schema], schema=schema
+        )
+        progress = {partition: Progress(first=0, last=0, mark=mark) for partition, mark in marks.items()}
+        header = FrameHeader(epoch=0, progress=progress, **LAYOUT)
+        self.frames[routed].append((self.offsets[routed], encode(batch, header)))
+        self.offsets[routed] += 2  # transaction markers leave gaps
+
+    def combine(self) -> list[list[bytes]]:
+        """Blobs per bucket of the frames written since."""
+        blobs: list[list[bytes]] = [[] for _ in range(self.buckets)]
+        for routed in range(ROUTED):
+            made = combine_frames(
+                self.plan,
+                self.frames[routed],
+                topic_id="t",
+                routed_partition=routed,
+                buckets=self.buckets,
+                max_bytes=self.max_bytes,
+                **LAYOUT,
+            )
+            self.frames[routed] = []
+            for blob in made:
+                blobs[blob.bucket].append(blob.data)
+        return blobs
+
+    def reduce(self, blobs: list[list[bytes]]) -> None:
+        for bucket, data in enumerate(blobs):
+            result = reduce(self.plan, self.states[bucket], data, fingerprint="f")
+            self.history[bucket] += data
+            of = bucket_of(hash_keys(result["key"]), self.buckets)
+            assert (of == bucket).all()
+            self.found += result.to_pylist()
+
+    def step(self) -> None:
+        self.reduce(self.combine())
+
+    def end(self) -> None:
+        for routed in range(ROUTED):
+            self.write(routed, [], dict.fromkeys(range(INPUTS), END_MARK))
+        self.step()
+
+    def results(self) -> dict[tuple[int, bytes], dict[str, Any]]:
+        """Every emitted row by (window start, key); emitted once each."""
+        rows = {}
+        for row in self.found:
+            at = (row["window_start"], row["key"])
+            assert at not in rows, f"{at} was emitted twice"
+            assert row["window_end"] - row["window_start"] == self.plan.window
+            rows[at] = {name: row[name] for name in self.plan.output_schema.names}
+        return rows
+
+
+def direct(plan: AggregatePlan, rows: list[Row]) -> dict[tuple[int, bytes], dict[str, Any]]:
+    """The same windows from plain dicts."""
+    windows: dict[tuple[int, bytes], list[Row]] = defaultdict(list)
+    for row in rows:
+        for last in range(row[0], row[0] + plan.panes_per_window):
+            start = (last + 1) * SLIDE - plan.window
+            if plan.emit_from is None or start >= plan.emit_from:
+                windows[start, row[1]].append(row)
+    how = {
+        "sum": sum,
+        "min": min,
+        "max": max,
+        "mean": lambda values: float(sum(values)) / len(values),
+    }
+    results: dict[tuple[int, bytes], dict[str, Any]] = {}
+    for at, members in windows.items():
+        results[at] = {}
+        for label, function, column, _ in plan.outputs:
+            values = [row[2] if column == "i" else row[3] for row in members]
+            present = [value for value in values if value is not None]
+            if function.name == "count":
+                results[at][label] = len(members)
+            else:
+                results[at][label] = how[function.name](present) if present else None
+    return results
+
+
+KEYS = st.sampled_from([b"", b"a", b"b", b"c", b"\xff\x00", b"k" * 70])
+VALUES = st.tuples(
+    st.one_of(st.none(), st.integers(-(2**40), 2**40)),
+    st.one_of(st.none(), st.integers(-(2**20), 2**20).map(lambda n: n / 8)),
+)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[list[tuple[int, list[Row], int]]]:
+    """Micro-batches of (routed partition, rows, mark of the frame): time moves on, no row is late."""
+    batches = []
+    mark = draw(st.sampled_from([-1000, 0]))
+    for _ in range(draw(st.integers(1, 6))):
+        batch = []
+        for _ in range(draw(st.integers(0, 4))):
+            ahead = draw(st.lists(st.tuples(st.integers(0, 4), KEYS, VALUES), max_size=6))
+            rows = [(mark // SLIDE + after, key, i, f) for after, key, (i, f) in ahead]
+            batch.append((draw(st.integers(0, ROUTED - 1)), rows, mark))
+            mark += draw(st.sampled_from([0, 1, SLIDE, 3 * SLIDE, 50 * SLIDE]))
+        batches.append(batch)
+    return batches
+
+
+def feed(pipe: Pipe, batch: list[tuple[int, list[Row], int]]) -> list[Row]:
+    """Write one micro-batch: every mark goes to every routed partition, as the partitioner does it."""
+    sent = []
+    for routed, rows, mark in batch:
+        for other in range(ROUTED):
+            pipe.write(other, rows if other == routed else [], dict.fromkeys(range(INPUTS), mark))
+        sent += rows
+    return sent

@@ -1,0 +1,110 @@
+"""What the embedded broker is told in `server.properties`: its node, logins and TLS, as names and values.
+
+`broker` joins them with the caller's own and writes the file. TLS has a file of its own beside it, the identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenflow.settings.kafka import jaas_quoted
+
+HOST = "127.0.0.1"
+MESSAGE_BYTES = 33_554_432
+_NEVER = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """PEM files: the authority that broker and clients trust, and one identity (key in PKCS#8) that both use.
+
+    The certificate must be for 127.0.0.1: clients check that.
+    """
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+
+def broker_properties(log_dir: Path, port: int, controller_port: int) -> dict[str, str]:
+    """One node that is broker and controller, small enough for one machine, quick enough for tests."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "listeners": f"CLIENT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+        "advertised.listeners": f"CLIENT://{HOST}:{port}",
+        "inter.broker.listener.name": "CLIENT",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(log_dir),
+        "auto.create.topics.enable": "false",
+        "num.partitions": "1",
+        "default.replication.factor": "1",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "4",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "4",
+        "transaction.max.timeout.ms": "900000",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "500",
+        "group.consumer.min.session.timeout.ms": "500",
+        "group.consumer.min.heartbeat.interval.ms": "200",
+        "message.max.bytes": str(MESSAGE_BYTES),
+        "replica.fetch.max.bytes": str(MESSAGE_BYTES),
+        "replica.fetch.response.max.bytes": str(2 * MESSAGE_BYTES),
+        "socket.request.max.bytes": str(4 * MESSAGE_BYTES),
+        "log.message.timestamp.after.max.ms": str(_NEVER),
+        "log.message.timestamp.before.max.ms": str(_NEVER),
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "background.threads": "2",
+        "log.cleaner.dedupe.buffer.size": "16777216",
+        "initial.broker.registration.timeout.ms": "30000",
+        "controlled.shutdown.enable": "true",
+        "telemetry.max.bytes": "1048576",
+    }
+
+
+def login_properties(users: Mapping[str, str], super_user: str) -> dict[str, str]:
+    """Logins on both listeners, so that nothing on this machine is let in unnamed."""
+    known = " ".join(f"user_{name}={jaas_quoted(password)}" for name, password in users.items())
+    jaas = (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f"username={jaas_quoted(super_user)} password={jaas_quoted(users[super_user])} {known};"
+    )
+    return {
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.client.plain.sasl.jaas.config": jaas,
+        "listener.name.controller.plain.sasl.jaas.config": jaas,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": f"User:{super_user}",
+        "allow.everyone.if.no.acl.found": "false",
+    }
+
+
+def tls_properties(tls: Certificates, folder: Path) -> dict[str, str]:
+    """The client listener's identity; Kafka wants key and certificate in one file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    identity = folder / "identity.pem"
+    identity.touch(0o600)
+    identity.write_bytes(tls.key.read_bytes() + b"\n" + tls.certificate.read_bytes())
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(identity),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(tls.authority),
+        "ssl.client.auth": "required",
+    }
+
+
+def escaped(value: str) -> str:
+    """A value of a Java properties file."""
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
