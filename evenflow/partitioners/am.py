@@ -117,6 +117,10 @@ def _route_sketched(
 class Am(CardinalityPartitioner):
     """A key of the window stays on its worker; a new one takes its candidate with the fewest keys."""
 
+    @property
+    def _most_holders(self) -> int:
+        return 1
+
     def _burden(self, holders: WindowHolders) -> Any:
         return holders.pool.distinct
 

@@ -12,10 +12,12 @@ only when the best one falls to the bound.
 
 `admit` refuses a new hot key while `most` are hot: n frequent keys of the present window and n of the
 last one are what Theorem 3.4 of 000 allows; twice that is left for windows of growing load. So rows are
-at most `most` times the statistics windows that fit in a window, and in practice a few more than are hot.
+at most `most` for every two statistics windows that lie in a window (`most_rows`), which takes other hot keys
+in each of them; in practice they are a few more than are hot.
 
 Cost: O(1) to find a row (linear probing at an eighth full), O(rows * n) per slide and per statistics
-window. State: 16 n + 60 bytes per row; 16 n more where rewards are deferred.
+window. State: 16 n + 80 bytes per row, 16 n more where rewards are deferred; there is room for 1 to 2 times
+the rows that were in use at once.
 """
 
 from __future__ import annotations
@@ -376,6 +378,16 @@ def _arrays(workers: int, capacity: int, deferring: bool, cap: int) -> QTable:
     )
 
 
+def most_rows(most: int, windows: int) -> int:
+    """How many rows there can be: most * ceil((windows + 2) / 2), with ceil(window / statistics window) windows.
+
+    A row was hot in the present statistics window or in one of the `windows` before, so it was made or kept
+    hot in one of these or in the one before them. What two in a row make hot is all hot at the end of the
+    second one: no more than `most`.
+    """
+    return most * -(-(windows + 2) // 2)
+
+
 class SplitKeys:
     """The table of the keys that are split or may be; `table` is what kernels take.
 
@@ -408,6 +420,16 @@ class SplitKeys:
     def nbytes(self) -> int:
         """Memory of all arrays."""
         return sum(array.nbytes for array in self.table)
+
+    def bound(self, rows: int) -> int:
+        """The most that `nbytes` can be while there are no more rows.
+
+        Room doubles, from 16 rows on, when it is used up: it is the least power of two above `rows`. A row takes
+        16 n + 80 bytes (32 n + 80 deferring) with its eight slots; and there is `meta`.
+        """
+        meta_bytes = self.table.meta.nbytes
+        row_bytes = (self.nbytes - meta_bytes) // len(self.table.key)
+        return max(_LEAST_ROWS, 1 << rows.bit_length()) * row_bytes + meta_bytes
 
     def grow(self) -> None:
         """Make room for as many rows again."""
