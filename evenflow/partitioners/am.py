@@ -119,6 +119,10 @@ class Am(CardinalityPartitioner):
 
     key_policy = "affinity"
 
+    @property
+    def _most_holders(self) -> int:
+        return 1
+
     def _burden(self, holders: WindowHolders) -> Any:
         return holders.pool.distinct
 

@@ -1,18 +1,20 @@
 """The partitioner contract: what every routing algorithm promises, and how its state travels.
 
-Laws (tests/unit/partitioners/test_contract.py holds every registered name to them):
+Laws (tests/unit/partitioners/test_contract.py and test_state_bounds.py hold every registered name to them):
 
 * every tuple gets exactly one worker in 0..workers-1;
 * sequential semantics: the result does not depend on how the stream was cut into `assign` calls; a
   micro-batch algorithm plans each `assign_batch` block as a whole instead, with what earlier batches taught;
 * an empty block changes nothing;
 * same seed, options and input: same output in every process and on every machine;
-* `restore(p.snapshot())` continues exactly as `p` would have.
+* `restore(p.snapshot())` continues exactly as `p` would have;
+* state never takes more than `state_bound`, which workers, options and distinct keys give beforehand.
 
 A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. It
 implements `_start`, `_assign` (a numba kernel over the whole block), `_state` and `_load_state`, and names
 in `variable_state` the arrays whose size depends on the stream: all others must fit exactly on `restore`.
 Instances that can coordinate say how in `exchange`; nobody who routes knows what they tell each other.
+State that grows needs a `_state_bound` as well.
 Never a Python loop over tuples; never a clock, a socket or Python's `hash()`.
 """
 
@@ -42,6 +44,8 @@ MAX_WORKERS = 1 << 20
 
 KeyPolicy = Literal["hashing", "affinity", "splitting"]
 """hashing: a key has its worker; affinity: a key stays where it is; splitting: a key may be on several."""
+
+_MANY_KEYS = 1 << 40  # no stream has as many
 
 
 class Options(BaseModel):
@@ -118,11 +122,6 @@ class Partitioner(ABC):
     """Arrays of `_state` that have other shapes than in the first state: a word for each dimension that
     varies ("" for one that does not). Dimensions with the same word are equally long."""
 
-    @property
-    def keeps_every_key(self) -> bool:
-        """Whether state grows with the distinct keys of the window; False: bounded by workers and options."""
-        return False
-
     def __init__(
         self,
         *,
@@ -195,6 +194,19 @@ class Partitioner(ABC):
             head_keys=self._head_keys(),
             state_bytes=self._state_bytes(),
         )
+
+    def state_bound(self, keys: int) -> int:
+        """The most bytes that `observe().state_bytes` can be with the present workers, whatever comes.
+
+        `keys`: distinct keys of the stream; where old tuples stop counting, those of its fullest window will
+        do (the longest kind that the rule has: window, statistics window or batch).
+        """
+        return self._state_bound(_checked_int("keys", keys, 0, 2**63 - 1))
+
+    @property
+    def keeps_every_key(self) -> bool:
+        """Whether state grows with the distinct keys of the window; False: bounded by workers and options."""
+        return self.state_bound(2 * _MANY_KEYS) > self.state_bound(_MANY_KEYS)
 
     def snapshot(self) -> bytes:
         """Everything needed to continue, as an Arrow IPC stream of one row; read it with `restore`."""
@@ -297,6 +309,10 @@ class Partitioner(ABC):
 
     def _state_bytes(self) -> int:
         return sum(array.nbytes for array in self._state().values())
+
+    def _state_bound(self, keys: int) -> int:
+        """As `state_bound`; overridden where arrays grow: workers and options give the shapes of all others."""
+        return self._state_bytes()
 
 
 def _misfit(name: str, what: str) -> IncompatibleStateError:

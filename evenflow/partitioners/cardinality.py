@@ -79,8 +79,9 @@ class CardinalityPartitioner(Partitioner):
     variable_state = _VARIABLE
 
     @property
-    def keeps_every_key(self) -> bool:
-        return self.options.cardinality == "exact"
+    def _most_holders(self) -> int:
+        """Workers that a key of the window can have."""
+        return self._choices()
 
     def _start(self) -> None:
         options = self.options
@@ -142,6 +143,11 @@ class CardinalityPartitioner(Partitioner):
         elif self._sketches is not None:
             known = sum(array.nbytes for array in self._sketches)
         return known + sum(array.nbytes for array in self._loads)
+
+    def _state_bound(self, keys: int) -> int:
+        if self._holders is None:
+            return self._state_bytes()
+        return self._holders.bound(keys, self._most_holders) + sum(array.nbytes for array in self._loads)
 
 
 def _part(state: State, prefix: str) -> dict[str, Any]:

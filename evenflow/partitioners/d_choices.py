@@ -15,7 +15,7 @@ early on N < 5n and every key is head, which costs some replicas); `load` cumula
 Membership is tested after counting the current tuple; estimates are counts (upper bounds).
 
 Cost per tuple: O(1) for the summary, 2 candidates for the tail, d for the head, O(1) to read and at most
-O(log n) to keep the least loaded worker when d = n. State: 84 to 100 bytes x counters, n loads.
+O(log n) to keep the least loaded worker when d = n. State: 84 to 100 bytes x counters, 48 to 64 x n.
 Paper: Nasir et al., "When Two Choices Are not Enough", ICDE 2016 (002), Algorithm 1 and section III.
 """
 

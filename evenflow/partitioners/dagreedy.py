@@ -13,7 +13,8 @@ the least loaded worker of all, or F_1(k).
 Parameters: `alpha` weight of affinity (0.5; 1: a hot key stays where it is, 0: the least loaded worker);
 `theta` share from which a key is hot (1/(100n); 1/n is Dalton's); `mode`, `window_ms`, `slide_ms`.
 Cost per tuple: O(1) amortised for counts and holders, O(log n) at most to keep the least loaded worker, and
-for a hot key O(|X(k)|) unless alpha = 0. State: see `window_holders` and `hot_keys`: it grows with the distinct keys.
+for a hot key O(|X(k)|) unless alpha = 0. State: see `window_holders` and `hot_keys`: it grows with the
+distinct keys, and with the holders of the hot ones.
 Paper: 000 compares with it; the rule is that of its published code, except that holders are forgotten when
 they leave the window, that a slide ends before its first tuple is counted, and the ties.
 """
@@ -155,10 +156,6 @@ class Dagreedy(Partitioner):
     options: DagreedyOptions
     variable_state = _VARIABLE
 
-    @property
-    def keeps_every_key(self) -> bool:
-        return True
-
     def _start(self) -> None:
         options, n = self.options, self.workers
         self._member = members(self.seed, 1)[0]
@@ -210,5 +207,14 @@ class Dagreedy(Partitioner):
         return self._counts.hot
 
     def _state_bytes(self) -> int:
-        arrays = sum(array.nbytes for array in (*self._loads, self._tree))
-        return arrays + self._holders.nbytes + self._counts.nbytes
+        return self._fixed_bytes() + self._holders.nbytes + self._counts.nbytes
+
+    def _state_bound(self, keys: int) -> int:
+        """After a slide of one tuple every key is hot, and n tuples of each can bring all of them to all workers.
+
+        Two slides in a row may lie in two windows, so they have up to twice the keys of one.
+        """
+        return self._fixed_bytes() + self._holders.bound(keys, self.workers) + self._counts.bound(2 * keys)
+
+    def _fixed_bytes(self) -> int:
+        return sum(array.nbytes for array in (*self._loads, self._tree))

@@ -30,7 +30,7 @@ count knows whether and when F_1(k) last had it (the sketch, which does not, tak
 Cost per tuple: O(1) for hashed and amortised O(1) for hot ones, a scan of n values only when the best
 worker changes; O(n) when a capped key explores; O(n * rows) per slide. State: n * slides loads, the rows
 of `q_table`, 32 bytes x 2 to 4 per distinct key of a statistics window, or the sketch (44n to 87n
-counters, four rows of 8 bytes).
+counters of 8 bytes, in four rows).
 Paper: Zapridou et al., "Dalton: Learned Partitioning for Distributed Data Streams", PVLDB 16(3) 2022
 (000), Algorithm 1, sections 3.2 and 3.3.
 """
@@ -220,10 +220,6 @@ class BanditPartitioner(Partitioner):
         """Length of the statistics window at first."""
         return self.options.slide_ms
 
-    @property
-    def keeps_every_key(self) -> bool:
-        return self._exact
-
     def _start(self) -> None:
         self._stats = np.array([1, NEVER, self._statistics_ms, 0, 0, 0], np.int64)
         self._counts = TumblingCounts()
@@ -330,14 +326,21 @@ class BanditPartitioner(Partitioner):
     def _head_keys(self) -> int:
         return self._split.hot
 
-    def _state_bytes(self) -> int:
+    def _fixed_bytes(self) -> int:
         arrays = (*self._loads, self._stats, self._rng)
-        return (
-            sum(array.nbytes for array in arrays)
-            + self._counts.nbytes
-            + self._split.nbytes
-            + self._sketch.nbytes
-        )
+        return sum(array.nbytes for array in arrays) + self._sketch.nbytes
+
+    def _state_bytes(self) -> int:
+        return self._fixed_bytes() + self._counts.nbytes + self._split.nbytes
+
+    def _state_bound(self, keys: int) -> int:
+        counts = self._counts.bound(keys if self._exact else 0)
+        return self._fixed_bytes() + counts + self._split.bound(self._most_rows(keys))
+
+    def _most_rows(self, keys: int) -> int:
+        """Rows are of keys of this statistics window, and of the last one or the window before, if that is longer."""
+        rows = split_keys.most_rows(4 * self.workers, -(-self.options.window_ms // self._statistics_ms))
+        return min(rows, 2 * keys) if self._exact else rows
 
 
 class DaltonOptions(BanditOptions):

@@ -7,8 +7,8 @@ reduce each batch by itself, so X(k) begins empty with every batch; what was lea
 
 Parameters: those of `dalton` without statistics window; `load_scope`, what the reward balances: the loads
 of the sliding window (the paper changes only X) or of the batch, which is what a combiner works through
-at a time. Cost per tuple: two O(1) passes; O(n * rows) per batch. State: as `dalton`, at most 2n rows,
-plus 64 to 128 bytes of working memory per distinct key of the largest batch.
+at a time. Cost per tuple: two O(1) passes; O(n * rows) per batch. State: as `dalton`, at most 2n rows
+with room for n more, and 64 to 128 bytes of working memory per distinct key of the largest batch.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), section 3.4.
 """
 
@@ -205,5 +205,11 @@ class DaltonBatch(Partitioner):
         return self._split.hot
 
     def _state_bytes(self) -> int:
-        arrays = (*self._loads, self._batch, self._rng)
-        return sum(array.nbytes for array in arrays) + self._counts.nbytes + self._split.nbytes
+        return self._fixed_bytes() + self._counts.nbytes + self._split.nbytes
+
+    def _state_bound(self, keys: int) -> int:
+        """Before a batch there are 2n rows at most, and room is made for n keys that may not be among them."""
+        return self._fixed_bytes() + self._counts.bound(keys) + self._split.bound(3 * self.workers - 1)
+
+    def _fixed_bytes(self) -> int:
+        return sum(array.nbytes for array in (*self._loads, self._batch, self._rng))

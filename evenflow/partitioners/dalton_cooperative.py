@@ -267,6 +267,17 @@ class DaltonCooperative(BanditPartitioner):
         homes = candidate(table.keys, 1, self.workers, self.seed)
         _adopt(self._split.table, table.keys, values, homes, slides, oldest, window)
 
+    def _most_rows(self, keys: int) -> int:
+        """As for `dalton`, and n keys of the last table, and room for n of the next one.
+
+        A table makes keys cold at once, so intervals count one by one and not in pairs. They are as short as
+        `dsync_bounds` allows, and up to ten halvings may cut one short each. Not counted: a table of more than
+        n keys, which may come from before a rescale to fewer workers.
+        """
+        n, (shortest, _) = self.workers, dsync_bounds(self.options.slide_ms)
+        intervals = -(-self.options.window_ms // shortest) + 10
+        return min(4 * n * (intervals + 2), 2 * keys + n) + n
+
     def _state(self) -> State:
         sent = b"".join(message.to_bytes() for message in self._outbox)
         return {**super()._state(), "sync": self._sync, "outbox": np.frombuffer(sent, np.uint8)}

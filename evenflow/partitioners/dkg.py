@@ -14,7 +14,7 @@ Differences from the published code: real shares instead of whole percents, whic
 counters promoted through generations, so memory is bounded; never fewer than the 2 workers of the start. A
 key that drops out of the summary starts again with 2.
 
-Cost per tuple: O(1) for the summary and O(workers of the key). State: 96 to 112 bytes x counters, n loads.
+Cost per tuple: O(1) for the summary and O(workers of the key). State: 96 to 112 bytes x counters, 2n loads.
 Paper: Dalabasmaz and Can, "Dynamic Key Grouping", 2020, as far as its rule is public.
 """
 

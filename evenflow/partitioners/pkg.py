@@ -7,7 +7,7 @@ F_i(k) = F_j(k) happens with probability 1/n and is kept, as the analysis assume
 
 Parameters: `d` choices (2; `pk5` is d = 5); `load` cumulative (002) or of a sliding window (000, 004).
 Load is what this instance sent; several sources balance each their own share.
-Cost per tuple: O(d). State: n loads; windowed: n x slides more.
+Cost per tuple: O(d). State: 8 (slides + 1) bytes per worker; cumulative loads are those of one slide.
 Paper: Nasir et al., ICDE 2015, as used in 002 (PKG) and 004 (PK-2, PK-5).
 """
 

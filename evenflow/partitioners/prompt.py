@@ -10,8 +10,8 @@ it arrives; then `budget` renewals per key, and `smoothing` of N_est and K_avg o
 which block takes what is left of a split key ("tightest" as in the paper, "roomiest" is better: see
 `prompt_blocks`). The batch interval ends with the greatest time of the batch.
 Cost per tuple: O(1), one access to a hash table of the batch's keys; and per batch that of Algorithm 2.
-State: three numbers between batches; while a batch is planned, 24 to 48 bytes per key of it and 4 per
-tuple (quasi: 48 to 96 more per key).
+State: three numbers, and room for a batch: 24 to 64 bytes per key of the one with the most (quasi: 48 to 96
+more), of which most is given back when later ones are far smaller; while one is planned, 4 per tuple.
 Releasing the batch 5 % early, to plan in the time so gained, is the engine's business.
 Paper: Abdelhamid, PhD thesis 2021 (001), chapter 2.
 """
@@ -55,11 +55,6 @@ class Prompt(Partitioner):
     options_type = PromptOptions
     options: PromptOptions
 
-    @property
-    def keeps_every_key(self) -> bool:
-        """Of a batch, while it is planned."""
-        return True
-
     def _start(self) -> None:
         options = self.options
         self._buffer = Accumulator(order=options.order, budget=options.budget, smoothing=options.smoothing)
@@ -91,3 +86,6 @@ class Prompt(Partitioner):
 
     def _state_bytes(self) -> int:
         return self._buffer.nbytes + self._buffer.past.nbytes
+
+    def _state_bound(self, keys: int) -> int:
+        return self._buffer.bound(keys) + self._buffer.past.nbytes

@@ -21,7 +21,8 @@ With either, the counts of the list are exact.
 
 Cost per tuple: O(1) with "exact"; "quasi" adds O(log K) at most budget + 1 times per key (1e6 tuples of
 Zipf 1.0 over 1e5 keys: 6 ms, the 0.6 ms of the sort included, against 80 to 100 ms).
-State: 24 to 48 bytes per key (room doubles; quasi 48 to 96 more) and 4 per tuple, for the batch only.
+State: room for the keys of the largest batch or up to twice as many, and for at least 1,024: 24 to 64 bytes
+per key (quasi 48 to 96 more); 4 per tuple, for the batch only.
 Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 1 and section 2.4.1.
 """
 
@@ -273,6 +274,18 @@ class Accumulator:
         )
         return sum(array.nbytes for array in arrays)
 
+    def bound(self, keys: int) -> int:
+        """The most that `nbytes` can be between batches, while none has more keys.
+
+        There is room for at most 2 keys, and at least 1,024: it doubles for one key too many, and after a far
+        larger batch it is made for twice the mean. It takes 16 bytes a key (quasi 64) and a table of at most
+        2 x 2^ceil(log2 room) places of 4 bytes; and there is the root of the tree.
+        """
+        room = max(_FIRST_ROOM, 2 * keys)
+        per_key = self._key, self._freq, self._tree.counts, self._tree.link, *self._pace
+        key_bytes = sum(array.nbytes for array in per_key) // len(self._key)
+        return room * key_bytes + _places(room) * self._table.itemsize + self._tree.root.nbytes
+
     def _add(self, keys: UInt64s, times: Int64s, row: int, entry: Int32s, end: float) -> int:
         held = self._key, self._freq, self._table, self._state
         if not self._quasi:
@@ -303,7 +316,7 @@ class Accumulator:
         size = int(self._state[_KEYS])
         self._key = _enlarged(self._key, room)
         self._freq = _enlarged(self._freq, room)
-        self._table = np.full(2 << (room - 1).bit_length(), -1, np.int32)
+        self._table = np.full(_places(room), -1, np.int32)
         _rehash(self._key, self._table, size)
         if self._quasi:
             self._tree = widened(self._tree, room)
@@ -312,6 +325,11 @@ class Accumulator:
 
 
 _NO_ENTRY = np.empty(0, np.int32)
+
+
+def _places(room: int) -> int:
+    """Of the hash table: at least twice as many as keys."""
+    return 2 << (room - 1).bit_length()
 
 
 def _enlarged(array: Array, room: int) -> Array:

@@ -9,7 +9,7 @@ Parameters: `theta` frequency from which a key is head (1/(5n)); `counters` of t
 Source s of S starts its turns at worker s*n/S, as in shuffle, so that several sources do not march in
 step (the paper does not say; one source starts at worker 0).
 Cost per tuple: O(1) for the summary; 2 candidates for the tail, one comparison for the head. State: 76 to
-92 bytes x counters, n loads, the next worker.
+92 bytes x counters, 2n loads, the next worker.
 Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), section III ("Round-Robin").
 """
 

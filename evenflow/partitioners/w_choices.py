@@ -9,7 +9,7 @@ Parameters: `theta` frequency from which a key is head (1/(5n)); `counters` of t
 `warm_up` tuples before which no key is head (0); `load` cumulative or windowed.
 Cost per tuple: O(1) for the summary, 2 candidates for the tail; the least loaded worker is read off a
 tournament in O(1), which costs a tuple that went to it at most O(log n). State: 76 to 92 bytes x
-counters, n loads.
+counters, 32 to 48 x n.
 Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), Algorithm 1.
 """
 

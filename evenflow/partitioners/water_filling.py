@@ -22,7 +22,7 @@ are added, the share of the homes that they are to carry is given up and placed 
 once, within the window of the rescale, which is the price of new workers that work.
 
 Cost per tuple: one counter, one bucket, at most 16 holders looked at; O(log n), amortised, to find the
-least loaded worker when it is asked for; O(n) per slide. State: 4 bytes x buckets, about 200 x watch x n,
+least loaded worker when it is asked for; O(n) per slide. State: 4 bytes x buckets, 192 to 344 x watch x n,
 2n loads (windowed: x slides more). At most watch*n replicas are held at a time. Argument and figures:
 docs/evenflow-partitioner.md. Paper: none, this is our own.
 """

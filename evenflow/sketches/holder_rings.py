@@ -4,8 +4,8 @@ An owner is a number 0..owners-1 (a counter of a summary). Its ring keeps the or
 share a pool of `edges` (owner, worker) pairs, so state is bounded whatever the stream does; a hash table
 tells in O(1) whether an owner has a worker already.
 
-Cost: O(1) to adopt, to ask, and to drop one edge; O(ring) to drop a ring. State: 52 bytes per edge and 20
-per owner.
+Cost: O(1) to adopt, to ask, and to drop one edge; O(ring) to drop a ring. State: 48 to 56 bytes per edge
+and 20 per owner.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ over the one before.
 Structure: linear probing; an entry says in which window its count was made, so a window ends at no cost
 and nothing is ever deleted. When the table is three quarters full the kernel stops (`crowded`) and Python
 keeps the entries that still mean something (`make_room`). Cost: O(1) per tuple, amortised. State: 43 to
-256 bytes per distinct key of a window.
+256 bytes per distinct key of a window and the one before.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ class HotTable(NamedTuple):
 
 def _table(capacity: int) -> Int64s:
     return np.zeros((capacity, 4), np.int64)
+
+
+def _capacity(kept: int) -> int:
+    """Of a table made for these entries: an eighth to a quarter of it in use."""
+    return max(_LEAST_CAPACITY, 4 << (kept - 1).bit_length())
 
 
 @inlined
@@ -119,6 +124,15 @@ class HotKeys:
         """Memory of the table."""
         return sum(array.nbytes for array in self.table)
 
+    def bound(self, keys: int) -> int:
+        """The most that `nbytes` can be while two windows in a row have no more keys together.
+
+        Entries that mean something are of the present window or the one before. So the table has at most
+        4 x 2^ceil(log2 keys) entries, and at least 64, of 32 bytes; and there is the clock.
+        """
+        entries, clock = self.table
+        return _capacity(keys) * entries.itemsize * entries.shape[1] + clock.nbytes
+
     def make_room(self) -> None:
         """Forget what means nothing any more; a table a quarter to an eighth full, or less."""
         self._keep(self._meaningful())
@@ -144,7 +158,7 @@ class HotKeys:
         return kept
 
     def _keep(self, kept: Int64s) -> None:
-        entries = _table(max(_LEAST_CAPACITY, 4 << (len(kept) - 1).bit_length()))
+        entries = _table(_capacity(len(kept)))
         _fill(entries, kept)
         self.table.clock[_USED] = len(kept)
         self.table = HotTable(entries, self.table.clock)

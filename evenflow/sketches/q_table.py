@@ -12,11 +12,13 @@ only when the best one falls to the bound.
 
 `admit` refuses a new hot key while `most` are hot: n frequent keys of the present window and n of the
 last one are what Theorem 3.4 of 000 allows; twice that is left for windows of growing load. So rows are
-at most `most` times the statistics windows that fit in a window, and in practice a few more than are hot.
+at most `most` for every two statistics windows that lie in a window (`split_keys.most_rows`), which takes other hot keys
+in each of them; in practice they are a few more than are hot.
 
 Kernels only; `split_keys.SplitKeys` owns the arrays and enlarges them.
 Cost: O(1) to find a row (linear probing at an eighth full), O(rows * n) per slide and per statistics
-window. State: 16 n + 60 bytes per row; 16 n more where rewards are deferred.
+window. State: 16 n + 80 bytes per row, 16 n more where rewards are deferred; there is room for 1 to 2 times
+the rows that were in use at once.
 """
 
 from __future__ import annotations

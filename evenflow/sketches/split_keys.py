@@ -47,6 +47,16 @@ def _arrays(workers: int, capacity: int, deferring: bool, cap: int) -> QTable:
     )
 
 
+def most_rows(most: int, windows: int) -> int:
+    """How many rows there can be: most * ceil((windows + 2) / 2), with ceil(window / statistics window) windows.
+
+    A row was hot in the present statistics window or in one of the `windows` before, so it was made or kept
+    hot in one of these or in the one before them. What two in a row make hot is all hot at the end of the
+    second one: no more than `most`.
+    """
+    return most * -(-(windows + 2) // 2)
+
+
 class SplitKeys:
     """The table of the keys that are split or may be; `table` is what kernels take.
 
@@ -79,6 +89,16 @@ class SplitKeys:
     def nbytes(self) -> int:
         """Memory of all arrays."""
         return sum(array.nbytes for array in self.table)
+
+    def bound(self, rows: int) -> int:
+        """The most that `nbytes` can be while there are no more rows.
+
+        Room doubles, from 16 rows on, when it is used up: it is the least power of two above `rows`. A row takes
+        16 n + 80 bytes (32 n + 80 deferring) with its eight slots; and there is `meta`.
+        """
+        meta_bytes = self.table.meta.nbytes
+        row_bytes = (self.nbytes - meta_bytes) // len(self.table.key)
+        return max(_LEAST_ROWS, 1 << rows.bit_length()) * row_bytes + meta_bytes
 
     def grow(self) -> None:
         """Make room for as many rows again; rows get new numbers."""

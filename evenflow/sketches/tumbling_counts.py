@@ -53,6 +53,11 @@ def _fill(cells: Int64s, fill: Int64s, window: np.int64, keys: UInt64s, counts: 
         cells[at, LAST] = last[row]
 
 
+def _slots(keys: int) -> int:
+    """Of a table that has room for one key more than these."""
+    return max(_LEAST_SLOTS, 2 << keys.bit_length())
+
+
 class TumblingCounts:
     """The table; kernels take `cells` and `fill`, the number of keys of the present window."""
 
@@ -69,6 +74,14 @@ class TumblingCounts:
     def nbytes(self) -> int:
         """Memory of all arrays."""
         return self.cells.nbytes + self.fill.nbytes
+
+    def bound(self, keys: int) -> int:
+        """The most that `nbytes` can be while no window has more keys.
+
+        The table doubles when half of it is in use and a tuple comes. So it has at most 4 x 2^floor(log2 keys)
+        slots, and at least 64, of 32 bytes; and there is `fill`.
+        """
+        return _slots(keys) * self.cells.itemsize * self.cells.shape[1] + self.fill.nbytes
 
     def entries(self, window: int) -> tuple[UInt64s, Int64s, Int64s]:
         """(keys ascending, counts, last slides) of this window."""
@@ -90,8 +103,7 @@ class TumblingCounts:
 
     def load(self, window: int, keys: UInt64s, counts: Int64s, last: Int64s) -> None:
         """Hold exactly these entries."""
-        slots = max(_LEAST_SLOTS, 1 << (2 * len(keys) + 1).bit_length())
-        self.cells = np.zeros((slots, 4), np.int64)
+        self.cells = np.zeros((_slots(len(keys)), 4), np.int64)
         self.fill[0] = 0
         _fill(self.cells, self.fill, np.int64(window), keys, counts, last)
 

@@ -19,8 +19,9 @@ and returns its position when they are not there; Python calls `grow` and the ke
     while (row := _route(keys, row, ..., holders.pool, ...)) < len(keys):
         holders.grow()
 
-State: 80 to 160 bytes per pair of the window while a key has one worker, half of that for each further
-one; `trim` gives back what a past peak took.
+State: 40 bytes per row of the pool, which has room for 1 to 2 times the rows that were in use at once, or
+for 2 to 4 times those of a snapshot: 80 to 160 bytes per key of one worker, up to 320 after a restore, and
+half of that for each further worker. `trim` gives back what a past peak took.
 """
 
 from __future__ import annotations
@@ -317,6 +318,11 @@ def _rows(capacity: int) -> Int32s:
     return block[start : start + capacity * _ROW_BYTES].view(np.int32).reshape(capacity, 8)
 
 
+def _capacity(rows: int) -> int:
+    """Of a pool made for rows in use: half of it free, or more."""
+    return max(_LEAST_CAPACITY, 1 << (2 * rows - 1).bit_length())
+
+
 def _pool(workers: int, slides: int, slide_ms: int, capacity: int) -> HolderPool:
     link = _rows(capacity)
     link[:, _WORKER] = _UNUSED
@@ -352,6 +358,17 @@ class WindowHolders:
     def nbytes(self) -> int:
         """Memory of the pool."""
         return sum(array.nbytes for array in self.pool[1:])  # `key` is `link`
+
+    def bound(self, keys: int, holders: int) -> int:
+        """The most that `nbytes` can be while no window has more keys, nor any of them more holders.
+
+        With r = keys (1 + holders) rows in use the capacity is at most 2^ceil(log2 2r), and at least 64: `load`
+        takes that much, and `grow` doubles only a pool of at most r + 1 rows. A row takes 40 bytes with
+        its places in the table; to that come 4 bytes per slide, 8 per worker, and the clock.
+        """
+        in_rows = self.pool.link.nbytes + self.pool.table.nbytes
+        row_bytes = in_rows // len(self.pool.link)
+        return _capacity(keys * (1 + holders)) * row_bytes + self.nbytes - in_rows
 
     def advance(self, time: int) -> None:
         """Move the window to this time, ms."""
@@ -406,8 +423,7 @@ class WindowHolders:
     def load(self, state: State) -> None:
         """Take over what `snapshot` gave."""
         keys, workers, slots = state["keys"], state["workers"], state["slots"]
-        rows = len(keys) + len(np.unique(keys))
-        capacity = max(_LEAST_CAPACITY, 1 << (2 * rows - 1).bit_length())
+        capacity = _capacity(len(keys) + len(np.unique(keys)))
         slides, n = len(self.pool.ring), len(self.pool.distinct)
         pool = _pool(n, slides, int(self.pool.clock[_SLIDE]), capacity)
         pool.clock[: _SLOT + 1] = state["clock"]

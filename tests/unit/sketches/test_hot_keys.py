@@ -1,6 +1,7 @@
 """Hot keys equal a recount of the present window and the one before."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -94,3 +95,23 @@ def test_after_a_pause_no_key_is_hot() -> None:
     assert hot.hot == 1
     assert not offer(hot, 0.1, 1000, 1)
     assert hot.hot == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 150), min_size=2, max_size=6), st.sampled_from([0.0, 0.3]))
+def test_memory_stays_within_the_bound_of_two_windows(sizes: list[int], share: float) -> None:
+    hot = HotKeys(window_ms=100)
+    key = 0
+    for window, size in enumerate(sizes):
+        for _ in range(size):
+            key += 1
+            offer(hot, share, 100 * window, key)
+        assert hot.nbytes <= hot.bound(max(a + b for a, b in pairwise([0, *sizes[: window + 1]])))
+
+
+def test_all_keys_of_two_windows_may_be_kept() -> None:
+    hot = HotKeys(window_ms=100)
+    for key in range(1 + 2 * 96):
+        offer(hot, 0.0, 100 * ((key + 95) // 96), key)
+    hot.make_room()
+    assert hot.bound(96) < hot.nbytes == hot.bound(2 * 96)

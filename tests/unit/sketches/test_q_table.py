@@ -133,3 +133,14 @@ def test_state_is_the_same_after_growing_and_loading(deferring: bool) -> None:
     assert again.values().keys() == made.values().keys()
     assert len(again) == 100
     assert again.nbytes > 0
+
+
+@pytest.mark.parametrize("deferring", [False, True])
+def test_memory_stays_within_its_bound_row_by_row(deferring: bool) -> None:
+    made = SplitKeys(3, deferring=deferring)
+    for rows in range(1, 70):
+        enter(made, 7 * rows)
+        if made.full:
+            made.grow()
+        assert len(made) == rows
+        assert made.nbytes == made.bound(rows)
