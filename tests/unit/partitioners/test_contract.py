@@ -54,6 +54,8 @@ MORE = [
     ("cam", HLL),
     ("cam", {**HLL, **SLIDING, "precision": 8}),
     ("lm", {**SLIDING, "p": 0.9}),
+    ("lm", {**SLIDING, "p": 0.0}),
+    ("lm", {**SLIDING, "p": 1.0}),
     ("lm", HLL),
     ("lm", {**HLL, **SLIDING, "precision": 8, "d": 3}),
     ("cg", WINDOWED),
@@ -135,6 +137,20 @@ def test_one_tuple_at_a_time_equals_one_block(name: str, options: dict, stream: 
     whole = create(name, workers=6, **options).assign(keys, times)
     single = [int(p.assign(keys[i : i + 1], times[i : i + 1])[0]) for i in range(len(keys))]
     assert single == whole.tolist()
+
+
+@each_online
+@pytest.mark.parametrize("disorder", [30, 300, 5000])
+def test_a_late_tuple_counts_as_if_it_came_at_the_greatest_time_so_far(
+    name: str, options: dict, disorder: int
+) -> None:
+    """So all that is said of windows holds by that clock, however disordered the stream."""
+    keys, times = zipf(3000)
+    times = times - np.random.default_rng(5).integers(0, disorder, len(times))
+    clock = np.maximum.accumulate(times)
+    assert not np.array_equal(clock, times)
+    out = create(name, workers=9, **options).assign(keys, times)
+    assert out.tolist() == create(name, workers=9, **options).assign(keys, clock).tolist()
 
 
 @each_online
