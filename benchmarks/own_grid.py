@@ -3,39 +3,62 @@
 Streams: 100,000 keys, 180 slides of 10,000 tuples, windows of 60 slides, seeds 1, 2, 3. A figure is the
 median over the seeds of the mean over slides 60-179 of window_imbalance, (max - mean load) / tuples in the
 window of the last 60 complete slides, and of KSR, Gamma / distinct keys in it. Prints Markdown tables.
+`--quick`: small streams and one seed, to see that it runs; its figures mean nothing.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from inspect import getdoc
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Float64s, Int32s, Int64s, UInt64s
-from evenflow.metrics import window_figures
+from evenflow.arrays import Float64s, Int32s, Int64s
+from evenflow.metrics import fragmentation, window_figures, worker_loads
 from evenflow.partitioners import create
 from evenflow.simulation import Entrant, KeyedStream, Scenario
 from evenflow.simulation.charts import save
 from evenflow.simulation.routing import route
 from evenflow.simulation.streams import rank_hashes
 
-KEYS, SLIDE, SLIDES, WINDOW, FIRST = 100_000, 10_000, 180, 60, 60
-SEEDS = (1, 2, 3)
 WORKERS = (5, 16, 64, 256)
-WINDOWED = {"window_ms": WINDOW * SLIDE, "slide_ms": SLIDE}
-"""One tuple per ms."""
-OPTIONS: dict[str, dict[str, Any]] = {
-    "hashing": {},
-    "pkg": {"load": "windowed", **WINDOWED},
-    "d-choices": {"load": "windowed", **WINDOWED},
-    "dalton": WINDOWED,
-    "evenflow": WINDOWED,
-}
+
+
+class Size(NamedTuple):
+    """How much is measured. One tuple per ms; figures are of the slides from the first full window on."""
+
+    keys: int
+    slide: int
+    """Tuples in a slide."""
+    slides: int
+    window: int
+    """Slides in a window."""
+    change: int
+    """Slide at which the stream `shift` changes."""
+    seeds: tuple[int, ...]
+    plot: Path
+    """Where the price curve is drawn."""
+
+    @property
+    def tuples(self) -> int:
+        """Of a whole stream."""
+        return self.slides * self.slide
+
+    def options(self, name: str) -> dict[str, Any]:
+        """What this partitioner is created with."""
+        windowed = {"window_ms": self.window * self.slide, "slide_ms": self.slide}
+        load = {"load": "windowed"} if name in ("pkg", "d-choices", "cg") else {}
+        return {} if name == "hashing" else windowed | load
+
+
+FULL = Size(100_000, 10_000, 180, 60, 120, (1, 2, 3), Path("docs/evenflow-partitioner/price.svg"))
+QUICK = Size(500, 200, 24, 6, 12, (1,), Path(".evenflow/own_grid/price.svg"))
 
 
 class Figures(NamedTuple):
@@ -46,68 +69,77 @@ class Figures(NamedTuple):
 
 
 @lru_cache(maxsize=12)
-def ranks(kind: str, seed: int) -> Int64s:
+def ranks(size: Size, kind: str, seed: int) -> Int64s:
     """The stream: `uniform`, a Zipf exponent, or `shift` (uniform, Zipf 1.5 from slide 120 on)."""
     rng = np.random.default_rng(seed)
     if kind == "shift":
-        before = rng.integers(0, KEYS, 120 * SLIDE)
-        return np.concatenate([before, _zipf(rng, (SLIDES - 120) * SLIDE, 1.5)])
+        before = rng.integers(0, size.keys, size.change * size.slide)
+        return np.concatenate([before, _zipf(rng, size.keys, size.tuples - len(before), 1.5)])
     if kind == "uniform":
-        return rng.integers(0, KEYS, SLIDES * SLIDE)
-    return _zipf(rng, SLIDES * SLIDE, float(kind))
+        return rng.integers(0, size.keys, size.tuples)
+    return _zipf(rng, size.keys, size.tuples, float(kind))
 
 
-@cache
-def _hashes() -> UInt64s:
-    return rank_hashes(KEYS)
+_hashes = cache(rank_hashes)
 
 
-def _zipf(rng: np.random.Generator, tuples: int, exponent: float) -> Int64s:
-    shares = np.cumsum(np.arange(1, KEYS + 1) ** -exponent)
-    return np.searchsorted(shares / shares[-1], rng.random(tuples), side="right").clip(0, KEYS - 1)
+def _zipf(rng: np.random.Generator, keys: int, tuples: int, exponent: float) -> Int64s:
+    shares = np.cumsum(np.arange(1, keys + 1) ** -exponent)
+    return np.searchsorted(shares / shares[-1], rng.random(tuples), side="right").clip(0, keys - 1)
 
 
-def measured(keys: Int64s, out: Int32s, n: int) -> Figures:
+def measured(size: Size, keys: Int64s, out: Int32s, n: int) -> Figures:
     """Figures of this routing."""
-    panes = np.arange(len(keys), dtype=np.int64) // SLIDE
-    found = window_figures(out, keys, panes, n, panes_per_window=WINDOW)
-    return Figures(found.imbalance[:SLIDES], (found.gamma / found.distinct)[:SLIDES])
+    panes = np.arange(len(keys), dtype=np.int64) // size.slide
+    found = window_figures(out, keys, panes, n, panes_per_window=size.window)
+    return Figures(found.imbalance[: size.slides], (found.gamma / found.distinct)[: size.slides])
+
+
+def routed(size: Size, name: str, kind: str, n: int, seed: int, **more: Any) -> Int32s:
+    """Worker of each tuple of the stream, by one instance."""
+    keys = ranks(size, kind, seed)
+    p = create(name, workers=n, seed=seed, **size.options(name), **more)
+    return p.assign(_hashes(size.keys)[keys], np.arange(len(keys)))
 
 
 @cache
-def run(name: str, kind: str, n: int, seed: int, more: tuple[tuple[str, Any], ...] = ()) -> Figures:
-    """Route the stream by one instance."""
-    keys = ranks(kind, seed)
-    p = create(name, workers=n, seed=seed, **OPTIONS[name], **dict(more))
-    out = p.assign(_hashes()[keys], np.arange(len(keys)))
-    return measured(keys, out, n)
+def run(
+    size: Size, name: str, kind: str, n: int, seed: int, more: tuple[tuple[str, Any], ...] = ()
+) -> Figures:
+    """Route the stream and measure it."""
+    return measured(size, ranks(size, kind, seed), routed(size, name, kind, n, seed, **dict(more)), n)
 
 
-def median(name: str, kind: str, n: int, **more: Any) -> tuple[float, float]:
+def median(size: Size, name: str, kind: str, n: int, **more: Any) -> tuple[float, float]:
     """(imbalance, KSR): medians over the seeds of the means over the slides that count."""
-    runs = [run(name, kind, n, seed, tuple(more.items())) for seed in SEEDS]
+    return _median(size, [run(size, name, kind, n, seed, tuple(more.items())) for seed in size.seeds])
+
+
+def _median(size: Size, runs: list[Figures]) -> tuple[float, float]:
+    first = size.window
     return (
-        float(np.median([figures.imbalance[FIRST:].mean() for figures in runs])),
-        float(np.median([figures.ksr[FIRST:].mean() for figures in runs])),
+        float(np.median([figures.imbalance[first:].mean() for figures in runs])),
+        float(np.median([figures.ksr[first:].mean() for figures in runs])),
     )
 
 
-def suite() -> Iterator[str]:
+def suite(size: Size) -> Iterator[str]:
     """000's windowed suite at n = 64."""
-    yield "| stream | " + " | ".join(OPTIONS) + " |"
-    yield "|---" * (len(OPTIONS) + 1) + "|"
+    names = ("hashing", "pkg", "d-choices", "dalton", "evenflow")
+    yield "| stream | " + " | ".join(names) + " |"
+    yield "|---" * (len(names) + 1) + "|"
     for kind in ("uniform", "1.0", "1.5", "shift"):
-        cells = ["{:.1e} / {:.4f}".format(*median(name, kind, 64)) for name in OPTIONS]
+        cells = ["{:.1e} / {:.4f}".format(*median(size, name, kind, 64)) for name in names]
         yield f"| {_title(kind)} | " + " | ".join(cells) + " |"
 
 
-def grid() -> Iterator[str]:
+def grid(size: Size) -> Iterator[str]:
     """The goals on every stream and number of workers."""
     yield "| stream | n | d-choices | dalton | evenflow | I <= max(d-choices, 1e-5) | KSR <= both |"
     yield "|---|---|---|---|---|---|---|"
     for kind in ("uniform", "0.5", "1.0", "1.5", "2.0"):
         for n in WORKERS:
-            found = {name: median(name, kind, n) for name in ("d-choices", "dalton", "evenflow")}
+            found = {name: median(size, name, kind, n) for name in ("d-choices", "dalton", "evenflow")}
             level, ksr = found["evenflow"]
             balanced = level <= max(found["d-choices"][0], 1e-5)
             whole = ksr <= min(found["d-choices"][1], found["dalton"][1])
@@ -117,24 +149,23 @@ def grid() -> Iterator[str]:
 
 PRICES = (0.0, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 4e-3, 1e-2, 3e-2, 0.1, 1.0, 1e9)
 PRICED = ("uniform", "1.0", "1.5", "2.0")
-PRICE_PLOT = Path("docs/evenflow-partitioner/price.svg")
 
 
-def price() -> Iterator[str]:
+def price(size: Size) -> Iterator[str]:
     """The trade-off: imbalance / KSR at n = 64 for prices from nothing to never."""
     yield "| price | uniform | Zipf 1.0 | Zipf 1.5 | Zipf 2.0 |"
     yield "|---|---|---|---|---|"
     points = []
     for value in PRICES:
-        cells = [median("evenflow", kind, 64, price=value) for kind in PRICED]
+        cells = [median(size, "evenflow", kind, 64, price=value) for kind in PRICED]
         points += [
             {"stream": _title(kind), "price": f"{value:g}", "imbalance": i, "replicas": max(k - 1, 1e-5)}
             for kind, (i, k) in zip(PRICED, cells, strict=True)
         ]
         yield f"| {value:g} | " + " | ".join(f"{i:.1e} / {k:.4f}" for i, k in cells) + " |"
 
-    PRICE_PLOT.parent.mkdir(parents=True, exist_ok=True)
-    save(_price_curve(points), PRICE_PLOT)
+    size.plot.parent.mkdir(parents=True, exist_ok=True)
+    save(_price_curve(points), size.plot)
 
 
 def _price_curve(points: list[dict[str, Any]]) -> Any:
@@ -150,30 +181,32 @@ def _price_curve(points: list[dict[str, Any]]) -> Any:
     return (marks + words).properties(width=460, height=340, title="evenflow at n = 64 by price")
 
 
-def watch() -> Iterator[str]:
+def watch(size: Size) -> Iterator[str]:
     """Rarer keys may be split: what nearly even streams need, n = 64."""
     yield "| watch | price | Zipf 0.5 | uniform | state, MB |"
     yield "|---|---|---|---|---|"
     for watched, value in ((8, 5e-4), (30, 2e-4), (100, 2e-4), (300, 1e-4), (300, 2e-5)):
-        cells = [median("evenflow", kind, 64, watch=watched, price=value) for kind in ("0.5", "uniform")]
-        size = create("evenflow", workers=64, watch=watched, **WINDOWED).observe().state_bytes / 1e6
+        options = {"watch": watched, "price": value}
+        cells = [median(size, "evenflow", kind, 64, **options) for kind in ("0.5", "uniform")]
+        p = create("evenflow", workers=64, **size.options("evenflow"), **options)
         pairs = " | ".join(f"{i:.1e} / {k:.4f}" for i, k in cells)
-        yield f"| {watched} | {value:g} | {pairs} | {size:.1f} |"
+        yield f"| {watched} | {value:g} | {pairs} | {p.observe().state_bytes / 1e6:.1f} |"
 
 
-def shift() -> Iterator[str]:
+def shift(size: Size) -> Iterator[str]:
     """Slide by slide after the change from uniform to Zipf 1.5, n = 64."""
     yield "| partitioner | stationary Zipf 1.5 | before | 1 | 2 | 3 | 4 | 5 | 8 | slides until below 2x |"
     yield "|---" * 10 + "|"
     for name in ("d-choices", "dalton", "evenflow"):
-        level = median(name, "1.5", 64)[0]
-        after = np.median([run(name, "shift", 64, seed).imbalance for seed in SEEDS], axis=0)
-        below = np.flatnonzero(after[120:] < 2 * level)
-        shown = " | ".join(f"{after[119 + slides]:.1e}" for slides in (0, 1, 2, 3, 4, 5, 8))
+        level = median(size, name, "1.5", 64)[0]
+        every = [run(size, name, "shift", 64, seed).imbalance for seed in size.seeds]
+        after = np.median(every, axis=0)[size.change - 1 :]
+        below = np.flatnonzero(after[1:] < 2 * level)
+        shown = " | ".join(f"{after[slides]:.1e}" for slides in (0, 1, 2, 3, 4, 5, 8))
         yield f"| {name} | {level:.1e} | {shown} | {below[0] + 1 if len(below) else 'never'} |"
 
 
-def sources() -> Iterator[str]:
+def sources(size: Size) -> Iterator[str]:
     """Four independent instances, each with every fourth tuple; `mixed`: three uniform ones, one Zipf 1.5."""
     yield "| streams | one instance | four | four that hear each other every slide | d-choices, four |"
     yield "|---|---|---|---|---|"
@@ -185,32 +218,39 @@ def sources() -> Iterator[str]:
             ("evenflow", 4, True),
             ("d-choices", 4, False),
         ):
-            runs = [_together(name, kinds, seed, count=count, exchange=exchange) for seed in SEEDS]
-            level, ksr = (
-                np.median([figure[FIRST:].mean() for figure in part]) for part in zip(*runs, strict=True)
-            )
-            cells.append(f"{level:.1e} / {ksr:.4f}")
+            runs = [_together(size, name, kinds, s, count=count, exchange=exchange) for s in size.seeds]
+            cells.append("{:.1e} / {:.4f}".format(*_median(size, runs)))
         yield f"| {_title(kinds[0]) if len(set(kinds)) == 1 else 'mixed'} | " + " | ".join(cells) + " |"
 
 
-def _together(name: str, kinds: tuple[str, ...], seed: int, *, count: int, exchange: bool) -> Figures:
-    keys = np.choose(np.arange(SLIDES * SLIDE) % len(kinds), [ranks(kind, seed) for kind in kinds])
-    stream = KeyedStream(_hashes()[keys], keys.astype(np.int32), np.arange(len(keys)), KEYS, len(keys))
-    scenario = Scenario(workers=64, sources=count, seed=seed, exchange=exchange, **WINDOWED)
-    return measured(keys, route(stream, Entrant(name, name, OPTIONS[name]), scenario).workers, 64)
+def _together(
+    size: Size, name: str, kinds: tuple[str, ...], seed: int, *, count: int, exchange: bool
+) -> Figures:
+    keys = np.choose(np.arange(size.tuples) % len(kinds), [ranks(size, kind, seed) for kind in kinds])
+    hashes = _hashes(size.keys)[keys]
+    stream = KeyedStream(hashes, keys.astype(np.int32), np.arange(len(keys)), size.keys, len(keys))
+    scenario = Scenario(
+        workers=64,
+        sources=count,
+        seed=seed,
+        exchange=exchange,
+        window_ms=size.window * size.slide,
+        slide_ms=size.slide,
+    )
+    return measured(size, keys, route(stream, Entrant(name, name, size.options(name)), scenario).workers, 64)
 
 
-def cost() -> Iterator[str]:
+def cost(size: Size) -> Iterator[str]:
     """ns per tuple inside `assign`, state warm, best of six rounds by turns."""
     yield "| stream, n = 64 | hashing | pkg | d-choices | evenflow | evenflow : d-choices |"
     yield "|---|---|---|---|---|---|"
     names = ("hashing", "pkg", "d-choices", "evenflow")
     for kind in ("uniform", "1.0", "1.5"):
-        keys = _hashes()[ranks(kind, 1)]
+        keys = _hashes(size.keys)[ranks(size, kind, 1)]
         times, half, best = np.arange(len(keys)), len(keys) // 2, dict.fromkeys(names, np.inf)
         for _ in range(6):
             for name in names:
-                p = create(name, workers=64, **OPTIONS[name])
+                p = create(name, workers=64, **size.options(name))
                 p.assign(keys[:half], times[:half])
                 began = time.perf_counter()
                 p.assign(keys[half:], times[half:])
@@ -219,13 +259,77 @@ def cost() -> Iterator[str]:
         yield f"| {_title(kind)} | " + " | ".join(f"{best[name]:.1f}" for name in names) + f" | {ratio:.2f} |"
 
 
-PARTS = {
+def steady(size: Size) -> Iterator[str]:
+    """Tuples by which the fullest worker is above the mean, over all slides of all seeds; r is the largest
+    inflow of a worker from keys that are on it alone, as a share of the mean inflow (last window)."""
+    yield "| stream | n | r | mean | 99 % of the slides below | worst |"
+    yield "|---" * 6 + "|"
+    for kind in ("0.8", "1.0", "1.5", "2.0"):
+        for n in (5, 16, 64):
+            runs = [run(size, "evenflow", kind, n, seed) for seed in size.seeds]
+            over = np.concatenate([figures.imbalance[size.window :] for figures in runs])
+            over *= size.window * size.slide
+            r = max(_unsplit(size, kind, n, seed) for seed in size.seeds)
+            shown = f"{over.mean():.1f} | {np.quantile(over, 0.99):.0f} | {over.max():.0f}"
+            yield f"| {_title(kind)} | {n} | {r:.2f} | {shown} |"
+
+
+def _unsplit(size: Size, kind: str, n: int, seed: int) -> float:
+    inside = slice(-size.window * size.slide, None)
+    keys, out = ranks(size, kind, seed)[inside], routed(size, "evenflow", kind, n, seed)[inside]
+    distinct, holders = fragmentation(out, keys)
+    alone = np.isin(keys, distinct[holders == 1])
+    return float(worker_loads(out[alone], n).max() * n / len(keys))
+
+
+SPEEDS = (2.0,) * 4 + (1.0,) * 8 + (0.5,) * 4
+"""Of 16 workers a quarter is twice as fast as half of them, and a quarter half as fast."""
+
+
+def weights(size: Size) -> Iterator[str]:
+    """Imbalance in time / KSR where workers differ in speed, n = 16 (a quarter at 2, half at 1, a quarter at 0.5).
+
+    A worker with L tuples of a window and speed v, scaled so that the mean speed is 1, is busy for L / v. With m
+    tuples in the window none can do better than all being busy for m / n, each with a share of the tuples by its
+    speed. Imbalance in time is (max L / v - m / n) / m: with equal speeds, the window imbalance.
+    """
+    told: dict[str, tuple[str, dict[str, Any]]] = {
+        "hashing": ("hashing", {}),
+        "d-choices": ("d-choices", {}),
+        "cg, told the speeds": ("cg", {"capacities": SPEEDS}),
+        "evenflow": ("evenflow", {}),
+        "evenflow, told the speeds": ("evenflow", {"weights": SPEEDS}),
+    }
+    yield "| stream | " + " | ".join(told) + " |"
+    yield "|---" * (len(told) + 1) + "|"
+    for kind in ("uniform", "1.0", "1.5"):
+        cells = []
+        for name, more in told.values():
+            runs = [_in_time(size, name, kind, seed, more) for seed in size.seeds]
+            cells.append("{:.1e} / {:.4f}".format(*_median(size, runs)))
+        yield f"| {_title(kind)} | " + " | ".join(cells) + " |"
+
+
+def _in_time(size: Size, name: str, kind: str, seed: int, more: dict[str, Any]) -> Figures:
+    """With the imbalance in time instead of that in tuples."""
+    n, speeds = len(SPEEDS), np.array(SPEEDS) / np.mean(SPEEDS)
+    out = routed(size, name, kind, n, seed, **more)
+    panes = np.arange(size.tuples) // size.slide
+    loads = np.bincount(panes * n + out, minlength=size.slides * n).reshape(size.slides, n).cumsum(axis=0)
+    loads[size.window :] -= loads[: -size.window].copy()
+    busy = (loads / speeds).max(axis=1) / loads.sum(axis=1) - 1 / n
+    return Figures(busy, measured(size, ranks(size, kind, seed), out, n).ksr)
+
+
+PARTS: dict[str, Callable[[Size], Iterator[str]]] = {
     "suite": suite,
     "grid": grid,
     "price": price,
     "watch": watch,
     "shift": shift,
     "sources": sources,
+    "weights": weights,
+    "steady": steady,
     "cost": cost,
 }
 
@@ -238,13 +342,22 @@ def _verdict(met: bool) -> str:
     return "met" if met else "**missed**"
 
 
-def main(parts: list[str]) -> None:
+def main(arguments: list[str] | None = None) -> int:
     """Print the parts named, or all."""
-    for part in parts or list(PARTS):
-        print(f"\n{part}: {PARTS[part].__doc__}\n")
-        for line in PARTS[part]():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.own_grid", description="evenflow's goals")
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; default: all")
+    parser.add_argument(
+        "--quick", action="store_true", help="small streams: shows that it runs, not how well"
+    )
+    options = parser.parse_args(arguments)
+    if unknown := sorted(set(options.parts) - set(PARTS)):
+        parser.error(f"unknown part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    for part in options.parts or PARTS:
+        print(f"\n{part}: {getdoc(PARTS[part])}\n")
+        for line in PARTS[part](QUICK if options.quick else FULL):
             print(line, flush=True)
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())

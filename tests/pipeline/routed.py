@@ -7,7 +7,7 @@ marks never fall, and no tuple comes for a pane that the lane's earlier marks cl
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,10 +25,12 @@ Tuple_ = tuple[bytes | str, int, float | None]
 
 @dataclass
 class Routed:
-    """counts: (pane, key) -> tuples; sums: (pane, key) -> sum of v; lanes: last mark; per_worker: tuples."""
+    """counts: (pane, key) -> tuples; sums: (pane, key) -> sum of the first value; holders: (pane, key) -> routed
+    partitions; lanes: last mark; per_worker: tuples."""
 
     counts: Counter[tuple[int, bytes]] = field(default_factory=Counter)
     sums: Counter[tuple[int, bytes]] = field(default_factory=Counter)
+    holders: defaultdict[tuple[int, bytes], set[int]] = field(default_factory=lambda: defaultdict(set))
     lanes: dict[tuple[int, int], int] = field(default_factory=dict)
     per_worker: Counter[int] = field(default_factory=Counter)
     frames: int = 0
@@ -96,11 +98,23 @@ def read_routed(settings: Settings) -> Routed:
             assert pane >= panes_closed_by(closed, settings.query.slide_ms), "a tuple for a closed pane"
             routed.counts[pane, key] += 1
             routed.sums[pane, key] += value or 0
+            routed.holders[pane, key].add(worker)
         for partition, progress in header.progress.items():
             lane = (partition, worker)
             assert progress.mark >= routed.lanes.get(lane, NO_MARK), "a mark fell"
             routed.lanes[lane] = progress.mark
     return routed
+
+
+def holders_of_the_hottest(routed: Routed, panes: int) -> list[int]:
+    """Of each window of so many panes: the number of routed partitions that hold its most frequent key."""
+    windows: defaultdict[int, Counter[bytes]] = defaultdict(Counter)
+    holders: defaultdict[tuple[int, bytes], set[int]] = defaultdict(set)
+    for (pane, key), tuples in routed.counts.items():
+        for last in range(pane, pane + panes):
+            windows[last][key] += tuples
+            holders[last, key] |= routed.holders[pane, key]
+    return [len(holders[last, counts.most_common(1)[0][0]]) for last, counts in sorted(windows.items())]
 
 
 def records(settings: Settings, role: str) -> list[Message]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ from tests.pipeline.end_to_end import (
     transaction_is_open,
     wait_for,
 )
+from tests.pipeline.routed import holders_of_the_hottest, read_routed
 from tests.pipeline.spark_stream import Result
 from workbench.broker import EmbeddedBroker
 from workbench.broker_properties import Certificates
@@ -101,6 +103,9 @@ def test_every_partitioner_and_kind_of_window_gives_exactly_the_direct_results(
         pipeline.run_to_the_end()
     report = assert_exact(stream)
     assert report.rejected > 50
+    if partitioner == "evenflow":
+        held = holders_of_the_hottest(read_routed(settings), settings.query.panes_per_window)
+        assert median(held) > 1, "the hottest key was not split, so there was nothing to merge"
 
 
 def test_an_input_of_nothing_but_end_markers_gives_no_result_and_ends(

@@ -41,6 +41,8 @@ MORE = [
     ("cam", HLL),
     ("cam", {**HLL, **SLIDING, "precision": 8}),
     ("lm", {**SLIDING, "p": 0.9}),
+    ("lm", {**SLIDING, "p": 0.0}),
+    ("lm", {**SLIDING, "p": 1.0}),
     ("lm", HLL),
     ("lm", {**HLL, **SLIDING, "precision": 8, "d": 3}),
     ("cg", WINDOWED),

@@ -173,6 +173,28 @@ def test_lm_by_tuples_alone_is_windowed_pkg_and_by_keys_alone_is_cm(
     assert by_keys.tolist() == route("cm", stream, workers=30, **mine).tolist()
 
 
+@pytest.mark.parametrize("options", MODES, ids=lambda o: "-".join(map(str, o.values())))
+@few
+@given(streams, st.integers(1, 9), st.integers(1, 4), st.sampled_from(["exact", "hll"]))
+def test_the_two_ends_of_lm_are_pkg_and_cm_for_every_window(
+    options: dict, stream: Stream, n: int, d: int, cardinality: str
+) -> None:
+    """Tuple by tuple: scaling by one least and one largest load keeps the order, and ties."""
+    load: dict = {"load": "cumulative"}
+    if options["mode"] != "cumulative":
+        window = options["window_ms"]
+        slide = options["slide_ms"] if options["mode"] == "sliding" else window
+        load = {"load": "windowed", "window_ms": window, "slide_ms": slide}
+    mine = {**options, "d": d, "cardinality": cardinality, "precision": 4}
+    by_tuples = route("lm", stream, workers=n, p=1.0, **mine)
+    assert by_tuples.tolist() == route("pkg", stream, workers=n, d=d, **load).tolist()
+    by_keys = route("lm", stream, workers=n, p=0.0, **mine)
+    assert by_keys.tolist() == route("cm", stream, workers=n, **mine).tolist()
+    for out in (by_tuples, by_keys):
+        for held in holders_of(stream, out, options):
+            assert all(len(workers) <= min(d, n) for workers in held.values())
+
+
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("cardinality", ["exact", "hll"])
 @pytest.mark.parametrize("mode", ["sliding", "tumbling"])

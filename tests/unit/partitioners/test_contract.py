@@ -63,6 +63,20 @@ def test_one_tuple_at_a_time_equals_one_block(name: str, options: dict, stream: 
 
 
 @each_online
+@pytest.mark.parametrize("disorder", [30, 300, 5000])
+def test_a_late_tuple_counts_as_if_it_came_at_the_greatest_time_so_far(
+    name: str, options: dict, disorder: int
+) -> None:
+    """So all that is said of windows holds by that clock, however disordered the stream."""
+    keys, times = zipf(3000)
+    times = times - np.random.default_rng(5).integers(0, disorder, len(times))
+    clock = np.maximum.accumulate(times)
+    assert not np.array_equal(clock, times)
+    out = create(name, workers=9, **options).assign(keys, times)
+    assert out.tolist() == create(name, workers=9, **options).assign(keys, clock).tolist()
+
+
+@each_online
 def test_a_batch_is_a_block_like_any_other_to_a_tuple_at_a_time_scheme(name: str, options: dict) -> None:
     keys, times = zipf(1000)
     p, q = create(name, workers=6, **options), create(name, workers=6, **options)

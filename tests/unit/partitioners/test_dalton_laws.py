@@ -139,6 +139,30 @@ def test_hot_keys_are_at_most_twice_the_workers_while_the_load_is_steady(workers
         assert len(p._split) <= 2 * workers * 3
 
 
+@few
+@given(
+    st.lists(st.tuples(st.integers(0, 80), st.floats(0, 2.5)), min_size=2, max_size=8),
+    st.integers(1, 12),
+    st.integers(0, 99),
+)
+def test_hot_keys_are_bounded_by_how_much_the_load_grows(
+    windows: list[tuple[int, float]], workers: int, seed: int
+) -> None:
+    """A key is hot from L_prev/n tuples on, so n * L/L_prev keys become hot in a window; they stay for one more."""
+    p = fast(workers, eps=0.3)
+    before, allowed = 0, [0.0]
+    for window, (tuples, z) in enumerate(windows):
+        keys, _ = zipf(tuples, keys=30, z=z, seed=seed + window)
+        p.assign(keys, window * 100 + np.arange(tuples) % 100)
+        if not tuples:
+            before = 0
+            allowed.append(0.0)
+            continue
+        allowed.append(workers * tuples / before if before else 0.0)
+        before = tuples
+        assert p.observe().head_keys <= min(allowed[-1] + allowed[-2], 4 * workers)
+
+
 def test_never_more_than_four_keys_a_worker_are_hot_even_when_the_load_explodes() -> None:
     keys = np.concatenate([np.arange(10), np.repeat(np.arange(5000), 2)]).astype(np.uint64) * SPREAD
     times = np.concatenate([np.arange(10) * 100, np.full(10_000, 1000)]).astype(np.int64)

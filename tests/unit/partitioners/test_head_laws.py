@@ -138,6 +138,34 @@ def test_keys_never_in_the_head_stay_on_their_two_workers(name: str, stream: Str
     assert np.all((out == pairs).any(axis=0)[never])
 
 
+@pytest.mark.parametrize("distinct", [False, True])
+@pytest.mark.parametrize(("z", "n"), [(1.1, 50), (1.4, 20), (0.9, 100)])
+def test_a_key_is_only_on_its_first_d_candidates_for_the_greatest_d_so_far(
+    z: float, n: int, distinct: bool
+) -> None:
+    """Nested: a key of the tail has its first two, and keeps them when it becomes frequent."""
+    keys, times = zipf(6000, z=z)
+    p = create("d-choices", workers=n, warm_up=1000, distinct=distinct)
+    reach = ranked(np.unique(keys), n, distinct)
+    most = 2
+    for start in range(0, len(keys), 3):
+        block = slice(start, start + 3)
+        out = p.assign(keys[block], times[block]).tolist()
+        most = max(
+            most, p.observe().choices
+        )  # d waits for a hundredth more of the stream: not twice in three
+        for key, worker in zip(keys[block].tolist(), out, strict=True):
+            assert worker in reach[key][:most]
+    assert 2 < most < n
+
+
+def ranked(keys: np.ndarray, n: int, distinct: bool) -> dict[int, list[int]]:
+    """F_1, F_2, ... of each key; without repetitions where `distinct`."""
+    rows = np.stack([candidate(keys, i, n, 7) for i in range(1, (8 * n if distinct else n) + 1)], axis=1)
+    listed = dict(zip(keys.tolist(), rows.tolist(), strict=True))
+    return {key: list(dict.fromkeys(row)) for key, row in listed.items()} if distinct else listed
+
+
 @pytest.mark.parametrize("name", HEAD)
 def test_the_head_is_never_larger_than_the_threshold_allows(name: str) -> None:
     p = create(name, workers=20, counters=2000)

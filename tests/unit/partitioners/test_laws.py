@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.keys import candidate
-from evenflow.metrics import imbalance, replication_factor, worker_loads
+from evenflow.metrics import fragmentation, imbalance, replication_factor, worker_loads
 from evenflow.partitioners import create
 from evenflow.partitioners.d_choices import find_optimal_choices
 from tests.unit.partitioners.streams import Stream, all_distinct, backwards, one_key, with_gaps, zipf
@@ -39,6 +39,19 @@ def test_hashing_is_the_first_candidate_of_the_family(stream: Stream, workers: i
     assert out.tolist() == candidate(stream[0], 1, workers, seed).tolist()
 
 
+@few
+@given(streams, st.integers(1, 100), st.randoms(use_true_random=False))
+def test_the_worker_of_a_hashed_key_depends_on_nothing_but_the_key(
+    stream: Stream, workers: int, random: object
+) -> None:
+    """Not on order, nor on which other keys there are, nor on time."""
+    keys, times = stream
+    out = route("hashing", stream, workers=workers)
+    order = random.sample(range(len(keys)), k=(len(keys) + 1) // 2)  # type: ignore[attr-defined]
+    assert route("hashing", (keys[order], times[order] * -3), workers=workers).tolist() == out[order].tolist()
+    assert replication_factor(out, keys) == 1
+
+
 def test_hashing_is_uniform_over_distinct_keys() -> None:
     loads = worker_loads(route("hashing", all_distinct(200_000), workers=64), 64)
     chi_square = ((loads - loads.mean()) ** 2).sum() / loads.mean()
@@ -52,6 +65,40 @@ def test_shuffle_takes_turns_from_each_sources_own_start(stream: Stream, workers
         out = create("shuffle", workers=workers, source=source, sources=sources).assign(*stream)
         start = source * workers // sources
         assert out.tolist() == [(start + i) % workers for i in range(len(out))]
+
+
+@few
+@given(
+    st.lists(st.integers(0, 700), min_size=1, max_size=8),
+    st.integers(1, 100),
+    st.floats(0, 2.5),
+    st.integers(0, 99),
+)
+def test_what_several_shuffles_send_is_level_to_a_tuple_per_source(
+    lengths: list[int], workers: int, z: float, seed: int
+) -> None:
+    """|load - mean| < s, whatever the keys; and no key is on more workers than it has tuples."""
+    total = np.zeros(workers, np.int64)
+    routed = []
+    for source, length in enumerate(lengths):
+        part = zipf(length, keys=50, z=z, seed=seed + source)
+        out = create("shuffle", workers=workers, source=source, sources=len(lengths)).assign(*part)
+        loads = worker_loads(out, workers)
+        assert loads.max() - loads.min() <= 1
+        total += loads
+        routed.append((part[0], out))
+    assert np.abs(total - total.mean()).max() < len(lengths)
+    keys, out = (np.concatenate(column) for column in zip(*routed, strict=True))
+    distinct, holders = fragmentation(out, keys)
+    assert (holders <= np.minimum(np.unique(keys, return_counts=True)[1], workers)).all()
+    assert len(distinct) <= holders.sum() <= workers * len(distinct)
+
+
+@few
+@given(st.integers(1, 300), st.integers(1, 100))
+def test_a_shuffled_key_is_on_as_many_workers_as_it_has_tuples_up_to_all(tuples: int, workers: int) -> None:
+    out = route("shuffle", one_key(tuples), workers=workers)
+    assert len(np.unique(out)) == min(tuples, workers)
 
 
 # pkg
@@ -144,9 +191,29 @@ def test_the_golden_table_of_d_is_met_exactly(n: int) -> None:
     assert [(find_optimal_choices(p, n, 1e-4), len(p)) for p in heads] == GOLDEN[n]
 
 
-def satisfies(p: np.ndarray, n: int, eps: float, d: int) -> bool:
+def two_prefixes(p: np.ndarray, n: int, eps: float) -> int:
+    """The least d that satisfies the shortest and the longest prefix of the head, as if no other mattered."""
+    d = max(2, math.ceil(p[0] * n)) if len(p) else 2
+    while d < n and not satisfies(p, n, eps, d, prefixes={1, len(p)}):
+        d += 1
+    return d
+
+
+def test_two_prefixes_alone_give_the_same_table_but_for_one_cell() -> None:
+    """The paper calls h = 1 and h = |H| the tight ones "in practice"; with n = 20, z = 1.4 another is."""
+    differ = {}
+    for n, row in GOLDEN.items():
+        for z, (d, _) in zip((0.5, 0.8, 1.1, 1.4, 1.7, 2.0), row, strict=True):
+            found = two_prefixes(zipf_head(n, z), n, 1e-4)
+            if found != d:
+                differ[n, z] = found
+    assert differ == {(20, 1.4): 9}
+
+
+def satisfies(p: np.ndarray, n: int, eps: float, d: int, *, prefixes: set[int] | None = None) -> bool:
+    """Inequality (3) of 002 for these prefixes of the head (default: all)."""
     total = min(1.0, p.sum())
-    for h in range(1, len(p) + 1):
+    for h in sorted(prefixes or range(1, len(p) + 1)):
         prefix = min(1.0, p[:h].sum())
         b = n - n * ((n - 1) / n) ** (h * d)
         load = prefix + (b / n) ** d * (total - prefix) + (b / n) ** 2 * (1 - total)

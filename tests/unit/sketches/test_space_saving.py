@@ -46,6 +46,21 @@ def test_every_estimate_is_within_its_bounds(keys: list[int], capacity: int) -> 
     assert {key for key, f in Counter(keys).items() if f > len(keys) / capacity} <= monitored
 
 
+@few
+@given(words, st.integers(1, 50), st.floats(0.02, 1))
+def test_the_keys_that_reach_a_share_are_few_and_all_that_do_are_among_them(
+    keys: list[int], capacity: int, theta: float
+) -> None:
+    """At most 1/theta by their estimates, for any capacity; and none far below theta - 1/capacity."""
+    sketch, exact = offered(capacity, keys), Counter(keys)
+    found, counts, _ = sketch.counters()
+    reach = set(found[counts >= theta * len(keys)].tolist()) if keys else set()
+    assert len(reach) <= 1 / theta
+    assert all(exact[key] >= (theta - 1 / capacity) * len(keys) - 1e-9 for key in reach)
+    if theta > 1 / capacity:
+        assert {key for key, f in exact.items() if f >= theta * len(keys)} <= reach
+
+
 def naive(capacity: int, keys: list[int]) -> list[list[int]]:
     """[key, count, error] rows, ascending: a new key takes the last of the least, an increment moves an
     entry to the last place of its count."""

@@ -1,0 +1,58 @@
+"""The parts of the grid for evenflow run small and print their tables; what its new figures mean."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import own_grid
+from benchmarks.own_grid import FULL, PARTS, QUICK, SPEEDS, main
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_prints_a_table(part: str, tmp_path: Path) -> None:
+    plot = tmp_path / "pictures" / "price.svg"
+    head, rule, *rows = PARTS[part](QUICK._replace(plot=plot))
+    columns = head.count("|")
+    assert rule == "|---" * (columns - 1) + "|"
+    assert rows
+    assert all(row.count("|") == columns for row in rows)
+    assert "nan" not in "".join(rows)
+    assert plot.exists() == (part == "price")
+
+
+def test_a_quick_run_of_a_part_says_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--quick", "steady"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("\nsteady: Tuples by which the fullest worker")
+    assert "| Zipf 1.5 | 64 |" in out
+
+
+def test_an_unknown_part_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["weigths"])
+    assert "unknown part weigths; there are suite, grid," in capsys.readouterr().err
+
+
+def test_a_quick_run_touches_no_picture_of_the_docs_and_fits_the_shifted_stream() -> None:
+    assert QUICK.plot != FULL.plot
+    assert QUICK.window <= QUICK.change <= QUICK.slides - 9
+
+
+def test_with_equal_speeds_the_imbalance_in_time_is_that_in_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_grid, "SPEEDS", (3.0,) * 16)
+    for name in ("hashing", "evenflow"):
+        in_time = own_grid._in_time(QUICK, name, "1.0", 1, {})
+        in_tuples = own_grid.run(QUICK, name, "1.0", 16, 1)
+        np.testing.assert_allclose(in_time.imbalance, in_tuples.imbalance, atol=1e-12)
+        assert in_time.ksr.tolist() == in_tuples.ksr.tolist()
+
+
+def test_the_imbalance_in_time_is_that_of_a_recount_of_each_window() -> None:
+    found = own_grid._in_time(QUICK, "evenflow", "1.5", 1, {"weights": SPEEDS}).imbalance
+    out = own_grid.routed(QUICK, "evenflow", "1.5", 16, 1, weights=SPEEDS)
+    speeds = np.array(SPEEDS) * 16 / sum(SPEEDS)
+    for slide in (0, 3, QUICK.window, QUICK.slides - 1):
+        inside = out[max(0, slide + 1 - QUICK.window) * QUICK.slide : (slide + 1) * QUICK.slide]
+        busy = np.bincount(inside, minlength=16) / speeds
+        assert found[slide] == pytest.approx((busy.max() - len(inside) / 16) / len(inside))
