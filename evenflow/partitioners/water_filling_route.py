@@ -1,0 +1,326 @@
+"""The way of a tuple through `evenflow`: window, summary, home, holders, and now and then a new holder.
+
+The rule is told in `water_filling`, whose arrays `route` works on. What cannot be predicted about a tuple
+(whether its key has a counter, is hot, is split) branches as seldom as it can: each wrong guess costs as
+much as a third of a tuple.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from evenflow.arrays import NEVER, Int32s, Int64s, UInt64s
+from evenflow.kernels import inlined, kernel
+from evenflow.keys import candidate_kernel, mix64
+from evenflow.sketches.frequent import SEEN, Frequent, due, halve, offer, sure
+from evenflow.sketches.holder_rings import (
+    CURRENT,
+    LAST,
+    NEXT,
+    SIZE,
+    TURN,
+    WORKER,
+    Rings,
+    adopt,
+    drop_after,
+    drop_all,
+    edge_to,
+)
+from evenflow.sketches.least_loaded import raised, rebuild, winner
+from evenflow.sketches.placements import LIVE, Placements, move_to, put, worker_of
+from evenflow.sketches.window_loads import ROW, WindowLoads
+
+_LOOKS = 8
+"""Holders looked at per tuple from the oldest on, and again as many in turn."""
+_FEWEST = 8
+"""Occurrences from which a share is believed."""
+_MARGIN = 4
+"""Tuples that chance explains: a holder in use is filled up to the mean, and the next one is taken when it
+is this much below; an overload up to this much buys nothing."""
+_INSTANTS = 8
+"""The first eighth of a slide counts as an eighth: a burst with one time says nothing about the rate."""
+_REFERENCE = 0.1
+"""sqrt(0.01): the price is that of a key with 1 % of the stream."""
+_SIGN, _MANY = np.int64(63), np.int64(1 << 40)
+SINCE, LATEST, BUCKET, TUPLES, KNOWN = range(5)
+"""Of `progress`: time from which the window fills, latest time, what a bucket brings in a window, tuples in
+the window; what a bucket brought before a rescale, believed until the window has filled anew."""
+_SLIDE, _LENGTH, _END = range(3)
+
+
+@kernel
+def _next_slide(
+    time: Any,
+    loads: Int64s,
+    tail: Int64s,
+    credit: Int64s,
+    sent: Int64s,
+    clock: Int64s,
+    progress: Int64s,
+) -> None:
+    """Move the window to `time`: what leaves it is taken off, credit fades; a gap begins a new window."""
+    slides, n = np.int64(sent.shape[0]), credit.shape[0]
+    now = time // clock[_LENGTH]
+    passed = slides if clock[_SLIDE] == NEVER else min(slides, now - clock[_SLIDE])
+    if passed == slides:
+        progress[SINCE] = time
+    if passed == slides or time - progress[SINCE] >= slides * clock[_LENGTH]:
+        progress[KNOWN] = 0
+    kept = 0.0 if passed == slides else (1.0 - 1.0 / slides) ** passed
+    for step in range(passed):
+        row = (now - step) % slides
+        progress[TUPLES] -= sent[row, 2 * n]
+        for worker in range(n):
+            loads[worker] -= sent[row, worker] + sent[row, n + worker]
+            tail[worker] -= sent[row, n + worker]
+        for column in range(2 * n + 1):
+            sent[row, column] = 0
+    for worker in range(n):
+        left = np.int64(credit[worker] * kept)
+        tail[worker] -= credit[worker] - left
+        credit[worker] = left
+    clock[_SLIDE], clock[_END], clock[ROW] = now, (now + 1) * clock[_LENGTH], now % slides
+
+
+@kernel
+def _lowest(tree: Int64s, loads: Int64s) -> np.int64:
+    """The least loaded worker, of a tree that is played again only when somebody asks.
+
+    Loads only grow between two `rebuild`s, so what the tree remembers is never too high: the winner is
+    right when what the tree remembers of it is. Each tuple can spoil one entry, so one replay per tuple
+    is the most this comes to.
+    """
+    leaves = tree.shape[0] // 2
+    worker = winner(tree)
+    while tree[leaves + worker] != loads[worker] * leaves + worker:
+        raised(tree, loads, worker)
+        worker = winner(tree)
+    return worker
+
+
+@kernel
+def _when_full(slides: Any, clock: Int64s, progress: Int64s) -> float:
+    """How many times its present load the window will hold when it has filled, at the present rate."""
+    if clock[_SLIDE] == NEVER:  # cumulative loads
+        return 1.0
+    span = progress[LATEST] - progress[SINCE] + 1
+    return min(float(slides * _INSTANTS), max(1.0, slides * clock[_LENGTH] / span))
+
+
+@kernel
+def tuples_per_bucket(tail: Int64s, credit: Int64s, step: Int64s, live: Any) -> np.int64:
+    """What a bucket brings its worker in a window: the mean over the live ones."""
+    whole = 0.0
+    for worker in range(tail.shape[0]):
+        whole += (tail[worker] - credit[worker]) / step[worker]
+    return np.int64(whole / max(np.int64(1), live))
+
+
+@inlined
+def _holder(
+    edge: Int32s,
+    used: Int64s,
+    ring: Int32s,
+    table: Int32s,
+    meta: Int64s,
+    owner: Any,
+    home: Any,
+    loads: Int64s,
+    limit: float,
+    margin: float,
+    now: Any,
+    oldest: Any,
+) -> np.int64:
+    """First of home and the ring with a load within `limit`, else the least loaded looked at.
+
+    Looks at the oldest edges first, so that the younger ones fall out of use and are dropped (`oldest` is
+    the first slide of the window), then at those whose turn it is.
+    """
+    worker = np.int64(home)
+    current = np.int64(ring[owner, CURRENT]) - 1
+    if current >= 0:
+        worker = np.int64(edge[current, WORKER])
+    if loads[worker] > limit or (current >= 0 and used[current] < oldest):
+        limit -= margin
+        best, lowest = np.int64(-1), loads[home]
+        before = np.uint64(ring[owner, LAST])
+        looks: Any = np.int64(0) if lowest <= limit else min(np.int64(ring[owner, SIZE]), _LOOKS)
+        turned = False
+        while looks > 0:
+            looks -= 1
+            at = np.uint64(edge[before, NEXT])
+            if used[at] < oldest:
+                drop_after(edge, ring, table, meta, owner, np.int64(before))
+                if ring[owner, SIZE] == 0:
+                    break
+            else:
+                load = loads[np.uint64(edge[at, WORKER])]
+                if load < lowest:
+                    best, lowest = np.int64(at), load
+                    if load <= limit:
+                        break
+                before = at
+            if looks == 0 and not turned and ring[owner, SIZE] > _LOOKS:
+                turned = True
+                looks = np.int64(_LOOKS)
+                before = np.uint64(ring[owner, TURN])
+        if turned:
+            ring[owner, TURN] = np.int32(before)
+        ring[owner, CURRENT] = best + 1
+        current = best
+        worker = np.int64(home)
+        if current >= 0:
+            worker = np.int64(edge[current, WORKER])
+    if current >= 0:
+        used[current] = now
+    return worker
+
+
+@kernel
+def _drop_cooled(
+    count: Int32s,
+    error: Int32s,
+    seen: Int64s,
+    edge: Int32s,
+    ring: Int32s,
+    table: Int32s,
+    pool: Int64s,
+    watched: int,
+) -> None:
+    """Keys below half the threshold keep their home alone."""
+    for owner in range(count.shape[0]):
+        if ring[owner, SIZE] > 0 and 2 * watched * np.int64(sure(count, error, owner)) < seen[SEEN]:
+            drop_all(edge, ring, table, pool, owner)
+
+
+@kernel
+def _newcomer(
+    key: np.uint64,
+    family: UInt64s,
+    edge: Int32s,
+    table: Int32s,
+    owner: Any,
+    home: Any,
+    loads: Int64s,
+    level: float,
+    lightest: Any,
+) -> np.int64:
+    """The worker to adopt: the first shared candidate below the mean that is no holder, else the least."""
+    workers = np.uint64(loads.shape[0])
+    for i in range(1, family.shape[0]):
+        other = candidate_kernel(key, family[i], workers)
+        if loads[other] < level and other != home and edge_to(edge, table, owner, other) < 0:
+            return other
+    return np.int64(lightest)
+
+
+@kernel
+def route(
+    keys: UInt64s,
+    times: Int64s,
+    out: Int32s,
+    summary: Frequent,
+    places: Placements,
+    holders: Rings,
+    window: WindowLoads,
+    tail: Int64s,
+    credit: Int64s,
+    progress: Int64s,
+    step: Int64s,
+    lowest: Int64s,
+    lowest_tail: Int64s,
+    family: UInt64s,
+    salt: np.uint64,
+    windowed: bool,
+    remembers: bool,
+    unit: int,
+    watched: int,
+    price: float,
+) -> None:
+    key_of, count, error, seen = summary
+    cell, place = places
+    edge, used, ring, table, pool = holders
+    loads, sent, clock = window
+    n = loads.shape[0]
+    workers = np.uint64(n)
+    slides = np.int64(sent.shape[0])
+    buckets = np.uint64(cell.shape[0] - 1)
+    margin = float(_MARGIN * unit)
+    share = unit / n
+    dear = (price * _REFERENCE) ** 2
+    total, fresh = progress[TUPLES], np.int64(0)
+    now = clock[_SLIDE]
+    oldest = now - slides + 1 if windowed and now != NEVER else np.int64(NEVER)
+    rebuild(lowest, loads)
+    rebuild(lowest_tail, tail)
+    for row in range(keys.shape[0]):
+        key = keys[row]
+        if windowed:
+            time = times[row]
+            if time >= clock[_END]:
+                sent[clock[ROW], 2 * n] += fresh
+                progress[TUPLES] += fresh
+                _next_slide(time, loads, tail, credit, sent, clock, progress)
+                total, fresh = progress[TUPLES], np.int64(0)
+                now = clock[_SLIDE]
+                oldest = now - slides + 1
+                move_to(cell, place, now)
+                measured = tuples_per_bucket(tail, credit, step, place[LIVE])
+                progress[BUCKET] = max(measured, progress[KNOWN])
+                rebuild(lowest, loads)
+                rebuild(lowest_tail, tail)
+            progress[LATEST] = max(progress[LATEST], time)
+        fresh += 1
+        spot = mix64(key ^ salt)
+        at, taken = offer(key_of, count, error, seen, spot, key)
+        if ring[at, SIZE] > (_MANY & ~taken):  # "split and taken over", as one branch that is rarely taken
+            drop_all(edge, ring, table, pool, at)
+        if due(seen):
+            halve(count, error, seen)
+            _drop_cooled(count, error, seen, edge, ring, table, pool, watched)
+        if remembers:
+            bucket = (spot >> np.uint64(32)) & buckets
+            home = worker_of(cell, place, bucket)
+            if home < 0:
+                home = _lowest(lowest_tail, tail)
+                credit[home] += progress[BUCKET] * step[home]
+                tail[home] += progress[BUCKET] * step[home]
+            put(cell, place, bucket, home)
+        else:
+            home = candidate_kernel(key, family[0], workers)
+        worker = home
+        level = (total + fresh) * share
+        certain = np.int64(sure(count, error, at))
+        split = ring[at, SIZE] > 0
+        if split:
+            if 2 * watched * certain < seen[SEEN]:
+                drop_all(edge, ring, table, pool, at)
+            else:
+                worker = _holder(edge, used, ring, table, pool, at, home, loads, level, margin, now, oldest)
+        over = loads[worker] - level - margin
+        too_rare = (certain * watched - seen[SEEN] | certain - _FEWEST) >> _SIGN  # all bits set, or none
+        weight = certain & ~too_rare  # one branch that is rarely taken, not three
+        if over * abs(over) * weight > dear * seen[SEEN] * level * level and over > _when_full(
+            slides, clock, progress
+        ) * level * math.sqrt(dear * seen[SEEN] / certain):
+            lightest = _lowest(lowest, loads)
+            mine = edge_to(edge, table, at, lightest)
+            if mine >= 0:
+                worker = lightest
+                used[mine] = now
+            elif loads[lightest] < level and lightest != home:
+                other = _newcomer(key, family, edge, table, at, home, loads, level, lightest)
+                if adopt(edge, used, ring, table, pool, at, other, now):
+                    worker = other
+        split = ring[at, SIZE] > 0
+        column = worker if split else n + worker
+        load = step[worker]
+        loads[worker] += load
+        sent[clock[ROW], column] += load
+        tail[worker] += np.int64(0) if split else load
+        out[row] = worker
+    sent[clock[ROW], 2 * n] += fresh
+    progress[TUPLES] += fresh
