@@ -5,7 +5,7 @@ remembers is given to the worker with the least unsplit load, and stays there fo
 keys is in the window. Only a *watched* key (certainly at least 1/(watch*n) of the recent stream) may have
 more holders. Its tuple takes the first of its holders, home first and then in order of adoption, that is
 below the mean load, and stays with it until it is full. When all it looked at are above the mean by more
-than 4 tuples (which chance explains) and
+than 3 tuples (which chance explains) and
 
     price * mean * sqrt(0.01 / share of the key)
 

@@ -37,7 +37,7 @@ _LOOKS = 8
 """Holders looked at per tuple from the oldest on, and again as many in turn."""
 _FEWEST = 8
 """Occurrences from which a share is believed."""
-_MARGIN = 4
+_MARGIN = 3
 """Tuples that chance explains: a holder in use is filled up to the mean, and the next one is taken when it
 is this much below; an overload up to this much buys nothing."""
 _INSTANTS = 8
