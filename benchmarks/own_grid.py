@@ -2,7 +2,8 @@
 
 Streams: 100,000 keys, 180 slides of 10,000 tuples, windows of 60 slides, seeds 1, 2, 3. A figure is the
 median over the seeds of the mean over slides 60-179 of window_imbalance, (max - mean load) / tuples in the
-window of the last 60 complete slides, and of KSR, Gamma / distinct keys in it. Prints Markdown tables.
+window of the last 60 complete slides, and of KSR, Gamma / distinct keys in it. Prints Markdown tables;
+`--write` puts them into docs/evenflow-partitioner.md, each below its comment `<!-- own_grid PART -->`.
 `--quick`: small streams and one seed, to see that it runs; its figures mean nothing.
 """
 
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from inspect import getdoc
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +30,7 @@ from evenflow.simulation.routing import route
 from evenflow.simulation.streams import rank_hashes
 
 WORKERS = (5, 16, 64, 256)
+PAGE = Path("docs/evenflow-partitioner.md")
 
 
 class Size(NamedTuple):
@@ -342,6 +345,15 @@ def _verdict(met: bool) -> str:
     return "met" if met else "**missed**"
 
 
+def into_page(page: str, part: str, table: list[str]) -> str:
+    """The page with this table in place of the one below the part's comment; ValueError when there is none."""
+    before, comment, after = page.partition(f"<!-- own_grid {part} -->\n")
+    if not comment:
+        raise ValueError(f"the page has no place for the table {part}")
+    rest = list(dropwhile(lambda line: line.startswith("|"), after.split("\n")))
+    return before + comment + "\n".join([*table, *rest])
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Print the parts named, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.own_grid", description="evenflow's goals")
@@ -349,13 +361,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--quick", action="store_true", help="small streams: shows that it runs, not how well"
     )
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE}")
     options = parser.parse_args(arguments)
+    if options.quick and options.write:
+        parser.error("the figures of --quick mean nothing: they do not belong into the page")
     if unknown := sorted(set(options.parts) - set(PARTS)):
         parser.error(f"unknown part {', '.join(unknown)}; there are {', '.join(PARTS)}")
     for part in options.parts or PARTS:
         print(f"\n{part}: {getdoc(PARTS[part])}\n")
+        table = []
         for line in PARTS[part](QUICK if options.quick else FULL):
             print(line, flush=True)
+            table.append(line)
+        if options.write:
+            PAGE.write_text(into_page(PAGE.read_text(), part, table))
     return 0
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import own_grid
-from benchmarks.own_grid import FULL, PARTS, QUICK, SPEEDS, main
+from benchmarks.own_grid import FULL, PAGE, PARTS, QUICK, SPEEDS, into_page, main
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -26,6 +26,22 @@ def test_a_quick_run_of_a_part_says_what_it_shows(capsys: pytest.CaptureFixture[
     out = capsys.readouterr().out
     assert out.startswith("\nsteady: Tuples by which the fullest worker")
     assert "| Zipf 1.5 | 64 |" in out
+
+
+def test_every_part_has_its_place_in_the_page() -> None:
+    page = PAGE.read_text()
+    for part in PARTS:
+        changed = into_page(page, part, ["| new |", "|---|", "| 1 |"])
+        assert f"<!-- own_grid {part} -->\n| new |\n|---|\n| 1 |\n\n" in changed
+        old = page.partition(f"<!-- own_grid {part} -->\n")[2].split("\n\n")[0].split("\n")
+        assert old[1].startswith("|---")
+        assert into_page(changed, part, old) == page
+
+
+def test_quick_figures_never_go_into_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--quick", "--write", "suite"])
+    assert "mean nothing" in capsys.readouterr().err
 
 
 def test_an_unknown_part_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
