@@ -1,0 +1,269 @@
+"""`evenflow` written a second time, slowly and plainly: lists and dictionaries, full scans, no tree, no masks."""
+
+from dataclasses import dataclass, field
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+
+from evenflow.keys import candidate, members
+from tests.unit.partitioners.dalton_model import mix64
+
+MARGIN, LOOKS, FEWEST, SHARED, FINE = 3, 8, 8, 8, 1024
+
+
+@dataclass(eq=False)
+class Holder:
+    """A worker that holds a split key besides its home."""
+
+    worker: int
+    used: float
+    """Slide of the last tuple it got."""
+
+
+@dataclass(eq=False)
+class Counter:
+    """A place of the summary, and the holders of the key it counts, in order of adoption."""
+
+    key: int = 0
+    count: int = 0
+    error: int = 0
+    holders: list[Holder] = field(default_factory=list)
+    current: Holder | None = None
+    turn: Holder | None = None
+    """The holder before the one whose turn it is."""
+
+    @property
+    def certain(self) -> int:
+        return self.count - self.error
+
+    def unsplit(self) -> None:
+        self.holders, self.current = [], None
+
+    def after(self, holder: Holder) -> Holder:
+        return self.holders[(self.holders.index(holder) + 1) % len(self.holders)]
+
+    def drop(self, holder: Holder) -> None:
+        before = self.holders[self.holders.index(holder) - 1]
+        self.holders.remove(holder)
+        self.turn = before if self.turn is holder else self.turn
+        self.current = None if self.current is holder else self.current
+
+
+class SlowEvenflow:
+    """The rule of docs/evenflow-partitioner.md for one life of a partitioner (no rescale)."""
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        seed: int,
+        sources: int = 1,
+        load: str = "windowed",
+        slide_ms: int = 50,
+        slides: int = 6,
+        price: float = 5e-4,
+        watch: int = 8,
+        buckets: int = 1 << 17,
+        tail: str = "auto",
+        weights: tuple[float, ...] = (),
+    ) -> None:
+        self.n, self.seed, self.price = n, seed, price
+        self.windowed, self.slide_ms, self.slides = load == "windowed", slide_ms, slides
+        self.watched = watch * n
+        self.remembers = tail == "remember" or (tail == "auto" and sources == 1)
+        self.salt = int(members(seed, 1, first=1 << 40)[0])
+        self.shared = range(2, 2 + SHARED) if sources > 1 else range(0)
+        speeds = np.array([*weights[:n], *[1.0] * (n - len(weights))])
+        self.unit = 1 if np.all(speeds == speeds[0]) else FINE
+        self.step = [max(1, int(step)) for step in np.rint(self.unit * speeds.mean() / speeds)]
+        sets = max(1, (1 << (4 * self.watched - 1).bit_length()) // 8)
+        self.sets = [[Counter() for _ in range(8)] for _ in range(sets)]
+        self.seen, self.memory = 0, 64 * self.watched
+        self.sent: list[tuple[int, int, bool]] = []
+        """(slide, worker, whether the key was split) of every tuple of the window."""
+        self.recount()
+        self.credit = [0] * n
+        self.buckets = buckets
+        self.homes: dict[int, tuple[int, float]] = {}
+        """Bucket -> (worker, slide of its last tuple); the sweep drops the old ones, a few in each slide."""
+        self.swept = 0
+        self.brings = 0
+        self.slide: int | None = None
+        self.since = self.latest = -(2**63)
+        self.most = 0
+        """Holders that a key had at most, besides its home."""
+
+    def recount(self) -> None:
+        """Loads of the window, and those of keys that were not split."""
+        self.loads, self.whole = [0] * self.n, [0] * self.n
+        for _, worker, split in self.sent:
+            self.add(worker, split)
+
+    def add(self, worker: int, split: bool) -> None:
+        self.loads[worker] += self.step[worker]
+        self.whole[worker] += 0 if split else self.step[worker]
+
+    def unsplit_loads(self) -> list[int]:
+        """Of keys that were not split, and the credit of homes just given."""
+        return [load + credit for load, credit in zip(self.whole, self.credit, strict=True)]
+
+    def candidate(self, key: int, i: int) -> int:
+        return int(candidate(np.array([key], np.uint64), i, self.n, self.seed)[0])
+
+    def move(self, time: int) -> None:
+        """Into a later slide."""
+        now = time // self.slide_ms
+        passed = self.slides if self.slide is None else min(self.slides, now - self.slide)
+        self.slide = now
+        if passed == self.slides:
+            self.since = time
+        self.sent = [one for one in self.sent if one[0] > now - self.slides]
+        self.recount()
+        kept = 0.0 if passed == self.slides else (1 - 1 / self.slides) ** passed
+        self.credit = [int(credit * kept) for credit in self.credit]
+        self.sweep(passed)
+        tuples = sum(load / step for load, step in zip(self.whole, self.step, strict=True))
+        self.brings = int(tuples / max(1, len(self.homes)))
+
+    def sweep(self, passed: int) -> None:
+        if self.latest == -(2**63):
+            return
+        for _ in range(min(self.buckets, passed * (self.buckets // 1024 + 1))):
+            self.forget_if_old(self.swept)
+            self.swept = (self.swept + 1) % self.buckets
+
+    def forget_if_old(self, bucket: int) -> None:
+        if self.windowed and bucket in self.homes and self.homes[bucket][1] <= self.now - self.slides:
+            del self.homes[bucket]
+
+    @property
+    def now(self) -> float:
+        return -inf if self.slide is None else self.slide
+
+    def counter(self, key: int, spot: int) -> Counter:
+        """Count the tuple; SpaceSaving within the key's set."""
+        ways = self.sets[spot & (len(self.sets) - 1)]
+        found = next((way for way in ways if way.key == key), None)
+        if found is None:
+            found = min(ways, key=lambda way: way.count)
+            found.key, found.error = key, found.count
+            found.unsplit()
+        found.count += 1
+        self.seen += 1
+        if self.seen >= 2 * self.memory:
+            self.seen //= 2
+            for way in (way for ways in self.sets for way in ways):
+                way.count //= 2
+                way.error = min(way.count, (way.error + 1) // 2)
+                if self.cooled(way):
+                    way.unsplit()
+        return found
+
+    def cooled(self, counter: Counter) -> bool:
+        return 2 * self.watched * counter.certain < self.seen
+
+    def home(self, key: int, spot: int) -> int:
+        if not self.remembers:
+            return self.candidate(key, 1)
+        bucket = (spot >> 32) % self.buckets
+        self.forget_if_old(bucket)
+        if bucket in self.homes:
+            worker = self.homes[bucket][0]
+        else:
+            loads = self.unsplit_loads()
+            worker = loads.index(min(loads))
+            self.credit[worker] += self.brings * self.step[worker]
+        self.homes[bucket] = (worker, self.now)
+        return worker
+
+    def fill(self, counter: Counter, home: int, level: float) -> int:
+        """The holder in use until it is full; then the first one below the mean by the margin, else the least."""
+        oldest, loads = self.now - self.slides + 1, self.loads
+
+        def worker() -> int:
+            return home if counter.current is None else counter.current.worker
+
+        stale = counter.current is not None and counter.current.used < oldest
+        if loads[worker()] > level or stale:
+            best, least, enough = None, loads[home], level - MARGIN * self.unit
+            before = counter.holders[-1]
+            looks = 0 if least <= enough else min(len(counter.holders), LOOKS)
+            turned = False
+            while looks:
+                looks -= 1
+                holder = counter.after(before)
+                if holder.used < oldest:
+                    counter.drop(holder)
+                    if not counter.holders:
+                        break
+                else:
+                    if loads[holder.worker] < least:
+                        best, least = holder, loads[holder.worker]
+                        if least <= enough:
+                            break
+                    before = holder
+                if looks == 0 and not turned and len(counter.holders) > LOOKS:
+                    assert counter.turn is not None
+                    turned, looks, before = True, LOOKS, counter.turn
+            if turned:
+                counter.turn = before
+            counter.current = best
+        if counter.current is not None:
+            counter.current.used = self.now
+        return worker()
+
+    def fullness(self) -> float:
+        """How many times its present load the window will hold when it is full."""
+        if not self.windowed:
+            return 1.0
+        span = self.latest - self.since + 1
+        return min(8.0 * self.slides, max(1.0, self.slides * self.slide_ms / span))
+
+    def buy(self, counter: Counter, key: int, home: int, level: float) -> int | None:
+        """A holder that is the least loaded of all, bought if it is none yet; None: there is nothing to gain."""
+        loads = self.loads
+        lightest = loads.index(min(loads))
+        mine = next((holder for holder in counter.holders if holder.worker == lightest), None)
+        if mine is not None:
+            mine.used = self.now
+            return lightest
+        if loads[lightest] >= level or lightest == home:
+            return None
+        held = {home, *(holder.worker for holder in counter.holders)}
+        wanted = (self.candidate(key, i) for i in self.shared)
+        other = next((w for w in wanted if loads[w] < level and w not in held), lightest)
+        if sum(len(way.holders) for ways in self.sets for way in ways) == self.watched:
+            return None
+        counter.holders.append(Holder(other, self.now))
+        if len(counter.holders) == 1:
+            counter.turn = counter.holders[0]
+        return other
+
+    def assign(self, key: int, time: int) -> int:
+        if self.windowed:
+            if self.slide is None or time // self.slide_ms > self.slide:
+                self.move(time)
+            self.latest = max(self.latest, time)
+        spot = mix64(key ^ self.salt)
+        counter = self.counter(key, spot)
+        home = worker = self.home(key, spot)
+        level = (len(self.sent) + 1) * (self.unit / self.n)
+        if counter.holders and self.cooled(counter):
+            counter.unsplit()
+        if counter.holders:
+            worker = self.fill(counter, home, level)
+        hot = counter.certain * self.watched >= self.seen and counter.certain >= FEWEST
+        over = self.loads[worker] - level - MARGIN * self.unit
+        if hot and over > self.fullness() * level * self.price * sqrt(0.01 * self.seen / counter.certain):
+            bought = self.buy(counter, key, home, level)
+            worker = worker if bought is None else bought
+        split = bool(counter.holders)
+        self.sent.append((self.slide or 0, worker, split))
+        self.add(worker, split)
+        self.most = max(self.most, len(counter.holders))
+        return worker
+
+
+def route(model: SlowEvenflow, keys: Any, times: Any) -> list[int]:
+    return [model.assign(int(key), int(time)) for key, time in zip(keys, times, strict=True)]
