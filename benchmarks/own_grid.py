@@ -1,9 +1,10 @@
 """The partitioner `evenflow` against its goals: `python -m benchmarks.own_grid [part ...]`, about ten minutes.
 
-Streams: 100,000 keys, 180 slides of 10,000 tuples, windows of 60 slides, seeds 1, 2, 3. A figure is the
-median over the seeds of the mean over slides 60-179 of window_imbalance, (max - mean load) / tuples in the
-window of the last 60 complete slides, and of KSR, Gamma / distinct keys in it. Prints Markdown tables;
-`--write` puts them into docs/evenflow-partitioner.md, each below its comment `<!-- own_grid PART -->`.
+Streams: 100,000 keys, 180 slides of 10,000 tuples, windows of 60 slides, seeds 1 to 10 (1 to 3 where only options
+of evenflow change). A figure is the median over the seeds of the mean over slides 60-179 of window_imbalance,
+(max - mean load) / tuples in the window of the last 60 complete slides, and of KSR, Gamma / distinct keys in it.
+Prints Markdown tables; `--write` puts them into docs/evenflow-partitioner.md, each below its comment
+`<!-- own_grid PART -->`.
 `--quick`: small streams and one seed, to see that it runs; its figures mean nothing.
 """
 
@@ -49,6 +50,11 @@ class Size(NamedTuple):
     """Where the price curve is drawn."""
 
     @property
+    def few(self) -> Size:
+        """The same with three seeds at most, for figures that depend little on the hash."""
+        return self._replace(seeds=self.seeds[:3])
+
+    @property
     def tuples(self) -> int:
         """Of a whole stream."""
         return self.slides * self.slide
@@ -57,10 +63,11 @@ class Size(NamedTuple):
         """What this partitioner is created with."""
         windowed = {"window_ms": self.window * self.slide, "slide_ms": self.slide}
         load = {"load": "windowed"} if name in ("pkg", "d-choices", "cg") else {}
-        return {} if name == "hashing" else windowed | load
+        mode = {"mode": "sliding"} if name == "cam" else {}
+        return {} if name == "hashing" else windowed | load | mode
 
 
-FULL = Size(100_000, 10_000, 180, 60, 120, (1, 2, 3), Path("docs/evenflow-partitioner/price.svg"))
+FULL = Size(100_000, 10_000, 180, 60, 120, tuple(range(1, 11)), Path("docs/evenflow-partitioner/price.svg"))
 QUICK = Size(500, 200, 24, 6, 12, (1,), Path(".evenflow/own_grid/price.svg"))
 
 
@@ -128,7 +135,7 @@ def _median(size: Size, runs: list[Figures]) -> tuple[float, float]:
 
 def suite(size: Size) -> Iterator[str]:
     """000's windowed suite at n = 64."""
-    names = ("hashing", "pkg", "d-choices", "dalton", "evenflow")
+    names = ("hashing", "pkg", "d-choices", "dalton", "cam", "evenflow")
     yield "| stream | " + " | ".join(names) + " |"
     yield "|---" * (len(names) + 1) + "|"
     for kind in ("uniform", "1.0", "1.5", "shift"):
@@ -150,12 +157,24 @@ def grid(size: Size) -> Iterator[str]:
             yield f"| {_title(kind)} | {n} | {cells} | {_verdict(balanced)} | {_verdict(whole)} |"
 
 
+def many(size: Size) -> Iterator[str]:
+    """Ten times as many keys: most of them come and go within a window, n = 64."""
+    size = size.few._replace(keys=10 * size.keys)
+    names = ("hashing", "pkg", "d-choices", "cam", "evenflow")
+    yield "| stream | " + " | ".join(names) + " |"
+    yield "|---" * (len(names) + 1) + "|"
+    for kind in ("uniform", "0.5", "1.0"):
+        cells = ["{:.1e} / {:.4f}".format(*median(size, name, kind, 64)) for name in names]
+        yield f"| {_title(kind)}, {size.keys:,} keys | " + " | ".join(cells) + " |"
+
+
 PRICES = (0.0, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 4e-3, 1e-2, 3e-2, 0.1, 1.0, 1e9)
 PRICED = ("uniform", "1.0", "1.5", "2.0")
 
 
 def price(size: Size) -> Iterator[str]:
     """The trade-off: imbalance / KSR at n = 64 for prices from nothing to never."""
+    size = size.few
     yield "| price | uniform | Zipf 1.0 | Zipf 1.5 | Zipf 2.0 |"
     yield "|---|---|---|---|---|"
     points = []
@@ -186,6 +205,7 @@ def _price_curve(points: list[dict[str, Any]]) -> Any:
 
 def watch(size: Size) -> Iterator[str]:
     """Rarer keys may be split: what nearly even streams need, n = 64."""
+    size = size.few
     yield "| watch | price | Zipf 0.5 | uniform | state, MB |"
     yield "|---|---|---|---|---|"
     for watched, value in ((8, 5e-4), (30, 2e-4), (100, 2e-4), (300, 1e-4), (300, 2e-5)):
@@ -211,6 +231,7 @@ def shift(size: Size) -> Iterator[str]:
 
 def sources(size: Size) -> Iterator[str]:
     """Four independent instances, each with every fourth tuple; `mixed`: three uniform ones, one Zipf 1.5."""
+    size = size.few
     yield "| streams | one instance | four | four that hear each other every slide | d-choices, four |"
     yield "|---|---|---|---|---|"
     for kinds in (("uniform",) * 4, ("1.0",) * 4, ("1.5",) * 4, ("uniform", "uniform", "uniform", "1.5")):
@@ -265,6 +286,7 @@ def cost(size: Size) -> Iterator[str]:
 def steady(size: Size) -> Iterator[str]:
     """Tuples by which the fullest worker is above the mean, over all slides of all seeds; r is the largest
     inflow of a worker from keys that are on it alone, as a share of the mean inflow (last window)."""
+    size = size.few
     yield "| stream | n | r | mean | 99 % of the slides below | worst |"
     yield "|---" * 6 + "|"
     for kind in ("0.8", "1.0", "1.5", "2.0"):
@@ -296,6 +318,7 @@ def weights(size: Size) -> Iterator[str]:
     tuples in the window none can do better than all being busy for m / n, each with a share of the tuples by its
     speed. Imbalance in time is (max L / v - m / n) / m: with equal speeds, the window imbalance.
     """
+    size = size.few
     told: dict[str, tuple[str, dict[str, Any]]] = {
         "hashing": ("hashing", {}),
         "d-choices": ("d-choices", {}),
@@ -327,6 +350,7 @@ def _in_time(size: Size, name: str, kind: str, seed: int, more: dict[str, Any]) 
 PARTS: dict[str, Callable[[Size], Iterator[str]]] = {
     "suite": suite,
     "grid": grid,
+    "many": many,
     "price": price,
     "watch": watch,
     "shift": shift,

@@ -14,7 +14,8 @@ where they carry most: the hottest keys absorb everybody's imbalance. A holder t
 window is released, and so are all holders of a key that cools below half the threshold.
 
 Parameters: `price` of a replica (the knob between imbalance and replication; very large = never split);
-`watch` how rare a split key may be; `buckets` that remember homes; `tail` whether homes are remembered or
+`watch` how rare a split key may be; `buckets` that remember homes, at first and (`most_buckets`) when there
+are more keys in a window than that; `tail` whether homes are remembered or
 hashed (F_1: several sources must agree on the home of a rare key, so `auto` = remember for one source);
 `weights` relative speed of the workers; `load` windowed (default) or cumulative. While the first window
 fills, the price counts as if it were full already, so that noise of small loads buys nothing. When workers
@@ -29,11 +30,11 @@ docs/evenflow-partitioner.md. Paper: none, this is our own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s
 from evenflow.errors import ConfigError
@@ -49,7 +50,9 @@ from evenflow.sketches.least_loaded import tournament
 from evenflow.sketches.placements import (
     LIVE,
     Placements,
+    bound,
     buckets_of,
+    grown,
     placements,
     release,
     without_workers_from,
@@ -81,6 +84,13 @@ class EvenflowOptions(LoadOptions):
     buckets: int = Field(
         1 << 17, ge=1, le=1 << 28, description="Buckets that remember the home of keys; a power of two."
     )
+    most_buckets: int = Field(
+        1 << 22,
+        ge=1,
+        le=1 << 28,
+        description="Buckets at most, a power of two: there are four times as many when half of them are in "
+        "use, 4 bytes each. Not above `buckets`: they stay as many. Windowed load only.",
+    )
     tail: Literal["auto", "remember", "hash"] = Field(
         "auto", description="Home of a key: remembered, or F_1; auto = remembered when there is one source."
     )
@@ -88,11 +98,11 @@ class EvenflowOptions(LoadOptions):
         (), description="Relative speed of worker 0, 1, ...; workers without one count as 1."
     )
 
-    @field_validator("buckets")
+    @field_validator("buckets", "most_buckets")
     @classmethod
-    def _is_a_power_of_two(cls, value: int) -> int:
+    def _is_a_power_of_two(cls, value: int, info: ValidationInfo) -> int:
         if value & (value - 1):
-            raise ValueError(f"buckets ({value}) must be a power of two")
+            raise ValueError(f"{info.field_name} ({value}) must be a power of two")
         return value
 
     @field_validator("weights")
@@ -108,13 +118,18 @@ class Evenflow(Partitioner):
 
     options_type = EvenflowOptions
     options: EvenflowOptions
+    variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {"places.cell": ("buckets",)}
 
     def _start(self) -> None:
         options = self.options
         self._salt = members(self.seed, 1, first=1 << 40)[0]
         self._remembers = options.tail == "remember" or (options.tail == "auto" and self.sources == 1)
-        slides = options.window_ms // options.slide_ms if options.windowed else 0
-        self._places = placements(options.buckets if self._remembers else 1, slides)
+        self._slides = options.window_ms // options.slide_ms if options.windowed else 0
+        self._places = (
+            placements(options.buckets, self._slides, most=options.most_buckets)
+            if self._remembers
+            else placements(1, 0)
+        )
         self._shape()
         self._window = self._no_loads()
         self._progress = np.array([NEVER, NEVER, 0, 0, 0], np.int64)
@@ -170,7 +185,13 @@ class Evenflow(Partitioner):
         return WindowLoads(loads[: self.workers].copy(), ring, clock)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        route(
+        done = self._route(keys, times, out, 0)
+        while done < len(keys):
+            self._places = grown(self._places)
+            done = self._route(keys, times, out, done)
+
+    def _route(self, keys: UInt64s, times: Int64s, out: Int32s, first: int) -> int:
+        return route(
             keys,
             times,
             out,
@@ -191,6 +212,7 @@ class Evenflow(Partitioner):
             self._unit,
             self._watched,
             self.options.price,
+            first,
         )
 
     def window_tuples(self) -> Int64s:
@@ -254,6 +276,11 @@ class Evenflow(Partitioner):
 
     def _head_keys(self) -> int:
         return int(self._rings.meta[SPLIT])
+
+    def _state_bound(self, keys: int) -> int:
+        options, cell = self.options, self._places.cell.nbytes
+        most = bound(keys, options.buckets, self._slides, options.most_buckets) if self._remembers else cell
+        return self._state_bytes() - cell + most
 
     def _state_bytes(self) -> int:
         arrays = (*self._state().values(), self._lowest, self._lowest_tail, self._step, self._family)

@@ -30,7 +30,7 @@ from evenflow.sketches.holder_rings import (
     edge_to,
 )
 from evenflow.sketches.least_loaded import raised, rebuild, winner
-from evenflow.sketches.placements import LIVE, Placements, move_to, put, worker_of
+from evenflow.sketches.placements import LIVE, Placements, crowded, move_to, put, worker_of
 from evenflow.sketches.window_loads import ROW, WindowLoads
 
 _LOOKS = 8
@@ -239,7 +239,9 @@ def route(
     unit: int,
     watched: int,
     price: float,
-) -> None:
+    first: int,
+) -> int:
+    """Route from row `first` on; the row before which there must be more cells (`placements.grown`), or the end."""
     key_of, count, error, seen = summary
     cell, place = places
     edge, used, ring, table, pool = holders
@@ -256,7 +258,7 @@ def route(
     oldest = now - slides + 1 if windowed and now != NEVER else np.int64(NEVER)
     rebuild(lowest, loads)
     rebuild(lowest_tail, tail)
-    for row in range(keys.shape[0]):
+    for row in range(first, keys.shape[0]):
         key = keys[row]
         if windowed:
             time = times[row]
@@ -270,6 +272,8 @@ def route(
                 move_to(cell, place, now)
                 measured = tuples_per_bucket(tail, credit, step, place[LIVE])
                 progress[BUCKET] = max(measured, progress[KNOWN])
+                if remembers and crowded(cell, place):
+                    return row
                 rebuild(lowest, loads)
                 rebuild(lowest_tail, tail)
             progress[LATEST] = max(progress[LATEST], time)
@@ -286,8 +290,9 @@ def route(
             home = worker_of(cell, place, bucket)
             if home < 0:
                 home = _lowest(lowest_tail, tail)
-                credit[home] += progress[BUCKET] * step[home]
-                tail[home] += progress[BUCKET] * step[home]
+                more = max(np.int64(0), progress[BUCKET] - 1) * step[home]
+                credit[home] += more
+                tail[home] += more
             put(cell, place, bucket, home)
         else:
             home = candidate_kernel(key, family[0], workers)
@@ -324,3 +329,4 @@ def route(
         out[row] = worker
     sent[clock[ROW], 2 * n] += fresh
     progress[TUPLES] += fresh
+    return keys.shape[0]

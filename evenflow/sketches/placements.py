@@ -5,10 +5,12 @@ Keys are hashed into `buckets` cells. A cell holds its worker and the last epoch
 for a whole window, the bucket is *free*: no worker holds any of its keys, so it may be given to any worker
 without splitting a key. The law: between two uses of a cell with different workers lies a whole window.
 With many more buckets than keys this is a memory per key; with fewer it degrades to hashing, never to
-splitting.
+splitting. So when more than half of the cells are in use there are to be four times as many (`crowded`;
+Python does it, `grown`): every key keeps its worker, and cells that no key of the window needs are free
+a window later. They grow again when those have been swept.
 
-Cost per tuple: one visit. Each epoch frees the expired among 1/1024 of the cells, so that stamps of 12
-bits never come round. State: 4 bytes per bucket.
+Cost per tuple: one visit. Each epoch frees the expired among a share of the cells, all of them in a
+window (of 64 epochs at least, 1024 at most: stamps of 12 bits never come round). State: 4 bytes per bucket.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
 
 _STAMPS = 4095
-_PASS = 1024
+_SLOWEST, _FASTEST = 1024, 64
 _BITS = 20
 _WORKER = np.uint32((1 << _BITS) - 1)
-_STAMP, LIVE, _SWEPT, _EPOCH, _LIFE, _SPAN = range(6)
+_FOURFOLD = 4
+_STAMP, LIVE, _SWEPT, _EPOCH, _LIFE, _SPAN, _PASS, _MOST, _GREW = range(9)
 
 
 class Placements(NamedTuple):
@@ -36,14 +39,53 @@ class Placements(NamedTuple):
     """stamp << 20 | worker; 0: free."""
     meta: Int64s
     """[stamp of now - 1, cells not free, next cell to sweep, epoch of now, epochs that a cell lives, slides
-    per epoch]"""
+    per epoch, epochs in which every cell is swept, cells at most, epoch of the last growth]"""
 
 
-def placements(buckets: int, slides: int) -> Placements:
-    """All cells free; `slides` per window, 0 = cells live for ever."""
-    span = max(1, -(-slides // _PASS))
+def placements(buckets: int, slides: int, *, most: int = 0) -> Placements:
+    """All cells free; `slides` per window, 0 = cells live for ever and never grow. Powers of two.
+
+    There are never more than `most` cells, or `buckets` if that is more.
+    """
+    span = max(1, -(-slides // _SLOWEST))
     life = -(-(slides + span - 1) // span) if slides else _STAMPS
-    return Placements(np.zeros(buckets, np.uint32), np.array([0, 0, 0, NEVER, life, span], np.int64))
+    sweep = max(_FASTEST, min(_SLOWEST, life))
+    limit = max(buckets, most) if slides else buckets
+    return Placements(
+        np.zeros(buckets, np.uint32),
+        np.array([0, 0, 0, NEVER, life, span, sweep, limit, NEVER], np.int64),
+    )
+
+
+def bound(keys: int, buckets: int, slides: int, most: int) -> int:
+    """The most that `cell` can take, in bytes, while a window has no more keys.
+
+    Cells in use are those of the keys of the window and of the epochs that sweeping takes. When these are
+    less than half of the cells, cells do not grow; and they grow fourfold.
+    """
+    _, meta = placements(1, slides)
+    windows = 2 + int(-(-meta[_PASS] // meta[_LIFE]))
+    grown_to = 2 * _FOURFOLD * windows * keys if slides else 0
+    return 4 * max(buckets, min(most, 1 << grown_to.bit_length()))
+
+
+@inlined
+def crowded(cell: UInt32s, meta: Int64s) -> bool:
+    """Whether it is time for more cells. Ask after `move_to`."""
+    return (
+        2 * meta[LIVE] > cell.shape[0]
+        and cell.shape[0] < meta[_MOST]
+        and meta[_EPOCH] >= meta[_GREW] + meta[_LIFE] + meta[_PASS]
+    )
+
+
+def grown(places: Placements) -> Placements:
+    """Four times as many cells, or as many as there may be: a bucket's keys are in several now, each with its worker."""
+    cell, meta = places.cell, places.meta.copy()
+    factor = min(_FOURFOLD, int(meta[_MOST]) // len(cell))
+    meta[LIVE] *= factor
+    meta[_GREW] = meta[_EPOCH]
+    return Placements(np.tile(cell, factor), meta)
 
 
 @inlined
@@ -65,7 +107,7 @@ def move_to(cell: UInt32s, meta: Int64s, slide: Any) -> None:
     meta[_STAMP] = (meta[_STAMP] + passed) % _STAMPS
     buckets = cell.shape[0]
     at = meta[_SWEPT]
-    for _ in range(min(buckets, passed * (buckets // _PASS + 1))):
+    for _ in range(min(buckets, passed * (buckets // meta[_PASS] + 1))):
         if cell[at] != 0 and _expired(cell[at], meta):
             cell[at] = 0
             meta[LIVE] -= 1

@@ -50,6 +50,7 @@ MORE = [
     ("dkg", WINDOWED),
     ("evenflow", {"price": 0.0, "watch": 100, **WINDOWED}),
     ("evenflow", {"load": "cumulative", "weights": (1.0, 2.5, 0.3), "buckets": 256}),
+    ("evenflow", {"buckets": 16, "most_buckets": 1024, "window_ms": 1000, "slide_ms": 100}),
     ("evenflow", {"tail": "hash", "price": 1e-5, "window_ms": 600, "slide_ms": 200}),
     ("dkg", {"check_ms": 50, "warm_up_ms": 100, "frequent": 1.0, "counters": 100}),
     ("dagreedy", {**SLIDING, "theta": 0.05}),

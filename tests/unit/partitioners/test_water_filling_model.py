@@ -66,13 +66,14 @@ streams = st.builds(
     st.integers(1, 24),
     st.sampled_from([0.0, 1e-3, 0.05, 1e12]),
     st.sampled_from([1, 2, 8, 40]),
-    st.sampled_from([1, 16, 1 << 17]),
+    st.sampled_from([(1, 1), (1, 16), (16, 8), (16, 128), (1 << 17, 1 << 22)]),
     st.integers(1, 9),
 )
 def test_it_routes_as_a_plain_second_writing_of_the_rule(
-    stream: Stream, workers: int, price: float, watch: int, buckets: int, slides: int
+    stream: Stream, workers: int, price: float, watch: int, buckets: tuple[int, int], slides: int
 ) -> None:
-    compare(stream, workers, price=price, watch=watch, buckets=buckets, slides=slides)
+    first, most = buckets
+    compare(stream, workers, price=price, watch=watch, buckets=first, most_buckets=most, slides=slides)
 
 
 @few

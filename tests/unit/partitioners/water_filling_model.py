@@ -65,6 +65,7 @@ class SlowEvenflow:
         price: float = 5e-4,
         watch: int = 8,
         buckets: int = 1 << 17,
+        most_buckets: int = 1 << 22,
         tail: str = "auto",
         weights: tuple[float, ...] = (),
     ) -> None:
@@ -84,7 +85,10 @@ class SlowEvenflow:
         """(slide, worker, whether the key was split) of every tuple of the window."""
         self.recount()
         self.credit = [0] * n
-        self.buckets = buckets
+        self.buckets, self.most_buckets = buckets, max(buckets, most_buckets) if self.windowed else buckets
+        self.sweeping = max(64, slides)
+        """Slides in which every bucket is looked at."""
+        self.grew = -inf
         self.homes: dict[int, tuple[int, float]] = {}
         """Bucket -> (worker, slide of its last tuple); the sweep drops the old ones, a few in each slide."""
         self.swept = 0
@@ -125,11 +129,23 @@ class SlowEvenflow:
         self.sweep(passed)
         tuples = sum(load / step for load, step in zip(self.whole, self.step, strict=True))
         self.brings = int(tuples / max(1, len(self.homes)))
+        crowded = 2 * len(self.homes) > self.buckets
+        if crowded and self.buckets < self.most_buckets and now >= self.grew + self.slides + self.sweeping:
+            self.grow()
+
+    def grow(self) -> None:
+        """Four times as many buckets: the keys of one are in several now, and keep their worker."""
+        self.grew = self.now
+        factor = min(4, self.most_buckets // self.buckets)
+        self.homes = {
+            bucket + self.buckets * i: home for bucket, home in self.homes.items() for i in range(factor)
+        }
+        self.buckets *= factor
 
     def sweep(self, passed: int) -> None:
         if self.latest == -(2**63):
             return
-        for _ in range(min(self.buckets, passed * (self.buckets // 1024 + 1))):
+        for _ in range(min(self.buckets, passed * (self.buckets // self.sweeping + 1))):
             self.forget_if_old(self.swept)
             self.swept = (self.swept + 1) % self.buckets
 
@@ -173,7 +189,7 @@ class SlowEvenflow:
         else:
             loads = self.unsplit_loads()
             worker = loads.index(min(loads))
-            self.credit[worker] += self.brings * self.step[worker]
+            self.credit[worker] += max(0, self.brings - 1) * self.step[worker]
         self.homes[bucket] = (worker, self.now)
         return worker
 

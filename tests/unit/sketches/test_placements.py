@@ -8,7 +8,10 @@ from evenflow.kernels import kernel
 from evenflow.sketches.placements import (
     LIVE,
     Placements,
+    bound,
     buckets_of,
+    crowded,
+    grown,
     move_to,
     placements,
     put,
@@ -105,3 +108,64 @@ def test_release_frees_the_same_share_of_each_workers_live_buckets() -> None:
     assert places.meta[LIVE] == 450
     assert places.cell.tolist() == twin.cell.tolist()
     assert places.cell.tolist() != other.cell.tolist()
+
+
+def test_the_expired_are_all_swept_within_a_window_of_64_slides_or_more() -> None:
+    for slides in (1, 10, 64, 200, 1000):
+        places = placements(1 << 10, slides)
+        for at in range(1 << 10):
+            step(places, 0, at, 1)
+        for slide in range(1, slides + max(64, slides) + 1):
+            move_to(*places, slide)
+        assert places.meta[LIVE] == 0
+
+
+@given(st.lists(st.integers(0, 2**20), min_size=1, max_size=60), st.integers(0, 3))
+def test_every_key_keeps_its_worker_when_buckets_grow(keys: list[int], doublings: int) -> None:
+    places = placements(8, 100, most=8 << doublings)
+    homes = {key % 8: step(places, 0, key % 8, key % 7) for key in keys}
+    more = grown(places)
+    size = len(more.cell)
+    assert size == 8 * min(4, 1 << doublings)
+    assert [step(more, 1, key % size, 99) for key in keys] == [homes[key % 8] for key in keys]
+    assert more.meta[LIVE] == np.count_nonzero(more.cell) == len(homes) * size // 8
+
+
+def test_buckets_grow_when_half_are_in_use_and_again_only_when_copies_have_been_swept() -> None:
+    places = placements(16, 10, most=256)
+    for at in range(9):
+        assert not crowded(*places)
+        step(places, 0, at, at)
+    assert crowded(*places)
+    places = grown(places)
+    sizes = [len(places.cell)]
+    for slide in range(1, 400):
+        for at in range(50):
+            step(places, slide, at, 1)
+        if crowded(*places):
+            assert slide >= 74
+            places = grown(places)
+            sizes.append(len(places.cell))
+    assert sizes == [64, 256]
+
+
+def test_buckets_without_a_window_or_a_limit_above_them_never_grow() -> None:
+    for places in (placements(8, 0, most=1024), placements(8, 10), placements(8, 10, most=4)):
+        for at in range(8):
+            step(places, 0, at, at)
+        assert not crowded(*places)
+
+
+def test_no_stream_outgrows_the_bound() -> None:
+    assert bound(0, 1 << 10, 60, 1 << 20) == 4 << 10
+    assert bound(10**9, 1 << 10, 60, 1 << 20) == 4 << 20
+    assert bound(10**9, 1 << 10, 0, 1 << 20) == 4 << 10
+    for keys in (3, 40, 200):
+        places = placements(16, 60, most=1 << 20)
+        for slide in range(300):
+            window = slide // 60 * keys
+            for key in range(window, window + keys):
+                step(places, slide, key * 2654435761 % 2**32 & (len(places.cell) - 1), 1)
+            if crowded(*places):
+                places = grown(places)
+        assert places.cell.nbytes <= bound(2 * keys, 16, 60, 1 << 20)
