@@ -352,7 +352,7 @@ CLAIMS = (
         "worst I(m) over z and theta <= 1/n, seed by seed: W-Choices' lower, at n = 5, 50 and 100; and RR's higher at "
         "n = 50 and at n = 100 than at n = 5",
         _rr_worse,
-        because="I(m) is a share of the stream, and at n = 5 one badly placed key weighs more of it. Measured against a "
+        because="I(m) is a share of the stream, and at n = 5 a key just below theta weighs more of it. Measured against a "
         "worker's fair share, n I(m), RR is worst at n = 100.",
     ),
     Claim(
