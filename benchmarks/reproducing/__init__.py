@@ -10,6 +10,7 @@ from that file.
     store     the file of results
     compute   the missing cells, grouped by stream, in processes
     claims    what a paper says, how it is judged, and the verdict
+    comparing when a figure is lower than another, seed by seed
     paper_*   the four sections
     report    the page
 """

@@ -39,6 +39,8 @@ class Claim:
     """Why a figure may be missing; told when nothing was measured."""
     note: str = ""
     """Told whatever the verdict."""
+    every: bool = False
+    """The claim speaks of all settings or gives a bound: nearly all parts must hold for "partly"."""
     own: bool = False
     """A check or variant of ours, not counted among the papers' claims."""
 
@@ -49,17 +51,19 @@ class Judged:
 
     claim: Claim
     level: Level
+    parts: str
+    """How many parts of the criterion hold, "3 of 10"; a dash when nothing was measured."""
     ours: str
     why: str
 
 
-def verdict(held: Sequence[bool]) -> Level:
-    """All parts hold: reproduced; some: partly; none: not. Without parts nothing was measured."""
+def verdict(held: Sequence[bool], *, every: bool = False) -> Level:
+    """All parts hold: reproduced; at least half (`every`: three quarters): partly; fewer: not. No parts: not measured."""
     if not held:
         return "not measured"
     if all(held):
         return "reproduced"
-    return "partly" if any(held) else "not reproduced"
+    return "partly" if sum(held) >= (0.75 if every else 0.5) * len(held) else "not reproduced"
 
 
 def judged(claim: Claim, found: Found, plan: Plan) -> Judged:
@@ -68,7 +72,7 @@ def judged(claim: Claim, found: Found, plan: Plan) -> Judged:
         outcome = claim.judge(found, plan)
     except MissingError:
         outcome = Outcome("-", ())
-    level = verdict(outcome.held)
-    parts = f"{sum(outcome.held)} of {len(outcome.held)} parts hold." if level == "partly" else ""
+    level = verdict(outcome.held, every=claim.every)
+    parts = f"{sum(outcome.held)} of {len(outcome.held)}" if outcome.held else "-"
     why = {"reproduced": "", "not measured": claim.absent}.get(level, claim.because)
-    return Judged(claim, level, outcome.ours, " ".join(filter(None, (parts, why, claim.note))))
+    return Judged(claim, level, parts, outcome.ours, " ".join(filter(None, (why, claim.note))))

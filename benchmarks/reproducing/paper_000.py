@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks.reproducing import charts
 from benchmarks.reproducing.claims import Claim, Outcome
+from benchmarks.reproducing.comparing import lower, no_higher
 from benchmarks.reproducing.markdown import figure, number, ratio, table
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
 from benchmarks.reproducing.store import Found, Values
@@ -87,6 +88,10 @@ def _median(found: Found, plan: Plan, stream: str, rule: str, name: str = "imbal
     return found.median(_cell(plan, stream, rule), name)
 
 
+def _lower(found: Found, plan: Plan, stream: str, rules: tuple[str, str], name: str = "imbalance") -> bool:
+    return lower(*(found.values(_cell(plan, stream, rule), name) for rule in rules))
+
+
 def _like_hashing(found: Found, plan: Plan) -> Outcome:
     held = []
     for name in FIGURES:
@@ -129,9 +134,8 @@ def _best_compromise(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
     for stream in ("Zipf 1.0", "Zipf 1.5"):
         ours, copies = (_median(found, plan, stream, "dalton", name) for name in ("imbalance", "ksr"))
-        better = [ours < _median(found, plan, stream, rule) for rule in _ONE_OR_TWO]
-        fewer = copies < min(_median(found, plan, stream, rule, "ksr") for rule in ("shuffle", "pkg", "cm"))
-        held += [*better, fewer]
+        held += [_lower(found, plan, stream, ("dalton", rule)) for rule in _ONE_OR_TWO]
+        held += [_lower(found, plan, stream, ("dalton", rule), "ksr") for rule in ("shuffle", "pkg", "cm")]
         factor = min(_median(found, plan, stream, rule) for rule in _ONE_OR_TWO) / ours
         said.append(
             f"{stream}: {number(ours)} at KSR {ratio(copies)}, the best of the four {factor:.1f} times that"
@@ -139,11 +143,21 @@ def _best_compromise(found: Found, plan: Plan) -> Outcome:
     return Outcome("; ".join(said), tuple(held))
 
 
+def _slides_over(found: Found, plan: Plan, rule: str) -> int:
+    """Slides after the shift whose window is more than 1 % out of balance, in the median over the seeds."""
+    return sum(value > 0.01 for value in found.values(_cell(plan, "shift", rule), "curve"))
+
+
 def _adapts(found: Found, plan: Plan) -> Outcome:
-    ours = _median(found, plan, "shift", "dalton")
-    others = {rule: _median(found, plan, "shift", rule) for rule in _ONE_OR_TWO}
-    said = ", ".join(f"{rule} {number(value)}" for rule, value in others.items())
-    return Outcome(f"dalton {number(ours)}; {said}", tuple(ours < value for value in others.values()))
+    held, said = [], []
+    for rule in ("dalton", *_ONE_OR_TWO):
+        over = _slides_over(found, plan, rule)
+        mean, last = (_median(found, plan, "shift", rule, name) for name in ("imbalance", "last"))
+        said.append(f"{rule} mean {number(mean)}, last {number(last)}, {over} of {SLIDES} slides above 1 %")
+        if rule != "dalton":
+            held += [_lower(found, plan, "shift", ("dalton", rule), name) for name in ("imbalance", "last")]
+            held.append(_slides_over(found, plan, "dalton") < over)
+    return Outcome("; ".join(said), tuple(held))
 
 
 def _beats_dagreedy(found: Found, plan: Plan) -> Outcome:
@@ -151,7 +165,8 @@ def _beats_dagreedy(found: Found, plan: Plan) -> Outcome:
     for stream in ("Zipf 1.0", "Zipf 1.5", "shift"):
         ours, greedy = (_median(found, plan, stream, rule) for rule in ("dalton", "dagreedy"))
         copies = [_median(found, plan, stream, rule, "ksr") for rule in ("dalton", "dagreedy")]
-        held.append(ours < greedy and copies[0] <= copies[1] + 0.01)
+        at = [found.values(_cell(plan, stream, rule), "ksr") for rule in ("dalton", "dagreedy")]
+        held.append(_lower(found, plan, stream, ("dalton", "dagreedy")) and no_higher(*at))
         said.append(
             f"{stream}: dalton {number(ours)} (KSR {ratio(copies[0])}), dagreedy {number(greedy)} (KSR {ratio(copies[1])})"
         )
@@ -159,10 +174,9 @@ def _beats_dagreedy(found: Found, plan: Plan) -> Outcome:
 
 
 def _hot_keys(found: Found, plan: Plan) -> Outcome:
-    most = max(max(found.values(_cell(plan, stream, "dalton"), "hot")) for stream in STREAMS)
-    return Outcome(
-        f"at most {most:g} rows of two statistics windows, 2n = {2 * WORKERS}", (most <= 2 * WORKERS,)
-    )
+    most = {stream: max(found.values(_cell(plan, stream, "dalton"), "hot")) for stream in STREAMS}
+    said = ", ".join(f"{stream} {value:g}" for stream, value in most.items())
+    return Outcome(f"{said}; n = {WORKERS}", tuple(value <= WORKERS for value in most.values()))
 
 
 def _uniform_against_capped(found: Found, plan: Plan) -> Outcome:
@@ -200,8 +214,8 @@ CLAIMS = (
     Claim(
         "000, 5.1 (cause of fig. 7)",
         "On skewed data Dalton balances where one and two choices cannot, and splits few keys.",
-        "lower median window imbalance than hashing, cAM, two choices and CM, and fewer copies than shuffle, two choices "
-        "and CM, on Zipf 1.0 and 1.5",
+        "window imbalance lower than that of hashing, cAM, two choices and CM, and KSR lower than that of shuffle, two "
+        "choices and CM, on Zipf 1.0 and 1.5",
         _best_compromise,
         because="Exploration puts each hot key on all workers, a fixed number of copies. On Zipf 1.5 few keys are in a "
         "window, and two choices split few of them: the others avoid the two overloaded workers.",
@@ -209,23 +223,30 @@ CLAIMS = (
     Claim(
         "000, fig. 9, 5.2",
         "After a shift from uniform to Zipf, Dalton absorbs the change better.",
-        "median over the windows of the transition below hashing's, cAM's, two choices' and CM's",
+        "against hashing, cAM, two choices and CM each: lower mean imbalance over the windows of the transition; lower "
+        "imbalance of the last window, which has the new law only; and fewer slides after which the window (median over "
+        "the seeds) is more than 1 % out of balance. The last part is recovery, as far as windows can show it: a window "
+        "of 60 slides holds the old law for 60 slides, so the time of the reaction itself is not seen",
         _adapts,
+        note="DAGreedy is compared in the next claim. The paper's own measure here is throughput.",
     ),
     Claim(
         "000, fig. 9, 5.2",
         "Dalton beats DAGreedy on skewed data.",
-        "lower median window imbalance at no more than 0.01 higher KSR",
+        "Zipf 1.0, Zipf 1.5, shift: lower window imbalance, at a KSR that is no higher",
         _beats_dagreedy,
         because="The paper compares throughput, which holds the cost of each decision; DAGreedy looks at every "
-        "worker for every hot tuple.",
+        "worker for every hot tuple. On both stationary streams its imbalance is half of Dalton's; after the shift the two "
+        "medians lie inside Dalton's spread.",
         absent="`dagreedy` is not registered yet.",
     ),
     Claim(
         "000, theorem 3.4",
         "At most n keys are hot.",
-        "rows of the present and the previous statistics window at the end of each stream: at most 2n",
+        "each of the four streams, every seed: at most n rows, those of the present and the previous statistics window "
+        "together; read at the end of the stream, the only moment that is stored",
         _hot_keys,
+        every=True,
     ),
     Claim(
         "000, 3.2 (Alg. 1)",

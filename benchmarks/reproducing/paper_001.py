@@ -9,12 +9,14 @@ each seed (the key hashes are renamed by the seed, which `bucket_of` then mixes)
 from __future__ import annotations
 
 from itertools import product
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benchmarks.reproducing import charts
 from benchmarks.reproducing.claims import Claim, Outcome
+from benchmarks.reproducing.comparing import lower, no_higher
 from benchmarks.reproducing.markdown import figure, number, ratio, table
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
 from benchmarks.reproducing.routing import tumbled, windows
@@ -43,6 +45,8 @@ RULES = (
     "prompt:rest=roomiest",
 )
 RIVALS = ("pkg", "pk5", "cam")
+OTHERS = ("shuffle", "time-based", *RIVALS)
+"""All but hashing and Prompt."""
 
 
 def _streams(plan: Plan) -> dict[str, Stream]:
@@ -118,6 +122,14 @@ def _median(found: Found, plan: Plan, stream: str, rule: str, name: str) -> floa
     return found.median(_cell(plan, stream, rule), name)
 
 
+def _values(found: Found, plan: Plan, stream: str, rule: str, name: str) -> list[float]:
+    return found.values(_cell(plan, stream, rule), name)
+
+
+def _lower(found: Found, plan: Plan, stream: str, rules: tuple[str, str], name: str) -> bool:
+    return lower(*(_values(found, plan, stream, rule, name) for rule in rules))
+
+
 def _size(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
     for stream in _present(found, plan):
@@ -127,7 +139,10 @@ def _size(found: Found, plan: Plan) -> Outcome:
             for rule in ("shuffle", "time-based", "prompt")
         }
         rivals = min(_median(found, plan, stream, rule, "bsi") / base for rule in RIVALS)
-        held.append(at["prompt"] <= max(0.01, rivals))
+        held += [
+            value <= 0.01 and all(_lower(found, plan, stream, (rule, other), "bsi") for other in RIVALS)
+            for rule, value in at.items()
+        ]
         said.append(
             f"{stream}: "
             + ", ".join(f"{rule} {number(value)}" for rule, value in at.items())
@@ -139,8 +154,12 @@ def _size(found: Found, plan: Plan) -> Outcome:
 def _cardinality(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
     for stream in _present(found, plan):
-        at = {rule: _median(found, plan, stream, rule, "bci") for rule in ("hashing", "prompt", *RIVALS)}
-        held.append(at["prompt"] <= 1.05 * min(at[rule] for rule in RIVALS))
+        at = {rule: _median(found, plan, stream, rule, "bci") for rule in ("hashing", "prompt", *OTHERS)}
+        held += [
+            at[rule] <= min(at[other] for other in OTHERS) / 2
+            and all(_lower(found, plan, stream, (rule, other), "bci") for other in OTHERS)
+            for rule in ("hashing", "prompt")
+        ]
         said.append(f"{stream}: " + ", ".join(f"{rule} {number(value)}" for rule, value in at.items()))
     return Outcome("; ".join(said), tuple(held))
 
@@ -153,7 +172,9 @@ def _cardinality_roomiest(found: Found, plan: Plan) -> Outcome:
             for rule in ("prompt", "prompt:rest=roomiest")
         }
         ours, paper = at["prompt:rest=roomiest"], at["prompt"]
-        held.append(ours[0] <= paper[0] and ours[1] <= paper[1] + 1e-4)
+        rules = ("prompt:rest=roomiest", "prompt")
+        copies = [_values(found, plan, stream, rule, "ksr") for rule in rules]
+        held.append(_lower(found, plan, stream, rules, "bci") and no_higher(*copies))
         said.append(
             f"{stream}: BCI {number(paper[0])} -> {number(ours[0])}, KSR {ratio(paper[1])} -> {ratio(ours[1])}"
         )
@@ -168,7 +189,10 @@ def _fullest(found: Found, plan: Plan) -> Outcome:
             rule: _median(found, plan, stream, rule, "fullest") / base
             for rule in ("hashing", "prompt", *RIVALS)
         }
-        held.append(max(at["hashing"], at["prompt"]) <= min(at[rule] for rule in RIVALS))
+        held += [
+            all(_lower(found, plan, stream, (rule, other), "fullest") for other in RIVALS)
+            for rule in ("hashing", "prompt")
+        ]
         said.append(f"{stream}: " + ", ".join(f"{rule} {value:.2f}" for rule, value in at.items()))
     return Outcome(f"relative to shuffling: {'; '.join(said)}", tuple(held))
 
@@ -178,7 +202,7 @@ def _against_shuffle(found: Found, plan: Plan) -> Outcome:
     for stream in _present(found, plan):
         shuffled = [_median(found, plan, stream, "shuffle", name) for name in ("bci", "ksr")]
         ours = [_median(found, plan, stream, "prompt", name) for name in ("bci", "ksr")]
-        held.append(ours[0] < shuffled[0] and ours[1] < shuffled[1])
+        held.append(_lower(found, plan, stream, ("prompt", "shuffle"), "bci"))
         said.append(
             f"{stream}: BCI {number(ours[0])} / {number(shuffled[0])}, KSR {ratio(ours[1])} / {ratio(shuffled[1])}"
         )
@@ -190,7 +214,7 @@ def _few_fragments(found: Found, plan: Plan) -> Outcome:
     for stream in _present(found, plan):
         ours = _median(found, plan, stream, "prompt", "ksr")
         rivals = min(_median(found, plan, stream, rule, "ksr") for rule in ("pkg", "pk5", "shuffle"))
-        held.append(ours < rivals)
+        held.append(all(_lower(found, plan, stream, ("prompt", r), "ksr") for r in ("pkg", "pk5", "shuffle")))
         said.append(f"{stream}: {ratio(ours)} (best of PK-2, PK-5, shuffle {ratio(rivals)})")
     return Outcome("; ".join(said), tuple(held))
 
@@ -199,7 +223,9 @@ def _buckets(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
     for stream in _present(found, plan):
         hashed, ours = (_median(found, plan, stream, "prompt", name) for name in ("hashed", "allocated"))
-        held.append(ours < hashed)
+        held.append(
+            lower(*(_values(found, plan, stream, "prompt", name) for name in ("allocated", "hashed")))
+        )
         said.append(f"{stream}: {number(hashed)} -> {number(ours)}")
     return Outcome(f"BSI of the buckets: {'; '.join(said)}", tuple(held))
 
@@ -207,12 +233,17 @@ def _buckets(found: Found, plan: Plan) -> Outcome:
 def _quasi(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
     for stream in _present(found, plan):
-        exact, quasi = (
-            _median(found, plan, stream, rule, "bsi") for rule in ("prompt", "prompt:order=quasi")
+        at = {
+            name: [_values(found, plan, stream, rule, name) for rule in ("prompt:order=quasi", "prompt")]
+            for name in ("bsi", "bci", "ksr")
+        }
+        held += [no_higher(*both) for both in at.values()]
+        shown = (
+            f"{name.upper()} {' / '.join(map(ratio if name == 'ksr' else number, map(median, reversed(both))))}"
+            for name, both in at.items()
         )
-        held.append(quasi <= exact + 1)
-        said.append(f"{stream}: {number(exact)} / {number(quasi)}")
-    return Outcome(f"BSI exact / quasi: {'; '.join(said)}", tuple(held))
+        said.append(f"{stream}: {', '.join(shown)}")
+    return Outcome(f"exact / quasi: {'; '.join(said)}", tuple(held))
 
 
 _BCI = (
@@ -223,20 +254,22 @@ CLAIMS = (
     Claim(
         "001, fig. 2.6a-b",
         "BSI: shuffling, time-based and Prompt are the best, near 0 relative to hashing.",
-        "Prompt at most 1 % of hashing's, or no more than the best of PK-2, PK-5 and cAM",
+        "each of the three: at most 1 % of hashing's, and lower than PK-2's, PK-5's and cAM's",
         _size,
     ),
     Claim(
         "001, fig. 2.6c-d",
         "BCI: hashing and Prompt are much better than all others.",
-        "Prompt's at most 5 % above the best of PK-2, PK-5 and cAM",
+        "hashing and Prompt each: lower than that of shuffling, time-based, PK-2, PK-5 and cAM, and at most half of it "
+        '(our number for "much")',
         _cardinality,
-        because=_BCI,
+        because="Shuffling alone is a strong rival by this measure, see below. " + _BCI,
+        every=True,
     ),
     Claim(
         "001, fig. 2.6c-d (other reading)",
         "The same for the keys of the fullest block, BCI without its mean: hashing and Prompt are the best.",
-        "both relative to shuffling at most the best of PK-2, PK-5 and cAM",
+        "each of the two: lower than PK-2's, PK-5's and cAM's",
         _fullest,
         because="cAM splits no key either, so it has as few keys in all as hashing, and where no key is very hot it "
         "spreads them about as evenly.",
@@ -244,7 +277,7 @@ CLAIMS = (
     Claim(
         "001, fig. 2.6c-d (shuffling)",
         "Prompt has lower BCI than shuffling, which splits keys without limit.",
-        "lower BCI and lower KSR than shuffling",
+        "BCI lower than shuffling's (KSR is told beside it)",
         _against_shuffle,
         because="BCI is max - mean: shuffling puts nearly the same number of keys into every block, so that it looks good "
         "by this measure however many fragments there are. KSR tells them apart. " + _BCI,
@@ -252,7 +285,7 @@ CLAIMS = (
     Claim(
         "ours, to 001 Alg. 2",
         "Giving what is left to the block with most room repairs BCI.",
-        "`rest=roomiest`: BCI no higher and KSR no higher than the paper's rule",
+        "`rest=roomiest`: BCI lower and KSR no higher than with the paper's rule",
         _cardinality_roomiest,
         because="Where hardly anything is left to place, both are small.",
         own=True,
@@ -260,7 +293,7 @@ CLAIMS = (
     Claim(
         "001, 2.4.2",
         "Prompt splits few keys.",
-        "KSR below that of PK-2, PK-5 and shuffling",
+        "KSR lower than that of PK-2, of PK-5 and of shuffling",
         _few_fragments,
         because="Where one key overloads its two workers, the other keys of PKG avoid these and stay whole: fewer "
         "copies, but one block holds far more than its share.",
@@ -268,16 +301,19 @@ CLAIMS = (
     Claim(
         "001, 2.5, Alg. 3",
         "Worst-fit allocation of reduce buckets beats hashing the clusters.",
-        "max - mean of the tuples of 16 buckets below that of hashing",
+        "max - mean of the tuples of 16 buckets, in Prompt's blocks: lower than when hashed",
         _buckets,
         because="Prompt's split keys are exactly the frequent ones, and those must be hashed so that their parts meet; "
-        "worst fit can only place the rest around them.",
+        "worst fit can only place the rest around them. On Zipf 1.5 and words its median is lower, but not in 9 of 10 "
+        "seeds.",
     ),
     Claim(
         "001, 2.4.1, Alg. 1",
         "The quasi-sorted list of the accumulator is as good as sorting.",
-        "BSI at most one tuple higher",
+        "BSI, BCI and KSR no higher than with exact sorting",
         _quasi,
+        because="Blocks are equally full either way. The order decides which block gets the residuals, so BCI moves both "
+        "ways.",
     ),
 )
 

@@ -22,8 +22,18 @@ names the folder of real data. A run computes what is missing only, e.g. a newly
 of one: `--again --partitioner NAME`. A full run takes about ten minutes on two cores.
 
 Figures are medians over {seeds} hash seeds, with (least – most) behind where seeds differ. Streams are drawn with one
-seed, unless said otherwise. Every verdict is computed from the criterion beside it: *reproduced* when all its parts
-hold, *partly* when some do, *not reproduced* when none does.
+seed, unless said otherwise.
+
+Every verdict is computed from the criterion beside it, which has one part for each setting, stream or rule it names:
+
+* *reproduced*: all parts hold.
+* *partly*: at least half of them do. Where the claim speaks of all settings or gives a bound (all, always, every, no,
+  up to, at most, at least, within), one counterexample breaks it: then at least three quarters.
+* *not reproduced*: fewer.
+
+*Lower* and *higher* compare seed by seed: a is lower than b when it is so in at least 9 of 10 seeds and its median is
+lower by more than 1 %. What is less is *no difference*, and no win. Other figures are medians. A criterion is as strict
+as the claim's words; where it grants a tolerance, or puts a number to a word such as "much", it says which.
 """
 
 FINDINGS = {
@@ -95,11 +105,11 @@ def _summary(verdicts: dict[str, list[Judged]]) -> list[str]:
     every = [item for items in verdicts.values() for item in items]
     count = Counter(item.level for item in every if not item.claim.own)
     total = ", ".join(f"{many} {level}" for level, many in count.most_common())
-    rows = [[item.claim.source, item.claim.says, f"**{item.level}**"] for item in every]
+    rows = [[item.claim.source, item.claim.says, f"**{item.level}**", item.parts] for item in every]
     return [
         f"{count.total()} claims of the papers: {total}.",
         "",
-        *table(["source", "claim", "verdict"], rows, left=3),
+        *table(["source", "claim", "verdict", "parts that hold"], rows, left=4),
     ]
 
 
@@ -111,9 +121,17 @@ def _claims(items: list[Judged]) -> list[str]:
             f"* {claim.says} ({claim.source})",
             f"    * criterion: {claim.criterion}",
             f"    * ours: {item.ours}",
-            f"    * **{item.level}**{': ' + item.why if item.why else ''}",
+            f"    * **{item.level}**{_parts(item)}{': ' + item.why if item.why else ''}",
         ]
     return lines
+
+
+def _parts(item: Judged) -> str:
+    return (
+        ""
+        if item.level == "not measured"
+        else f" ({item.parts} {'part' if item.parts.endswith(' 1') else 'parts'})"
+    )
 
 
 def _findings() -> list[str]:
