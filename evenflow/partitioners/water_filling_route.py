@@ -46,8 +46,9 @@ _REFERENCE = 0.1
 """sqrt(0.01): the price is that of a key with 1 % of the stream."""
 _SIGN, _MANY = np.int64(63), np.int64(1 << 40)
 SINCE, LATEST, BUCKET, TUPLES, KNOWN = range(5)
-"""Of `progress`: time from which the window fills, latest time, what a bucket brings in a window, tuples in
-the window; what a bucket brought before a rescale, believed until the window has filled anew."""
+"""Of `progress`: time from which the window fills, latest time, what a bucket brings in a window (once it is full:
+besides the first tuple), tuples in the window; what a bucket brought before a rescale, believed until the window
+has filled anew."""
 _SLIDE, _LENGTH, _END = range(3)
 
 
@@ -270,8 +271,9 @@ def route(
                 now = clock[_SLIDE]
                 oldest = now - slides + 1
                 move_to(cell, place, now)
-                measured = tuples_per_bucket(tail, credit, step, place[LIVE])
-                progress[BUCKET] = max(measured, progress[KNOWN])
+                full = time - progress[SINCE] >= slides * clock[_LENGTH]
+                brings = tuples_per_bucket(tail, credit, step, place[LIVE]) - np.int64(full)
+                progress[BUCKET] = max(brings, progress[KNOWN])
                 if remembers and crowded(cell, place):
                     return row
                 rebuild(lowest, loads)
@@ -290,9 +292,8 @@ def route(
             home = worker_of(cell, place, bucket)
             if home < 0:
                 home = _lowest(lowest_tail, tail)
-                more = max(np.int64(0), progress[BUCKET] - 1) * step[home]
-                credit[home] += more
-                tail[home] += more
+                credit[home] += progress[BUCKET] * step[home]
+                tail[home] += progress[BUCKET] * step[home]
             put(cell, place, bucket, home)
         else:
             home = candidate_kernel(key, family[0], workers)

@@ -10,7 +10,7 @@ Python does it, `grown`): every key keeps its worker, and cells that no key of t
 a window later. They grow again when those have been swept.
 
 Cost per tuple: one visit. Each epoch frees the expired among a share of the cells, all of them in a
-window (of 64 epochs at least, 1024 at most: stamps of 12 bits never come round). State: 4 bytes per bucket.
+window (of 16 epochs at least, 1024 at most: stamps of 12 bits never come round). State: 4 bytes per bucket.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
 
 _STAMPS = 4095
-_SLOWEST, _FASTEST = 1024, 64
+_SLOWEST, _FASTEST = 1024, 16
 _BITS = 20
 _WORKER = np.uint32((1 << _BITS) - 1)
 _FOURFOLD = 4

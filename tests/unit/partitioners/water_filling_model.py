@@ -86,7 +86,7 @@ class SlowEvenflow:
         self.recount()
         self.credit = [0] * n
         self.buckets, self.most_buckets = buckets, max(buckets, most_buckets) if self.windowed else buckets
-        self.sweeping = max(64, slides)
+        self.sweeping = max(16, slides)
         """Slides in which every bucket is looked at."""
         self.grew = -inf
         self.homes: dict[int, tuple[int, float]] = {}
@@ -128,7 +128,8 @@ class SlowEvenflow:
         self.credit = [int(credit * kept) for credit in self.credit]
         self.sweep(passed)
         tuples = sum(load / step for load, step in zip(self.whole, self.step, strict=True))
-        self.brings = int(tuples / max(1, len(self.homes)))
+        full = time - self.since >= self.slides * self.slide_ms
+        self.brings = max(0, int(tuples / max(1, len(self.homes))) - full)
         crowded = 2 * len(self.homes) > self.buckets
         if crowded and self.buckets < self.most_buckets and now >= self.grew + self.slides + self.sweeping:
             self.grow()
@@ -189,7 +190,7 @@ class SlowEvenflow:
         else:
             loads = self.unsplit_loads()
             worker = loads.index(min(loads))
-            self.credit[worker] += max(0, self.brings - 1) * self.step[worker]
+            self.credit[worker] += self.brings * self.step[worker]
         self.homes[bucket] = (worker, self.now)
         return worker
 
