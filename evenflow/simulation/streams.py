@@ -165,7 +165,8 @@ def from_columns(keys: pa.Array, times: Int64s | None, *, rate: float | None = N
 
 def check_order(times: Int64s, *, max_disorder_ms: int, where: str) -> None:
     """ConfigError when a time lies further than this behind the largest time before it."""
-    behind = np.maximum.accumulate(times) - times
+    # Unsigned: exact also where int64 would overflow.
+    behind = np.maximum.accumulate(times).astype(np.uint64) - times.astype(np.uint64)
     row = int(behind.argmax())
     if behind[row] > max_disorder_ms:
         raise ConfigError(

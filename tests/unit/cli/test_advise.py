@@ -112,6 +112,7 @@ def test_the_settings_give_the_workers_where_nobody_does(file: Path, tmp_path: P
         ("--input {file} --key who --time when", "has no column 'when'"),
         ("--input {file}", "which column is the record key?"),
         ("--input {empty} --key who", "empty.csv has no tuples"),
+        ("--input {empty} --key who --time at", "empty.csv has no tuples"),
         ("--input /no/such.csv --key who", "there is no file /no/such.csv"),
         ("--input {file} --topic orders", "both say where the sample is"),
         ("--input {file} --key who --oldest", "--oldest is for a topic"),

@@ -159,6 +159,9 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(monkeypatch: pyt
         ("--input {file} --key who --time at --rate 5", "--rate numbers tuples that have no time"),
         ("--input {file} --key who --time-unit s", "--time-unit needs --time"),
         ("--input {file} --key who --tuples 0", "--tuples must be at least 1"),
+        ("--input {empty} --key who", "the input has no tuples"),
+        ("--input {empty} --key who --time at", "the input has no tuples"),
+        ("--input {empty} --key who --time at --time-unit iso", "the input has no tuples"),
         ("--input /no/such.csv --key who", "there is no file /no/such.csv"),
         ("--input {file} --key who --time at --max-disorder 200ms", "300 ms behind an earlier one"),
         (
@@ -167,5 +170,9 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(monkeypatch: pyt
         ),
     ],
 )
-def test_bad_input_is_refused_with_what_is_wrong(words: str, message: str, file: Path) -> None:
-    assert message in refusal(*words.format(file=file).split())
+def test_bad_input_is_refused_with_what_is_wrong(
+    words: str, message: str, file: Path, tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text("who,at\n")
+    assert message in refusal(*words.format(file=file, empty=empty).split())

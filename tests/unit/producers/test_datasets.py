@@ -275,3 +275,11 @@ def test_a_zip_of_several_files_is_refused_naming_them(tmp_path: Path) -> None:
 def test_a_name_that_is_nothing_is_refused_with_what_there_is() -> None:
     with pytest.raises(ConfigError, match="flights, zipf"):
         open_source("flihgts")
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "iso"])
+def test_a_header_without_rows_is_a_source_without_tuples(tmp_path: Path, unit) -> None:
+    path = write(tmp_path / "rows.csv", "key,time\n")
+    timed = open_source(str(path), SourceOptions(key="key", time="time", time_unit=unit))
+    numbered = open_source(str(path), SourceOptions(key="key", event_rate=10.0))
+    assert (timed.rows, list(timed.batches())) == (numbered.rows, list(numbered.batches())) == (0, [])

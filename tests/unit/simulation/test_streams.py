@@ -78,6 +78,13 @@ def test_times_may_run_back_as_far_as_allowed_and_no_further() -> None:
         check_order(times, max_disorder_ms=999, where="f.csv")
 
 
+def test_a_time_that_runs_back_over_all_of_int64_is_behind() -> None:
+    ends = np.array([2**63 - 1, -(2**63)])
+    with pytest.raises(ConfigError, match="tuple 2 lies 18,446,744,073,709,551,615 ms behind"):
+        check_order(ends, max_disorder_ms=1_000, where="f.csv")
+    check_order(ends[::-1], max_disorder_ms=0, where="f.csv")
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
