@@ -146,6 +146,8 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(monkeypatch: pyt
         ("--tuples 1.5", "'1.5' is not a whole number"),
         ("--tuples inf", "'inf' is not a whole number"),
         ("--tuples 0", "tuples must be at least 1"),
+        ("--tuples 1e15", "1,000,000,000,000,000 tuples need 20,000,000.0 GB"),
+        ("--rate 1e-300", "past int64 ms"),
         ("--window 10s --slide 3s", "the slide (3000 ms) does not divide the window (10000 ms)"),
         ("--window soon", "--window: 'soon' is not a duration"),
         ("--warmup-slides 3", "--warmup-slides counts slides of a window"),
