@@ -81,7 +81,9 @@ def warm_up(stream: KeyedStream, who: Entrant, scenario: Scenario) -> Partitione
     """
     scratch = scenario.partitioners(who, stream)[0]
     keys = np.resize(stream.keys[:_WARM_UP_TUPLES], _WARM_UP_TUPLES)
-    times = warm_up_times([value for name, value in dict(scratch.options).items() if name.endswith("_ms") and value])
+    times = warm_up_times(
+        [value for name, value in dict(scratch.options).items() if name.endswith("_ms") and value]
+    )
     for piece in np.array_split(np.arange(_WARM_UP_TUPLES), _WARM_UP_BATCHES):
         scratch.assign_batch(keys[piece], times[piece])
     return scratch

@@ -116,6 +116,21 @@ def test_a_csv_file_by_its_own_times(file: Path) -> None:
     assert first["tuples"] == 100
 
 
+def test_of_a_source_that_never_ends_the_first_tuples_are_taken() -> None:
+    words = [
+        "--input",
+        "zipf:z=1.4,keys=100,tuples=endless",
+        "--key",
+        "key",
+        "--partitioner",
+        "hashing",
+        "--jobs",
+        1,
+    ]
+    assert rows(*words, "--tuples", 700)[0]["tuples"] == 700
+    assert "never ends" in refusal(*words)
+
+
 def test_a_table_names_every_partitioner_and_a_plot_is_written(tmp_path: Path) -> None:
     path = tmp_path / "out.svg"
     words = [*SMALL, "--partitioner", "pkg", "--partitioner", "hashing", "--plot", str(path)]

@@ -81,7 +81,12 @@ def test_a_picture_that_cannot_be_written_is_refused_beforehand(tmp_path: Path) 
         check_target(tmp_path / "no" / "x.png")
     (tmp_path / "folder.png").mkdir()
     (tmp_path / "round.png").symlink_to(tmp_path / "round.png")
-    for path in (Path("/proc/x.png"), tmp_path / "folder.png", tmp_path / "round.png", tmp_path / f"{'x' * 300}.png"):
+    for path in (
+        Path("/proc/x.png"),
+        tmp_path / "folder.png",
+        tmp_path / "round.png",
+        tmp_path / f"{'x' * 300}.png",
+    ):
         with pytest.raises(ConfigError, match="cannot be written: "):
             check_target(path)
 
