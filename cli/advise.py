@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.context import milliseconds, settings_of
+from cli.context import counted, milliseconds, settings_of
 
 if TYPE_CHECKING:
     from evenflow.advice import Advice, Sample
@@ -44,11 +44,14 @@ def advise(
     delimiter: Annotated[str | None, typer.Option(help="Delimiter of CSV. Default: a comma.")] = None,
     no_header: Annotated[bool, typer.Option("--no-header", help="CSV without names: c0, c1, ...")] = False,
     sample: Annotated[
-        int, typer.Option(min=1, help="Tuples: the first of a file, the newest of a topic.")
+        int,
+        counted(
+            "Tuples: the first of a file (by event time: with --time all of it is read), the newest of a topic (1,000,000)."
+        ),
     ] = _SAMPLE,
     oldest: Annotated[bool, typer.Option("--oldest", help="The first records of a topic instead.")] = False,
     workers: Annotated[
-        int | None, typer.Option(help="Workers. Default: from --capacity, else those of the settings.")
+        int | None, counted("Workers. Default: from --capacity, else those of the settings.")
     ] = None,
     capacity: Annotated[
         float | None,
@@ -58,9 +61,7 @@ def advise(
         float | None,
         typer.Option(help="Tuples per second to plan for. Default: the busiest slide of the sample."),
     ] = None,
-    instances: Annotated[
-        int | None, typer.Option(help="Partitioner instances. Default: as the rate needs.")
-    ] = None,
+    instances: Annotated[int | None, counted("Partitioner instances. Default: as the rate needs.")] = None,
     window: Annotated[
         str | None,
         typer.Option(
@@ -79,7 +80,7 @@ def advise(
     ] = None,
     batch: Annotated[
         int | None,
-        typer.Option(min=1, help="Tuples in a batch of micro-batch candidates. Default: one slide."),
+        counted("Tuples in a batch of micro-batch candidates. Default: one slide."),
     ] = None,
     tolerance: Annotated[
         float, typer.Option(help="How much more than the least cost a simpler partitioner may cost.")
@@ -98,6 +99,8 @@ def advise(
 
     if input is not None and topic is not None:
         raise ConfigError("--input and --topic both say where the sample is", hint="give one of the two")
+    if sample < 1:
+        raise ConfigError(f"--sample must be at least 1, not {sample}")
     slide_ms = None if slide is None else milliseconds("--slide", slide)
     window_ms = None if window is None else milliseconds("--window", window)
     if input is not None:
@@ -166,6 +169,8 @@ def _from_file(
         types={key: "string"} if key is not None else {},
         delimiter="\t" if delimiter == "\\t" else delimiter,
         header=header,
+        keep_order=time is None,  # numbered in order of the file
+        first=tuples + 1,  # one more tells whether these are all
         event_rate=None if time is not None else rate or 1000.0,
     )
     return file_sample(path, options, tuples=tuples)

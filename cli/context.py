@@ -1,4 +1,4 @@
-"""What commands share: the settings that `--config` names, and durations as a person writes them."""
+"""What commands share: the settings that `--config` names, and durations and numbers as a person writes them."""
 
 from __future__ import annotations
 
@@ -26,3 +26,27 @@ def milliseconds(option: str, text: str) -> int:
         return parse_duration(text)
     except ValueError as error:
         raise ConfigError(f"{option}: {error}") from None
+
+
+def _whole(text: str) -> int:
+    """A whole number; 1e7 and 10_000_000 are welcome."""
+    import typer
+
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = int(float(text))
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is not a whole number") from None
+    if number != float(text):
+        raise typer.BadParameter(f"{text!r} is not a whole number")
+    return number
+
+
+def counted(help_text: str) -> Any:
+    """An option that is a whole number."""
+    import typer
+
+    return typer.Option(parser=_whole, metavar="NUMBER", help=help_text)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.context import milliseconds
+from cli.context import counted, milliseconds
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,33 +27,14 @@ def register(app: typer.Typer) -> None:
     app.command()(simulate)
 
 
-def _whole(text: str) -> int:
-    """A whole number; 1e7 and 10_000_000 are welcome."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        number = int(float(text))
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is not a whole number") from None
-    if number != float(text):
-        raise typer.BadParameter(f"{text!r} is not a whole number")
-    return number
-
-
-def _counted(help_text: str) -> Any:
-    return typer.Option(parser=_whole, metavar="NUMBER", help=help_text)
-
-
 def simulate(
     partitioner: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME[:option=value,...]", help="Repeatable. Default: every registered name."),
     ] = None,
-    workers: Annotated[int, _counted("Workers.")] = 64,
+    workers: Annotated[int, counted("Workers.")] = 64,
     tuples: Annotated[
-        int | None, _counted("Tuples to generate (1,000,000), or the first so many of --input (all).")
+        int | None, counted("Tuples to generate (1,000,000), or the first so many of --input (all).")
     ] = None,
     stream: Annotated[
         Kind | None,
@@ -63,12 +44,12 @@ def simulate(
             "one of 0.5-1.5 each --period."
         ),
     ] = None,
-    keys: Annotated[int | None, _counted("Keys of the generated stream (100,000).")] = None,
+    keys: Annotated[int | None, counted("Keys of the generated stream (100,000).")] = None,
     zipf: Annotated[float | None, typer.Option(help="Exponent of Zipf streams (1.0).")] = None,
     period: Annotated[str | None, typer.Option(help="Period of the stream, in event time (10s).")] = None,
     sources: Annotated[
         int,
-        _counted("Independent partitioners: tuple t goes to source t mod S; loads are measured over all."),
+        counted("Independent partitioners: tuple t goes to source t mod S; loads are measured over all."),
     ] = 1,
     exchange: Annotated[
         bool,
@@ -112,7 +93,7 @@ def simulate(
         ),
     ] = None,
     batch: Annotated[
-        int | None, _counted("Tuples in a batch of the micro-batch partitioners. Default: one slide.")
+        int | None, counted("Tuples in a batch of the micro-batch partitioners. Default: one slide.")
     ] = None,
     max_disorder: Annotated[
         str | None,
@@ -244,16 +225,25 @@ def _read(
         delimiter="\t" if delimiter == "\\t" else delimiter,
         header=header,
         keep_order=True,
+        first=tuples,
         event_rate=None if time is not None else 1000.0,
     )
-    batches = list(open_source(path, options).batches())
+    opened = open_source(path, options)
+    if opened.rows is None and tuples is None:
+        raise ConfigError(f"{path} never ends", hint="say with --tuples how many are wanted")
+    batches, read = [], 0
+    for batch in opened.batches():
+        batches.append(batch)
+        read += len(batch)
+        if tuples is not None and read >= tuples:
+            break
     keys = pa.chunked_array([part.keys for part in batches], pa.large_binary()).combine_chunks()[:tuples]
     if time is None:
         return from_columns(keys, None, rate=rate)
     times = np.concatenate([part.times for part in batches] or [np.empty(0, np.int64)])[:tuples]
-    read = from_columns(keys, times)
+    found = from_columns(keys, times)
     check_order(times, max_disorder_ms=max_disorder_ms, where=path)
-    return read
+    return found
 
 
 @contextmanager

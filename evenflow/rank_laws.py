@@ -13,9 +13,13 @@ from itertools import pairwise
 import numpy as np
 
 from evenflow.arrays import Float64s, Int64s
+from evenflow.errors import ConfigError
 
 RANKS, VALUES, DISORDER, LABELS, EXPONENTS = range(5)
 """Which random quantity: each has a generator of its own, `default_rng([seed, role])`."""
+
+_TIMES = 2.0**63
+"""Milliseconds: the first time that int64 cannot hold."""
 
 
 class RankLaw(ABC):
@@ -102,6 +106,15 @@ def ranks_by_period(law: RankLaw, draws: Float64s, periods: Int64s) -> Int64s:
 
 
 def numbered_times(first: int, count: int, *, rate: float, start: int = 0) -> Int64s:
-    """Event times (ms) of tuples first .. first+count-1 at `rate` tuples per second, from `start` (ms) on."""
+    """Event times (ms) of tuples first .. first+count-1 at `rate` tuples per second, from `start` (ms) on.
+
+    ConfigError when the last one is past int64.
+    """
+    latest = max(0, first + count - 1) * 1000.0 / rate
+    if latest >= _TIMES - max(0, start):
+        raise ConfigError(
+            f"at {rate:g} tuples per second the event time of tuple {first + count:,} is past int64 ms",
+            hint="give a higher rate, or fewer tuples",
+        )
     index = np.arange(first, first + count, dtype=np.float64)
     return start + np.floor(index * 1000.0 / rate).astype(np.int64)

@@ -20,6 +20,8 @@ def parse_times(column: pa.ChunkedArray, unit: TimeUnit, *, name: str, where: st
 
     Numbers may come as text. ISO text without a zone means UTC.
     """
+    if len(column) == 0:
+        return np.empty(0, np.int64)  # of no type: there is no row to tell one
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

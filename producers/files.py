@@ -7,7 +7,10 @@ import io
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from evenflow.errors import ConfigError
 
@@ -35,6 +38,13 @@ def read_single(path: Path) -> bytes:
             hint="unpack it and name the one to replay",
         )
     return members[0][1]
+
+
+@contextmanager
+def opened_single(path: Path) -> Iterator[IO[bytes]]:
+    """A plain file or .gz as a stream, for who needs only its beginning; failures are those of the libraries."""
+    with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
+        yield stream
 
 
 def read_many(path: Path, *, suffix: str) -> list[tuple[str, bytes]]:

@@ -47,6 +47,8 @@ class SourceOptions:
     """Keep the order of the file instead of sorting by event time."""
     event_rate: float | None = None
     """Tuples per second of event time where the source has no time column."""
+    first: int | None = None
+    """With `keep_order`: no more than the first so many tuples are asked for, so a format need not read on."""
     keep_lines: bool = True
     """Send JSON lines as they are when all columns are sent."""
 

@@ -5,7 +5,8 @@ F_1(k)..F_d(k) with the fewest distinct keys (the first on a tie). So nothing ha
 hashing, and the keys are spread more evenly; the load of the hottest key stays where it is. With exact
 sets a key is on one worker as long as it is in the window. With HyperLogLog it may be split: the first
 candidate that the key would not change gets it, and that may be wrong (see `cardinality`); with many keys
-per register all goes to F_1, which is hashing.
+per register all goes to F_1, which is hashing. All of this holds for each source by itself: of several
+sources each has a worker for the key, so it may be on as many as there are sources (at most d).
 
 Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `mode`, `window_ms`, `slide_ms`.
 Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one; hll O(d). State: see

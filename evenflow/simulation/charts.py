@@ -30,7 +30,22 @@ def check_target(path: Path) -> None:
         )
     if not path.parent.is_dir():
         raise ConfigError(f"there is no folder {path.parent}", hint="make it first")
+    _probe(path)
     _altair()
+
+
+def _probe(path: Path) -> None:
+    """Open it for writing as `save` will; a picture that is there already stays, otherwise no file does."""
+    try:
+        target = path.resolve()
+        there = target.exists()
+        with target.open("ab"):
+            pass
+        if not there:
+            target.unlink()
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ConfigError(f"{path} cannot be written: {reason}", hint="name another file") from None
 
 
 def plot(results: Sequence[Result], path: Path) -> None:
@@ -89,7 +104,7 @@ def _over_time(results: Sequence[Result], colour: altair.Color) -> altair.Chart:
         for result in results
         for at, value in zip(result.at, result.over_time, strict=True)
     ]
-    axis = alt.Axis(format="~g" if windowed else "~s")
+    axis = alt.Axis(format=",~f" if windowed else "~s")
     lines = alt.Chart(alt.Data(values=rows)).encode(
         alt.X("at:Q", title="event time, s" if windowed else "tuples", axis=axis),
         _log_axis("imbalance", "imbalance of the window" if windowed else "imbalance of the stream so far"),
@@ -122,7 +137,8 @@ def _log_axis(field: str, title: str) -> altair.Y:
     alt = _altair()
     scale = alt.Scale(type="log", domain=[_FLOOR, 1], clamp=True)
     ticks = [10.0**power for power in range(round(math.log10(_FLOOR)), 1)]
-    return alt.Y(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(format="~e", values=ticks))
+    axis = alt.Axis(labelExpr="datum.value == 1 ? '1' : format(datum.value, '~e')", values=ticks)
+    return alt.Y(f"{field}:Q", title=title, scale=scale, axis=axis)
 
 
 def _titled(chart: altair.Chart, title: str) -> altair.Chart:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from evenflow.arrays import Int32s
+from evenflow.arrays import Int32s, Int64s
 from evenflow.partitioners import Partitioner
 from evenflow.simulation.scenario import Entrant, Scenario
 from evenflow.simulation.streams import KeyedStream
@@ -17,6 +17,8 @@ from evenflow.simulation.streams import KeyedStream
 BLOCK = 1 << 18
 """Tuples of the stream routed at once; the cut changes nothing (a micro-batch is a block of its own)."""
 _WARM_UP_TUPLES = 2_000
+_WARM_UP_BATCHES = 4
+_LATEST = 2**62
 Progress = Callable[[int], None]
 """Told how many tuples have been routed; may raise to stop."""
 
@@ -36,7 +38,7 @@ def route(
     stream: KeyedStream, who: Entrant, scenario: Scenario, *, progress: Progress = lambda done: None
 ) -> Routed:
     """The worker of every tuple, and the time spent in `assign`: of this thread, so other processes do not count."""
-    _compile(stream, who, scenario)
+    warm_up(stream, who, scenario)
     sources = scenario.partitioners(who, stream)
     micro_batch = sources[0].micro_batch
     edges = scenario.batches(stream) if micro_batch else [*range(0, len(stream), BLOCK), len(stream)]
@@ -71,8 +73,25 @@ def _route_block(sources: list[Partitioner], stream: KeyedStream, out: Int32s, l
     return seconds
 
 
-def _compile(stream: KeyedStream, who: Entrant, scenario: Scenario) -> None:
-    """Load the kernels with partitioners that are thrown away, so that no figure holds a compilation."""
-    few = slice(0, _WARM_UP_TUPLES)
+def warm_up(stream: KeyedStream, who: Entrant, scenario: Scenario) -> Partitioner:
+    """Load the kernels with a partitioner that is thrown away, so that no figure holds a compilation.
+
+    Half of its tuples lie in one slide. The others pass over three of the longest length that it knows (a window, an
+    interval): what comes at the end of one has come then, twice.
+    """
     scratch = scenario.partitioners(who, stream)[0]
-    scratch.assign_batch(np.array(stream.keys[few]), np.array(stream.times[few]))
+    keys = np.resize(stream.keys[:_WARM_UP_TUPLES], _WARM_UP_TUPLES)
+    times = warm_up_times(
+        [value for name, value in dict(scratch.options).items() if name.endswith("_ms") and value]
+    )
+    for piece in np.array_split(np.arange(_WARM_UP_TUPLES), _WARM_UP_BATCHES):
+        scratch.assign_batch(keys[piece], times[piece])
+    return scratch
+
+
+def warm_up_times(lengths: Sequence[int]) -> Int64s:
+    """Times of the tuples of a warm-up: the first half at 0, the others over three of the longest length (ms)."""
+    half = _WARM_UP_TUPLES // 2
+    step = min(-(-3 * max(lengths, default=1) // half), _LATEST // half)
+    times: Int64s = np.maximum(0, np.arange(1 - half, half + 1)) * step
+    return times

@@ -6,6 +6,7 @@ k0, k1, ... hashed the same way. 20 bytes a tuple; in a folder the columns are m
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,9 +61,13 @@ class KeyedStream:
         return len(self.keys)
 
     def stored(self, folder: Path) -> KeyedStream:
-        """The same stream in files, for other processes to `opened`; itself when it is stored already."""
+        """The same stream in files, for other processes to `opened`; itself when it is stored already.
+
+        ConfigError when there is no room for them.
+        """
         if self.folder is not None:
             return self
+        _check_room(folder, len(self))
         for name in _COLUMNS:
             np.save(folder / f"{name}.npy", getattr(self, name))
         return KeyedStream(self.keys, self.codes, self.times, self.key_count, self.next_time, folder)
@@ -121,11 +126,14 @@ def generated(
     of a period (drift, alternating, random-exponent) in event time.
     """
     _check(kind, tuples=tuples, keys=keys, zipf=zipf, seed=seed, rate=rate, period_ms=period_ms)
+    pace = rate or _INDEX_RATE
+    next_time = int(numbered_times(tuples, 1, rate=pace)[0])
+    if folder is not None:
+        _check_room(folder, tuples)
     law = STREAMS[kind].law(keys, zipf, seed)
     hashes = rank_hashes(keys)
     all_keys, codes, times = (_column(folder, name, tuples) for name in _COLUMNS)
     draws = np.random.default_rng([seed, RANKS])
-    pace = rate or _INDEX_RATE
     for first, count in _pieces(tuples):
         here = slice(first, first + count)
         times[here] = numbered_times(first, count, rate=pace)
@@ -135,7 +143,6 @@ def generated(
             periods = times[here] // period_ms
         codes[here] = ranks_by_period(law, draws.random(count), periods)
         all_keys[here] = hashes[codes[here]]
-    next_time = int(numbered_times(tuples, 1, rate=pace)[0])
     return KeyedStream(all_keys, codes, times, keys, next_time, folder)
 
 
@@ -165,7 +172,8 @@ def from_columns(keys: pa.Array, times: Int64s | None, *, rate: float | None = N
 
 def check_order(times: Int64s, *, max_disorder_ms: int, where: str) -> None:
     """ConfigError when a time lies further than this behind the largest time before it."""
-    behind = np.maximum.accumulate(times) - times
+    # Unsigned: exact also where int64 would overflow.
+    behind = np.maximum.accumulate(times).astype(np.uint64) - times.astype(np.uint64)
     row = int(behind.argmax())
     if behind[row] > max_disorder_ms:
         raise ConfigError(
@@ -196,6 +204,16 @@ def _check(
 def _check_rate(rate: float | None) -> None:
     if rate is not None and not 0 < rate < float("inf"):
         raise ConfigError(f"rate must be more than 0 tuples per second, not {rate}")
+
+
+def _check_room(folder: Path, tuples: int) -> None:
+    needed = tuples * sum(np.dtype(kind).itemsize for kind in _COLUMNS.values())
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise ConfigError(
+            f"{tuples:,} tuples need {needed / 1e9:,.1f} GB in {folder.parent}, which has {free / 1e9:,.1f} GB left",
+            hint="take fewer tuples, or name another folder for temporary files in TMPDIR",
+        )
 
 
 def _column(folder: Path | None, name: str, tuples: int) -> npt.NDArray[Any]:

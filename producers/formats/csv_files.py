@@ -8,19 +8,27 @@ from __future__ import annotations
 
 import csv
 import io
+import zlib
 from pathlib import Path
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from evenflow.errors import ConfigError
-from producers.files import read_single, unwrapped_name
+from producers.files import opened_single, read_single, unwrapped_name
 from producers.source import ARROW_TYPES, SourceFormat, SourceOptions, TableSource, bounded, require_columns
+
+_BLOCK = 16 << 20
+"""Bytes parsed at once: a row fits in."""
+_HEAD_BLOCK = 1 << 20
+"""The same where only the first rows are read; with a longer row the whole file is."""
 
 
 def open_csv(path: str, options: SourceOptions) -> TableSource:
-    """The file as a bounded source."""
-    return bounded(path, read_csv(Path(path), options), options)
+    """The file as a bounded source; of its first tuples, where no more are asked for."""
+    table = _first_rows(Path(path), options) if options.keep_order else None
+    return bounded(path, read_csv(Path(path), options) if table is None else table, options)
 
 
 def read_csv(path: Path, options: SourceOptions) -> pa.Table:
@@ -44,6 +52,44 @@ def read_csv(path: Path, options: SourceOptions) -> pa.Table:
         if pa.types.is_binary(item.type):
             raise _not_text(path, f"column {item.name!r}")
     return table
+
+
+def _first_rows(path: Path, options: SourceOptions) -> pa.Table | None:
+    """The first `options.first` rows (or all there are) of the columns named, without reading on.
+
+    None where the whole file has to be read: for the types of columns that are not named or declared, and to tell
+    what is wrong with the file. An event time is read as text: its type cannot depend on rows that are not read.
+    """
+    if options.first is None or options.columns is None or path.name.lower().endswith(".zip"):
+        return None
+    named = dict.fromkeys(name for name in (options.key, options.time, *options.columns) if name is not None)
+    types = {name: ARROW_TYPES[options.types[name]] for name in named if name in options.types}
+    if options.time is not None:
+        types.setdefault(options.time, pa.string())
+    if types.keys() != named.keys():
+        return None
+    delimiter = options.delimiter or ("\t" if unwrapped_name(path).endswith(".tsv") else ",")
+    try:
+        with opened_single(path) as stream:
+            names = _names(str(path), stream.read(_HEAD_BLOCK), delimiter, options)
+        with opened_single(path) as stream:
+            return _head(
+                stream, options.first, **_arrow_options(delimiter, options, names, list(named), types)
+            )
+    except (pa.ArrowException, ConfigError, OSError, EOFError, LookupError, UnicodeDecodeError, zlib.error):
+        return None
+
+
+def _head(stream: IO[bytes], rows: int, **options: Any) -> pa.Table:
+    taken: list[pa.RecordBatch] = []
+    left = rows
+    with pacsv.open_csv(stream, **options) as reader:
+        for batch in reader:
+            taken.append(batch.slice(0, left))
+            left -= len(taken[-1])
+            if left == 0:
+                break
+        return pa.Table.from_batches(taken, reader.schema)
 
 
 def _names(name: str, data: bytes, delimiter: str, options: SourceOptions) -> list[str]:
@@ -80,15 +126,7 @@ def _parse(
     def read(*, threads: bool) -> pa.Table:
         return pacsv.read_csv(
             pa.BufferReader(data),
-            read_options=pacsv.ReadOptions(
-                use_threads=threads,
-                column_names=names,
-                skip_rows_after_names=1 if options.header else 0,
-                encoding=options.encoding,
-                block_size=16 << 20,
-            ),
-            parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=pacsv.ConvertOptions(include_columns=wanted, column_types=types),
+            **_arrow_options(delimiter, options, names, wanted, types, threads=threads),
         )
 
     try:
@@ -106,6 +144,29 @@ def _parse(
             ) from None
         except (UnicodeDecodeError, LookupError) as error:
             raise _not_text(path, str(error)) from None
+
+
+def _arrow_options(
+    delimiter: str,
+    options: SourceOptions,
+    names: list[str],
+    wanted: list[str],
+    types: dict[str, pa.DataType],
+    *,
+    threads: bool | None = None,
+) -> dict[str, Any]:
+    """What Arrow's readers take; threads None: of the reader that reads the first rows."""
+    return {
+        "read_options": pacsv.ReadOptions(
+            use_threads=bool(threads),
+            column_names=names,
+            skip_rows_after_names=1 if options.header else 0,
+            encoding=options.encoding,
+            block_size=_BLOCK if threads is not None else _HEAD_BLOCK,
+        ),
+        "parse_options": pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        "convert_options": pacsv.ConvertOptions(include_columns=wanted, column_types=types),
+    }
 
 
 def _was_guessed(kind: pa.DataType) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.advice import Advice, Sample, Wishes, advise
 from evenflow.errors import ConfigError
-from evenflow.simulation import generated
+from evenflow.simulation import Scenario, entrant, generated, simulate
 
 FIELDS = [
     "partitioner", "options", "workers", "instances", "routed_partitions", "input_partitions", "reasons",
@@ -153,3 +153,24 @@ def test_progress_ends_where_it_said() -> None:
     advise(sample(tuples=2_000), Wishes(workers=2), watch=lambda done, total: told.append((done, total)))
     assert told[-1][0] == told[-1][1]
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_every_candidate_is_tried_with_the_hash_seed_of_the_settings_and_the_two_after_it() -> None:
+    some = sample(tuples=20_000, zipf=1.2)
+    found = advise(some, Wishes(workers=16, seed=18)).candidates[0]
+    tried = [
+        simulate(some.stream(), [entrant("hashing")], Scenario(workers=16, seed=seed), processes=1)[0].figures
+        for seed in (18, 19, 20)
+    ]
+    fullest = [1 + 16 * one.imbalance for one in tried]
+    assert fullest[0] < fullest[1] < fullest[2], "fewer seeds would not be found out"
+    assert (found.partitioner, found.slowest_worker) == ("hashing", fullest[2])
+    assert found.window_imbalance == tried[0].imbalance
+
+
+def test_a_key_is_hot_from_a_fifth_of_a_worker_on() -> None:
+    """Four workers: a fifth of a fair share is 1/20."""
+    keys = ["hot"] * 100 + ["warm"] * 50 + ["mild"] * 49 + [f"k{number}" for number in range(801)]
+    found = advise(Sample("x", pa.array(keys)), Wishes(workers=4))
+    assert [one.key for one in found.hot_keys] == ["hot", "warm"]
+    assert (found.hot_key_count, found.hot_share) == (2, pytest.approx(0.15))

@@ -65,6 +65,12 @@ def test_a_sample_is_the_first_tuples(file: Path) -> None:
     assert (found["tuples"], found["seconds"], found["hot_keys"]) == (100, 9.9, [])
 
 
+def test_numbers_may_be_written_as_simulate_takes_them(file: Path) -> None:
+    words = ["--input", file, "--key", "who", "--sample", "1e2", "--workers", "1_0", "--instances", "2e0"]
+    found = advice(*words, "--also", "prompt", "--batch", "5e1")
+    assert [found[name] for name in ("tuples", "workers", "instances")] == [100, 10, 2]
+
+
 def test_a_generator_that_never_ends_is_sampled_too() -> None:
     found = advice("--input", "zipf:z=1.4,keys=100", "--key", "key", "--sample", 3000)
     assert found["tuples"] == 3000
@@ -112,12 +118,15 @@ def test_the_settings_give_the_workers_where_nobody_does(file: Path, tmp_path: P
         ("--input {file} --key who --time when", "has no column 'when'"),
         ("--input {file}", "which column is the record key?"),
         ("--input {empty} --key who", "empty.csv has no tuples"),
+        ("--input {empty} --key who --time at", "empty.csv has no tuples"),
         ("--input /no/such.csv --key who", "there is no file /no/such.csv"),
         ("--input {file} --topic orders", "both say where the sample is"),
         ("--input {file} --key who --oldest", "--oldest is for a topic"),
         ("--no-header", "--no-header is for a file"),
         ("--input {file} --key who --time-unit s", "--time-unit needs --time"),
-        ("--input {file} --key who --sample 0", "--sample"),
+        ("--input {file} --key who --sample 0", "--sample must be at least 1, not 0"),
+        ("--input {file} --key who --batch 0", "batch must be at least 1, not 0"),
+        ("--input {file} --key who --sample 1.5", "'1.5' is not a whole number"),
         ("--input {file} --key who --workers 0", "workers must be at least 1"),
         ("--input {file} --key who --workers 4 --capacity 5", "both say how many workers"),
         ("--input {file} --key who --capacity 5", "a capacity tells nothing without a rate"),

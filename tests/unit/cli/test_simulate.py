@@ -116,6 +116,21 @@ def test_a_csv_file_by_its_own_times(file: Path) -> None:
     assert first["tuples"] == 100
 
 
+def test_of_a_source_that_never_ends_the_first_tuples_are_taken() -> None:
+    words = [
+        "--input",
+        "zipf:z=1.4,keys=100,tuples=endless",
+        "--key",
+        "key",
+        "--partitioner",
+        "hashing",
+        "--jobs",
+        1,
+    ]
+    assert rows(*words, "--tuples", 700)[0]["tuples"] == 700
+    assert "never ends" in refusal(*words)
+
+
 def test_a_table_names_every_partitioner_and_a_plot_is_written(tmp_path: Path) -> None:
     path = tmp_path / "out.svg"
     words = [*SMALL, "--partitioner", "pkg", "--partitioner", "hashing", "--plot", str(path)]
@@ -146,6 +161,8 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(monkeypatch: pyt
         ("--tuples 1.5", "'1.5' is not a whole number"),
         ("--tuples inf", "'inf' is not a whole number"),
         ("--tuples 0", "tuples must be at least 1"),
+        ("--tuples 1e15", "1,000,000,000,000,000 tuples need 20,000,000.0 GB"),
+        ("--rate 1e-300", "past int64 ms"),
         ("--window 10s --slide 3s", "the slide (3000 ms) does not divide the window (10000 ms)"),
         ("--window soon", "--window: 'soon' is not a duration"),
         ("--warmup-slides 3", "--warmup-slides counts slides of a window"),
@@ -159,6 +176,9 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(monkeypatch: pyt
         ("--input {file} --key who --time at --rate 5", "--rate numbers tuples that have no time"),
         ("--input {file} --key who --time-unit s", "--time-unit needs --time"),
         ("--input {file} --key who --tuples 0", "--tuples must be at least 1"),
+        ("--input {empty} --key who", "the input has no tuples"),
+        ("--input {empty} --key who --time at", "the input has no tuples"),
+        ("--input {empty} --key who --time at --time-unit iso", "the input has no tuples"),
         ("--input /no/such.csv --key who", "there is no file /no/such.csv"),
         ("--input {file} --key who --time at --max-disorder 200ms", "300 ms behind an earlier one"),
         (
@@ -167,5 +187,9 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(monkeypatch: pyt
         ),
     ],
 )
-def test_bad_input_is_refused_with_what_is_wrong(words: str, message: str, file: Path) -> None:
-    assert message in refusal(*words.format(file=file).split())
+def test_bad_input_is_refused_with_what_is_wrong(
+    words: str, message: str, file: Path, tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text("who,at\n")
+    assert message in refusal(*words.format(file=file, empty=empty).split())

@@ -13,6 +13,7 @@ import pytest
 from evenflow.errors import ConfigError
 from evenflow.settings import InputSettings, load_settings
 from producers.datasets import FORMATS, open_source
+from producers.formats import csv_files
 from producers.records import values_of
 from producers.source import Batch, Source, SourceOptions
 
@@ -275,3 +276,66 @@ def test_a_zip_of_several_files_is_refused_naming_them(tmp_path: Path) -> None:
 def test_a_name_that_is_nothing_is_refused_with_what_there_is() -> None:
     with pytest.raises(ConfigError, match="flights, zipf"):
         open_source("flihgts")
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "iso"])
+def test_a_header_without_rows_is_a_source_without_tuples(tmp_path: Path, unit) -> None:
+    path = write(tmp_path / "rows.csv", "key,time\n")
+    timed = open_source(str(path), SourceOptions(key="key", time="time", time_unit=unit))
+    numbered = open_source(str(path), SourceOptions(key="key", event_rate=10.0))
+    assert (timed.rows, list(timed.batches())) == (numbered.rows, list(numbered.batches())) == (0, [])
+
+
+def beginning(path: Path, first: int | None, **more: object) -> Batch:
+    """The first tuples in the file's order, of a reader that was told so or was not."""
+    options = SourceOptions(
+        key="key", time="time", columns=("key", "time"), types={"key": "string"}, keep_order=True, first=first, **more,
+    )  # fmt: skip
+    return only(open_source(str(path), options))
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "iso"])
+@pytest.mark.parametrize("first", [1, 2, 3, 99])
+@pytest.mark.parametrize("wrapping", ["", ".gz"])
+def test_the_beginning_of_a_csv_file_is_what_the_whole_file_begins_with(
+    tmp_path: Path, unit, first: int, wrapping: str
+) -> None:
+    times = ["2024-01-02T03:04:05Z", "2024-01-02 03:04"] if unit == "iso" else ["1700000000", " 1699999999.5"]
+    rows = f'key,other,time\n"a\n,""b""",1,{times[0]}\n\n,2,{times[1]}\n007,x,{times[0]}\n'
+    path = write(tmp_path / f"rows.csv{wrapping}", gzip.compress(rows.encode()) if wrapping else rows)
+    found, whole = (beginning(path, rows_read, time_unit=unit) for rows_read in (first, None))
+    assert found.keys.to_pylist() == whole.keys.to_pylist()[:first] == [b'a\n,"b"', b"", b"007"][:first]
+    assert found.times.tolist() == whole.times.tolist()[:first]
+
+
+def test_the_beginning_of_a_file_is_read_and_not_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_files, "_HEAD_BLOCK", 4096)
+    packed = gzip.compress(
+        "".join(["key,time\n", *(f"k{row * row},{row}\n" for row in range(50_000))]).encode()
+    )
+    path = write(tmp_path / "cut.csv.gz", packed[: len(packed) // 2])
+    assert beginning(path, 1_000).times.tolist() == list(range(1_000))
+    for rows in (49_000, None):
+        with pytest.raises(ConfigError, match="not a readable gzip file"):
+            beginning(path, rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("key,time\na,1\nb,x\n", "the time column 'time' is 'x' in row 2"),
+        ("key,time\na,1,2\n", "Expected 2 columns, got 3"),
+        ("key,at\na,1\n", "has no column 'time'"),
+        ("", "is empty"),
+        (b"key,time\n\xff,1\n", "not in the encoding given"),
+    ],
+)
+def test_what_is_wrong_with_the_beginning_of_a_file_is_told_as_of_a_whole_one(
+    tmp_path: Path, rows: str | bytes, message: str
+) -> None:
+    path = write(tmp_path / "rows.csv", rows)
+    for first in (5, None):
+        with pytest.raises(ConfigError, match=message):
+            beginning(path, first)

@@ -55,7 +55,7 @@ def _dies(task: object) -> None:
 
 @pytest.mark.parametrize("windowed", [True, False])
 def test_the_picture_is_written_in_three_formats(tmp_path: Path, windowed: bool) -> None:
-    stream = generated("zipf", tuples=5_000, keys=100, zipf=1.3)
+    stream = generated("zipf", tuples=5_000, keys=100, zipf=1.3, rate=100)
     results = simulate(stream, ENTRANTS, SCENARIO if windowed else Scenario(workers=6), processes=1)
     begins = {".png": b"\x89PNG", ".svg": b"<svg", ".html": b"<!DOCTYPE html>"}
     for ending, begin in begins.items():
@@ -66,6 +66,10 @@ def test_the_picture_is_written_in_three_formats(tmp_path: Path, windowed: bool)
         if ending != ".png":
             for words in (b"balance and its price", b"imbalance over time", b"load per worker", b"pkg:d=4"):
                 assert words in content
+        if ending == ".svg":
+            assert b">1e-7<" in content
+            assert b">1e+" not in content, "a number on an axis is hard to read"
+            assert (b">40<" if windowed else b">4k<") in content
         if ending == ".html":
             assert b"<script src=" not in content, "the page would need the network"
 
@@ -75,3 +79,22 @@ def test_a_picture_that_cannot_be_written_is_refused_beforehand(tmp_path: Path) 
         check_target(tmp_path / "x.pdf")
     with pytest.raises(ConfigError, match="there is no folder"):
         check_target(tmp_path / "no" / "x.png")
+    (tmp_path / "folder.png").mkdir()
+    (tmp_path / "round.png").symlink_to(tmp_path / "round.png")
+    for path in (
+        Path("/proc/x.png"),
+        tmp_path / "folder.png",
+        tmp_path / "round.png",
+        tmp_path / f"{'x' * 300}.png",
+    ):
+        with pytest.raises(ConfigError, match="cannot be written: "):
+            check_target(path)
+
+
+def test_asking_whether_a_picture_can_be_written_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "old.png").write_bytes(b"a picture")
+    (tmp_path / "link.png").symlink_to(tmp_path / "nothing.png")
+    for name in ("new.png", "old.png", "link.png"):
+        check_target(tmp_path / name)
+    assert {path.name for path in tmp_path.iterdir()} == {"old.png", "link.png"}
+    assert (tmp_path / "old.png").read_bytes() == b"a picture"

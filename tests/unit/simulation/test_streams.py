@@ -8,6 +8,7 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.keys import hash_keys
+from evenflow.rank_laws import numbered_times
 from evenflow.simulation import STREAMS, KeyedStream, from_columns, generated
 from evenflow.simulation import streams as module
 from evenflow.simulation.streams import check_order, opened
@@ -78,6 +79,13 @@ def test_times_may_run_back_as_far_as_allowed_and_no_further() -> None:
         check_order(times, max_disorder_ms=999, where="f.csv")
 
 
+def test_a_time_that_runs_back_over_all_of_int64_is_behind() -> None:
+    ends = np.array([2**63 - 1, -(2**63)])
+    with pytest.raises(ConfigError, match="tuple 2 lies 18,446,744,073,709,551,615 ms behind"):
+        check_order(ends, max_disorder_ms=1_000, where="f.csv")
+    check_order(ends[::-1], max_disorder_ms=0, where="f.csv")
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -89,11 +97,32 @@ def test_times_may_run_back_as_far_as_allowed_and_no_further() -> None:
         ({"seed": -1}, "seed must be at least 0"),
         ({"rate": 0.0}, "rate must be more than 0"),
         ({"period_ms": 0}, "period must be at least 1 ms"),
+        ({"rate": 1e-300}, "at 1e-300 tuples per second the event time of tuple 11 is past int64 ms"),
+        ({"rate": 5e-324}, "past int64 ms.*\n.*higher rate"),
     ],
 )
 def test_impossible_streams_are_refused(wrong: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         generated(**{"kind": "zipf", "tuples": 10, **wrong})
+
+
+def test_times_reach_to_the_end_of_int64_and_no_further() -> None:
+    rate = 1000 / 2**60
+    assert numbered_times(0, 8, rate=rate).tolist() == [number * 2**60 for number in range(8)]
+    for first, count, start in ((0, 9, 0), (8, 1, 0), (0, 8, 2**60)):
+        with pytest.raises(ConfigError, match="past int64"):
+            numbered_times(first, count, rate=rate, start=start)
+    with pytest.raises(ConfigError, match="past int64"):
+        from_columns(pa.array(["a", "b"]), None, rate=1e-300)
+
+
+@pytest.mark.parametrize("tuples", [10**13, 10**25])
+def test_a_stream_that_the_folder_cannot_hold_is_refused_before_a_file_is_made(
+    tmp_path: Path, tuples: int
+) -> None:
+    with pytest.raises(ConfigError, match=rf"{tuples:,} tuples need .* GB .* left\n.*fewer tuples"):
+        generated("zipf", tuples=tuples, keys=5, rate=1e15, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_files_without_tuples_or_with_missing_keys_are_refused() -> None:
