@@ -1,4 +1,4 @@
-"""Names of array types, and the time before all times.
+"""Names of array types, the time before all times and the last one.
 
 Kernels cannot hold None, so a clock that has not begun is NEVER: no event time and no slide is earlier.
 """
@@ -21,3 +21,4 @@ State = dict[str, npt.NDArray[Any]]
 """State as named arrays of any shape."""
 
 NEVER = -(2**63)
+LAST_TIME = 2**63 - 1

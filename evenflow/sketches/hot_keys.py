@@ -21,6 +21,7 @@ import numpy as np
 from evenflow.arrays import NEVER, Int64s, State
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import home_slot
+from evenflow.sketches.window_loads import end_of
 
 _NOW, _LENGTH, _END, _ORDINAL, _SEEN, _BEFORE, _USED, _HOT, _FRESH = range(9)
 _KEY, _COUNT, _COUNTED, _UNTIL = range(4)
@@ -59,6 +60,8 @@ def roll(clock: Int64s, time: Any) -> None:
     if time < clock[_END]:
         return
     now = time // clock[_LENGTH]
+    if now == clock[_NOW] and now != NEVER:  # the last window of all
+        return
     follows = now == clock[_NOW] + 1 and clock[_NOW] != NEVER
     clock[_ORDINAL] += 1 if follows else 2
     clock[_HOT] = clock[_FRESH] if follows else 0
@@ -66,7 +69,7 @@ def roll(clock: Int64s, time: Any) -> None:
     clock[_BEFORE] = clock[_SEEN]
     clock[_SEEN] = 0
     clock[_NOW] = now
-    clock[_END] = (now + 1) * clock[_LENGTH]
+    clock[_END] = end_of(now, clock[_LENGTH])
 
 
 @inlined

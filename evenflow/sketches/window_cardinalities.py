@@ -20,6 +20,7 @@ from evenflow.arrays import NEVER, Float64s, Int64s, State, UInt8s
 from evenflow.kernels import inlined, kernel
 from evenflow.sketches import hyperloglog
 from evenflow.sketches.hyperloglog import add, rank_of, register_of, registers
+from evenflow.sketches.window_loads import end_of, passed
 
 _NOW, _SLIDE, _END, _SLOT, _PIVOT = range(5)
 
@@ -129,7 +130,9 @@ def advance(
     current, slides = clock[_NOW], ring.shape[0]
     if current == NEVER:
         clock[_PIVOT] = now
-    elif now - current >= slides:
+    elif now == current:  # the last slide of all
+        return False
+    elif passed(slides, current, now) == slides:
         _clear(values)
         _clear(newer)
         for slot in range(slides):
@@ -150,7 +153,7 @@ def advance(
         sums[worker] = -1
         estimates[worker] = -1
     clock[_NOW] = now
-    clock[_END] = (now + 1) * clock[_SLIDE]
+    clock[_END] = end_of(now, clock[_SLIDE])
     clock[_SLOT] = now % max(1, slides)
     return True
 

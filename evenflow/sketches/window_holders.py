@@ -33,6 +33,7 @@ import numpy as np
 from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import home_slot
+from evenflow.sketches.window_loads import end_of, passed
 
 _SALT = np.uint64(0xD6E8FEB86659FD93)
 _NOW, _SLIDE, _END, _SLOT, _FREE, _ROOM = range(6)
@@ -226,7 +227,7 @@ def advance(
     current = clock[_NOW]
     slides = ring.shape[0]
     if current != NEVER:
-        for step in range(min(slides, now - current)):  # oldest first: a pair may move into a later list
+        for step in range(passed(slides, current, now)):  # oldest first: a pair may move into a later list
             slot = (current + 1 + step) % slides
             row = np.int64(ring[slot])
             ring[slot] = -1
@@ -240,7 +241,7 @@ def advance(
                     ring[last] = row
                 row = following
     clock[_NOW] = now
-    clock[_END] = (now + 1) * clock[_SLIDE]
+    clock[_END] = end_of(now, clock[_SLIDE])
     clock[_SLOT] = now % slides
     return True
 

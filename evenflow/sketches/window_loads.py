@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import NEVER, Int64s
+from evenflow.arrays import LAST_TIME, NEVER, Int64s
 from evenflow.kernels import inlined, kernel
 
 ROW = 3
@@ -42,6 +42,21 @@ def loads_from(state: Mapping[str, npt.NDArray[Any]]) -> WindowLoads:
 
 
 @inlined
+def end_of(slide: Any, length: Any) -> Any:
+    """When the slide ends, ms, but at most LAST_TIME: a slide cut short by the end of time ends nowhere else.
+
+    LAST_TIME itself is then in the slide and yet due: moving a clock to the slide it is in changes nothing.
+    """
+    return LAST_TIME if slide >= LAST_TIME // length else (slide + 1) * length
+
+
+@inlined
+def passed(slides: Any, current: Any, now: Any) -> np.int64:
+    """Slides from the current one to `now`, at most `slides`; exact also where int64 would overflow."""
+    return np.int64(min(np.uint64(slides), np.uint64(now) - np.uint64(current)))
+
+
+@inlined
 def due(clock: Int64s, time: Any) -> Any:
     """Whether `advance` has anything to do: to ask first saves a call per tuple (measured: 7 ns each).
 
@@ -53,10 +68,10 @@ def due(clock: Int64s, time: Any) -> Any:
 @kernel
 def advance(loads: Int64s, ring: Int64s, clock: Int64s, time: Any) -> bool:
     """Move the window to `time`; True when loads may have changed. `WindowLoads` comes first."""
-    passed = time >= clock[2]
-    if passed:
+    moved = time >= clock[2]
+    if moved:
         _move(loads, ring, clock, time)
-    return passed
+    return bool(moved)
 
 
 @kernel
@@ -65,13 +80,13 @@ def _move(loads: Int64s, ring: Int64s, clock: Int64s, time: Any) -> None:
     current = clock[0]
     slides, workers = ring.shape
     if current != NEVER:
-        for step in range(min(slides, now - current)):
+        for step in range(passed(slides, current, now)):
             slot = (now - step) % slides
             for worker in range(workers):
                 loads[worker] -= ring[slot, worker]
                 ring[slot, worker] = 0
     clock[0] = now
-    clock[2] = (now + 1) * clock[1]
+    clock[2] = end_of(now, clock[1])
     clock[ROW] = now % slides
 
 

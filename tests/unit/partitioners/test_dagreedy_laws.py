@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow.arrays import LAST_TIME
 from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.metrics import imbalance, worker_loads
-from evenflow.partitioners import create
+from evenflow.partitioners import create, restore
 from tests.unit.partitioners.streams import Stream, all_distinct, zipf
 
 SLIDING = {"mode": "sliding", "window_ms": 300, "slide_ms": 100}
@@ -67,7 +68,11 @@ streams = st.one_of(
             np.array([key for key, _ in rows], np.uint64),
             np.array([time for _, time in rows], np.int64),
         ),
-        st.lists(st.tuples(st.integers(0, 8), st.integers(-900, 1500)), min_size=1, max_size=150),
+        st.lists(
+            st.tuples(st.integers(0, 8), st.integers(-900, 1500) | st.integers(LAST_TIME - 900, LAST_TIME)),
+            min_size=1,
+            max_size=150,
+        ),
     ),
     st.builds(zipf, st.integers(1, 900), keys=st.integers(1, 60), z=st.floats(0, 2), seed=st.integers(0, 99)),
 )
@@ -145,6 +150,17 @@ def test_what_is_known_of_hot_keys_survives_a_rescale() -> None:
     assert hot
     p.rescale(20)
     assert p.observe().head_keys == hot
+
+
+def test_after_the_last_time_of_all_a_restored_partitioner_routes_on_alike() -> None:
+    keys, times = zipf(400, keys=40, z=1.5)
+    times = np.where(times < 200, LAST_TIME, 10 * times)
+    expected = route((keys, times), workers=13)
+    p, found = create("dagreedy", workers=13), []
+    for first in range(0, 400, 7):
+        found.extend(p.assign(keys[first : first + 7], times[first : first + 7]).tolist())
+        p = restore(p.snapshot())
+    assert found == expected.tolist()
 
 
 def test_bad_options_say_what_is_wrong() -> None:

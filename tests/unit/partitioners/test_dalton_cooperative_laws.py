@@ -14,7 +14,7 @@ from evenflow.partitioners import create, restore
 from evenflow.partitioners.dalton_cooperative import DaltonCooperative, _top
 from evenflow.partitioners.q_table_reducer import dsync_bounds
 from evenflow.partitioners.sync_messages import GlobalTable
-from evenflow.sketches.q_table import admit, defer, learn
+from evenflow.sketches.q_table import admit, defer, find, learn
 from evenflow.sketches.split_keys import SplitKeys
 from tests.unit.partitioners.cooperation import Cooperation, member, reducer
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, zipf
@@ -85,6 +85,40 @@ def test_the_buffer_is_filled_in_await_and_empty_after_the_table_came() -> None:
     assert p.deferred == 0
     assert not p.receive(table)
     assert {k: v.tolist() for k, v in p._split.values().items()} != before
+
+
+def test_the_new_table_replaces_the_old_one_and_rewards_kept_back_go_on_top_of_it() -> None:
+    p = member(0, 2, 6, eps=0.5)
+    keys, times = zipf(290, keys=20, z=1.5)
+    p.assign(keys, times)
+    own = p._split.values()
+    rows = {key: find(p._split.table.key, p._split.table.slots, np.uint64(key)) for key in own}
+    kept = {key: p._split.table.kept[row].copy() for key, row in rows.items()}
+    gain = {key: p._split.table.gain[row].copy() for key, row in rows.items()}
+    assert any((one < 1).any() for one in kept.values())
+    common = {key: np.linspace(-1, -0.5, 6) + 0.01 * at for at, key in enumerate(sorted(own))}
+    told, values = np.array(list(common), np.uint64), np.array(list(common.values()))
+    assert p.receive(GlobalTable(round=0, total=200, dsync_ms=100, keys=told, values=values))
+    assert p._split.values().keys() == common.keys()
+    for key, q in p._split.values().items():
+        np.testing.assert_allclose(q, kept[key] * common[key] + gain[key], atol=1e-12)
+
+
+@few
+@given(st.integers(1, 9), st.integers(20, 2000), st.integers(12, 6400))
+def test_a_key_is_hot_from_its_share_of_the_common_load_in_proportion_to_the_new_interval(
+    workers: int, total: int, dsync: int
+) -> None:
+    """The table's load came in intervals of 100 ms; this interval and the next one are of `dsync` ms."""
+    p = member(0, 2, workers)
+    none = np.empty(0, np.uint64)
+    p.receive(GlobalTable(round=0, total=total, dsync_ms=dsync, keys=none, values=np.empty((0, workers))))
+    least = max(2, -(-(total * dsync // 100) // workers))
+    for hot, time in enumerate((0, dsync)):
+        p.assign(np.full(least - 1, 5 + hot, np.uint64), np.full(least - 1, time))
+        assert p.observe().head_keys == hot
+        p.assign(np.array([5 + hot], np.uint64), np.array([time]))
+        assert p.observe().head_keys == hot + 1
 
 
 @few

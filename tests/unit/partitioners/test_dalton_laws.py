@@ -223,6 +223,30 @@ def test_the_sketch_decides_as_exact_counts_do_on_a_skewed_stream() -> None:
     assert exact.keeps_every_key
 
 
+@pytest.mark.parametrize("workers", [1, 2, 3, 7, 16, 20, 64, 100, 1000])
+def test_the_sketch_errs_by_a_quarter_of_the_threshold_at_most(workers: int) -> None:
+    """And of the present number of workers, after a rescale."""
+    p = fast(workers, heavy_hitters="sketch")
+    assert p._sketch.error <= 1 / (4 * workers)
+    for other in (3 * workers, workers // 2 + 1):
+        p.rescale(other)
+        assert p._sketch.error <= 1 / (4 * other)
+
+
+@pytest.mark.parametrize("workers", [16, 20, 64])
+def test_the_sketch_takes_no_key_for_hot_that_is_an_eighth_below_the_threshold(workers: int) -> None:
+    """Half the workers have such a key; the rest of the stream is of keys that come once."""
+    tuples = 1000 * workers
+    keys = np.arange(tuples).astype(np.uint64)
+    near = np.random.default_rng(3).permutation(tuples)[: workers // 2 * 875]
+    keys[near] = np.arange(len(near)) % (workers // 2)
+    stream = np.concatenate([keys, keys]) * SPREAD, np.repeat(np.array([0, 100]), tuples)
+    for counts in ("exact", "sketch"):
+        p = fast(workers, heavy_hitters=counts, eps=1.0)
+        assert p.assign(*stream).tolist() == candidate(stream[0], 1, workers, 7).tolist()
+        assert p.observe().head_keys == 0
+
+
 @pytest.mark.parametrize("counts", ["exact", "sketch"])
 def test_equal_seeds_replay_and_every_source_explores_by_itself(counts: str) -> None:
     stream = zipf(20_000, z=1.5)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
@@ -159,6 +159,34 @@ def test_the_interval_doubles_on_request_and_halves_when_the_reducer_is_idle() -
     assert interval(made, 2) == 50  # idle 1, busy 4
     assert interval(made, 3, late=True) == 100
     assert interval(made, 4) == 50
+
+
+@few
+@given(st.integers(0, 50), st.integers(0, 120))
+@example(10, 11)
+@example(10, 10)
+@example(10, 19)
+def test_the_interval_halves_as_soon_as_the_reducer_is_idle_for_longer_than_it_worked(
+    busy: int, idle: int
+) -> None:
+    moments = np.cumsum([0, 1, idle, busy]).tolist()
+    made = reducer(1, 3, adaptive=True, clock=iter(moments).__next__)
+    assert interval(made, 0) == 100
+    assert interval(made, 1) == (50 if idle > busy else 100)
+
+
+@few
+@given(
+    st.lists(st.integers(0, 9), min_size=2, max_size=2), st.lists(st.integers(0, 9), min_size=2, max_size=2)
+)
+def test_work_and_idleness_are_those_of_all_messages_of_the_round(busy: list[int], idle: list[int]) -> None:
+    moments = np.cumsum([0, 0, 0, 0, idle[0], busy[0], idle[1], busy[1]]).tolist()
+    made = reducer(2, 3, adaptive=True, clock=iter(moments).__next__)
+    for number in (0, 1):
+        assert made.receive(told(0, number=number)) is None
+        table = made.receive(told(1, number=number))
+    assert table is not None
+    assert table.dsync_ms == (50 if sum(idle) > sum(busy) else 100)
 
 
 @few

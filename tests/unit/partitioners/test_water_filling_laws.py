@@ -255,6 +255,34 @@ def test_a_source_with_hot_keys_makes_up_for_one_without_when_it_hears_it() -> N
     assert worst[True] < worst[False] / 3
 
 
+@few
+@given(
+    st.integers(1, 9).flatmap(
+        lambda n: st.lists(st.lists(st.integers(0, 3000), min_size=n, max_size=n), min_size=1, max_size=3)
+    ),
+    st.integers(1, 5),
+    st.sampled_from([(), (1.0, 2.5, 0.3)]),
+)
+def test_each_source_is_off_level_by_its_share_of_the_imbalance_of_all(
+    heard: list[list[int]], sources: int, weights: tuple[float, ...]
+) -> None:
+    """Whatever was heard before; to half a unit of load, because loads are whole."""
+    n = len(heard[0])
+    p = create("evenflow", workers=n, source=0, sources=sources, weights=weights, buckets=64, **WINDOW)
+    p.assign(*zipf(1500))
+    mine = p.window_tuples()
+
+    def off_level(tuples: np.ndarray) -> np.ndarray:
+        """Load above what all tuples would be, evenly shared by speed."""
+        return tuples * p._step - tuples.sum() * p._unit / n
+
+    for others in map(np.array, heard):
+        p.hear(others)
+        found = p._window.loads - mine.sum() * p._unit / n
+        assert np.abs(found - off_level(mine + others) / sources).max() <= 0.5 + 1e-6
+        assert p.window_tuples().tolist() == mine.tolist()
+
+
 def test_what_was_heard_travels_in_the_snapshot_and_can_be_taken_back() -> None:
     stream = zipf(4000)
     p = create("evenflow", workers=5, source=0, sources=2, **WINDOW)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow.arrays import LAST_TIME
 from evenflow.kernels import kernel
 from evenflow.sketches.hot_keys import HotKeys, HotTable, count, crowded, roll
 
@@ -48,7 +49,13 @@ class Recount:
 
 @settings(max_examples=80, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 2**64 - 1) | st.integers(0, 9), st.integers(-500, 1500)), max_size=200),
+    st.lists(
+        st.tuples(
+            st.integers(0, 2**64 - 1) | st.integers(0, 9),
+            st.integers(-500, 1500) | st.integers(LAST_TIME - 500, LAST_TIME),
+        ),
+        max_size=200,
+    ),
     st.sampled_from([0.0, 0.05, 0.2, 0.7]),
     st.booleans(),
 )
@@ -95,6 +102,14 @@ def test_after_a_pause_no_key_is_hot() -> None:
     assert hot.hot == 1
     assert not offer(hot, 0.1, 1000, 1)
     assert hot.hot == 0
+
+
+def test_the_last_window_of_all_does_not_end() -> None:
+    hot, recount = HotKeys(window_ms=100), Recount(100)
+    for time in [LAST_TIME - 100] * 20 + [LAST_TIME] * 20 + [0, LAST_TIME - 1, LAST_TIME] * 9:
+        assert offer(hot, 0.3, time, time % 3) == recount.offer(0.3, time, time % 3)
+        assert hot.hot == recount.hot
+    assert hot.hot > 0
 
 
 @settings(max_examples=60, deadline=None)

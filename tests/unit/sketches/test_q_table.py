@@ -9,10 +9,13 @@ from evenflow.arrays import NEVER
 from evenflow.sketches.q_table import (
     CAP,
     CAPPED,
+    COLD,
     EXPIRY,
     HELD,
     admit,
+    adopt,
     best_of,
+    defer,
     find,
     hold,
     learn,
@@ -144,3 +147,73 @@ def test_memory_stays_within_its_bound_row_by_row(deferring: bool) -> None:
             made.grow()
         assert len(made) == rows
         assert made.nbytes == made.bound(rows)
+
+
+def take_over(made: SplitKeys, values: dict[int, list[float]]) -> None:
+    """`adopt` these rows in statistics window 6, all at home on worker 0."""
+    while len(made.table.key) < len(made) + len(values) + 1:
+        made.grow()
+    keys = np.array(list(values), np.uint64)
+    rows = np.array(list(values.values()), np.float64).reshape(len(values), made.table.q.shape[1])
+    homes, slides = np.zeros(len(keys), np.int32), np.full(len(keys), NEVER)
+    adopt(*columns(made), keys, rows, homes, slides, 0, 6, 7)
+
+
+def test_rewards_kept_back_are_learned_on_top_of_the_values_taken_over() -> None:
+    made = SplitKeys(3, deferring=True)
+    row = enter(made, 9)
+    made.table.q[row] = -0.125
+    made.table.kept[row] = 0.5, 1.0, 0.25
+    made.table.gain[row] = -0.25, 0.0, 0.125
+    take_over(made, {9: [-1.0, -0.75, -2.0], 4: [-0.5, -1.0, -1.5]})
+    assert {key: q.tolist() for key, q in made.values().items()} == {
+        9: [-0.75, -0.75, -0.375],
+        4: [-0.5, -1.0, -1.5],
+    }
+    t = made.table
+    row = find(t.key, t.slots, np.uint64(9))
+    assert best_of(t.row, row) == 2
+    assert t.bound[row] == -0.75
+    assert (t.kept == 1).all()
+    assert (t.gain == 0).all()
+
+
+tables = st.dictionaries(st.integers(0, 7), st.lists(st.floats(-2, 0.5), min_size=3, max_size=3), max_size=8)
+
+
+@few
+@given(
+    st.sets(st.integers(0, 7)),
+    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 2), st.floats(-1, 0.5)), max_size=60),
+    tables,
+    st.floats(0.01, 1),
+)
+def test_a_table_taken_over_equals_one_held_all_along_that_learned_each_reward_at_once(
+    known: set[int],
+    rewards: list[tuple[int, int, float]],
+    values: dict[int, list[float]],
+    gamma: float,
+) -> None:
+    waiting, knowing = SplitKeys(3, deferring=True), SplitKeys(3)
+    rows = {key: enter(waiting, key) for key in known}
+    for key in values:
+        knowing.table.q[enter(knowing, key)] = values[key]
+    for key, worker, reward in rewards:
+        if key in rows:
+            defer(waiting.table.kept, waiting.table.gain, rows[key], worker, reward, gamma)
+            if key in values:
+                t = knowing.table
+                row = find(t.key, t.slots, np.uint64(key))
+                learn(t.row, t.bound, t.q, row, worker, reward, gamma)
+    take_over(waiting, values)
+    expected, t = knowing.values(), waiting.table
+    assert waiting.values().keys() == expected.keys()
+    assert waiting.hot == len(values)
+    for key, q in waiting.values().items():
+        np.testing.assert_allclose(q, expected[key], atol=1e-12)
+        row = find(t.key, t.slots, np.uint64(key))
+        assert t.row[row, EXPIRY] == 7
+        assert best_of(t.row, row) == q.argmax()
+    assert all(t.row[row, EXPIRY] in (7, COLD) for row in range(len(waiting)))
+    assert (t.kept == 1).all()
+    assert (t.gain == 0).all()

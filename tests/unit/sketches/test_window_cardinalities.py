@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.arrays import UInt64s
+from evenflow.arrays import LAST_TIME, UInt64s
 from evenflow.kernels import kernel
 from evenflow.sketches.hyperloglog import HyperLogLog, sketch_hash
 from evenflow.sketches.window_cardinalities import (
@@ -41,7 +41,11 @@ def expected(rows: list[tuple[int, int, int]], window_ms: int, slide_ms: int, wo
 @settings(max_examples=80, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2), st.integers(-1500, 2500)),
+        st.tuples(
+            st.integers(0, 2**64 - 1),
+            st.integers(0, 2),
+            st.integers(-1500, 2500) | st.integers(LAST_TIME - 2500, LAST_TIME),
+        ),
         min_size=1,
         max_size=80,
     ),

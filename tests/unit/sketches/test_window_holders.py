@@ -7,13 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow.arrays import LAST_TIME
 from evenflow.kernels import kernel
 from evenflow.sketches.window_holders import HolderPool, WindowHolders, find, holder_count
 
 few = settings(max_examples=80, deadline=None)
 SIZES = [(1000, 100), (300, 100), (100, 100), (1000, 1000), (5, 1)]
 rows = st.lists(
-    st.tuples(st.integers(0, 12), st.integers(0, 4), st.integers(-3000, 4000)), min_size=1, max_size=150
+    st.tuples(
+        st.integers(0, 12),
+        st.integers(0, 4),
+        st.integers(-3000, 4000) | st.integers(LAST_TIME - 4000, LAST_TIME),
+    ),
+    min_size=1,
+    max_size=150,
 )
 
 
