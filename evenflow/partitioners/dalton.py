@@ -67,9 +67,15 @@ from evenflow.sketches.split_keys import SplitKeys
 from evenflow.sketches.tumbling_counts import COUNT, LAST, TumblingCounts, limit, slot_of
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
 
+_REACH = 1 << 61
 WINDOW, END, LENGTH, SEEN, PREVIOUS, INSIDE = range(6)
 """Of `stats`: number, end in ms and length of the statistics window, its tuples so far, the load that
 the threshold is made of, tuples in the sliding window."""
+
+
+def within_reach(times: Int64s) -> Int64s:
+    """Times beyond 70 million years from 1970 count as that: the ends of windows stay within int64."""
+    return np.clip(times, -_REACH, _REACH)
 
 
 @kernel
@@ -248,7 +254,7 @@ class BanditPartitioner(Partitioner):
         return CountMin(2 if self._exact else width_for(1 / (4 * self.workers)), seed=self.seed)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        row = 0
+        times, row = within_reach(times), 0
         while (row := self._route(keys, times, row, out)) < len(keys):
             self._make_room()
 

@@ -55,6 +55,7 @@ from evenflow.partitioners.dalton import (
     BanditPartitioner,
     begin_window,
     slide_to,
+    within_reach,
 )
 from evenflow.partitioners.exchange import Exchange
 from evenflow.partitioners.q_table_reducer import QTableReducer, dsync_bounds
@@ -175,6 +176,7 @@ class DaltonCooperative(BanditPartitioner):
 
     def advance_to(self, time: int) -> None:
         """Time has come this far without a tuple: messages that are due are made."""
+        time = int(within_reach(np.array([time]))[0])
         if self._stats[END] == NEVER or time >= self._stats[END]:
             self._boundary(time)
 
@@ -214,7 +216,7 @@ class DaltonCooperative(BanditPartitioner):
         return SplitKeys(self.workers, cap=self.options.first_cap, deferring=True)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        row = 0
+        times, row = within_reach(times), 0
         while (row := self._route(keys, times, row, out, manual=True, deferring=self.awaiting)) < len(keys):
             if times[row] >= self._stats[END]:
                 self._boundary(int(times[row]))

@@ -31,7 +31,8 @@ from evenflow.sketches.holder_rings import (
 )
 from evenflow.sketches.least_loaded import raised, rebuild, winner
 from evenflow.sketches.placements import LIVE, Placements, crowded, move_to, put, worker_of
-from evenflow.sketches.window_loads import ROW, WindowLoads
+from evenflow.sketches.window_loads import ROW, WindowLoads, end_of
+from evenflow.sketches.window_loads import passed as slides_passed
 
 _LOOKS = 8
 """Holders looked at per tuple from the oldest on, and again as many in turn."""
@@ -65,7 +66,7 @@ def _next_slide(
     """Move the window to `time`: what leaves it is taken off, credit fades; a gap begins a new window."""
     slides, n = np.int64(sent.shape[0]), credit.shape[0]
     now = time // clock[_LENGTH]
-    passed = slides if clock[_SLIDE] == NEVER else min(slides, now - clock[_SLIDE])
+    passed = slides if clock[_SLIDE] == NEVER else slides_passed(slides, clock[_SLIDE], now)
     if passed == slides:
         progress[SINCE] = time
     if passed == slides or time - progress[SINCE] >= slides * clock[_LENGTH]:
@@ -83,7 +84,7 @@ def _next_slide(
         left = np.int64(credit[worker] * kept)
         tail[worker] -= credit[worker] - left
         credit[worker] = left
-    clock[_SLIDE], clock[_END], clock[ROW] = now, (now + 1) * clock[_LENGTH], now % slides
+    clock[_SLIDE], clock[_END], clock[ROW] = now, end_of(now, clock[_LENGTH]), now % slides
 
 
 @kernel
