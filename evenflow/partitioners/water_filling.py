@@ -215,22 +215,34 @@ class Evenflow(Partitioner):
             first,
         )
 
-    def window_tuples(self) -> Int64s:
-        """Tuples that this source sent each worker within the window: what the others `hear`."""
-        return (self._window.loads - self._others) // self._step
+    def window_tuples(self, now: int | None = None) -> Int64s:
+        """Tuples that this source sent each worker within the window: what the others `hear`.
 
-    def hear(self, others: Int64s | None) -> None:
+        `now`: event time, ms, if it is later than that of the last tuple; what has left the window does not count.
+        """
+        loads, sent, clock = self._window
+        own = loads - self._others
+        if now is not None and self.options.windowed and self._tuples:
+            slide, slides, n = int(clock[0]), len(sent), self.workers
+            for left in range(
+                slide + 1, slide + 1 + min(slides, max(0, now // self.options.slide_ms - slide))
+            ):
+                own -= sent[left % slides, :n] + sent[left % slides, n : 2 * n]
+        return own // self._step
+
+    def hear(self, others: Int64s | None, now: int | None = None) -> None:
         """Take on a share of the imbalance of all sources; `others`: the sum of their `window_tuples()`.
 
         From here on this source levels as if 1/sources of the imbalance of all were its own: when every
         source does, they make up for all of it together and do not overshoot; a source whose keys cannot be
         split leaves its share to the next round. Holds until the next call; None = alone again.
+        `now`: as for `window_tuples`.
         """
         if others is not None and others.shape != (self.workers,):
             raise ConfigError(f"loads of {self.workers} workers are needed, not of shape {others.shape}")
         heard = np.zeros(self.workers, np.int64)
         if others is not None:
-            mine = self._off_level(self.window_tuples())
+            mine = self._off_level(self.window_tuples(now))
             heard = np.rint((mine + self._off_level(others)) / self.sources - mine).astype(np.int64)
         self._window.loads[:] += heard - self._others
         self._others = heard
@@ -240,9 +252,9 @@ class Evenflow(Partitioner):
         """Every slide each hears the loads of the others."""
 
         def tell(now: int) -> None:
-            loads = [part.window_tuples() for part in parts]
+            loads = [part.window_tuples(now) for part in parts]
             for part, own in zip(parts, loads, strict=True):
-                part.hear(np.sum(loads, axis=0) - own)
+                part.hear(np.sum(loads, axis=0) - own, now)
 
         return Exchange(slide_ms, tell)
 

@@ -100,11 +100,11 @@ def move_to(cell: UInt32s, meta: Int64s, slide: Any) -> None:
     epoch = slide // meta[_SPAN]
     if meta[_EPOCH] == NEVER:
         meta[_EPOCH] = epoch
-    passed = min(epoch - meta[_EPOCH], meta[_LIFE])
+    passed = min(epoch - meta[_EPOCH], _SLOWEST)
     meta[_EPOCH] = epoch
     if passed == 0:
         return
-    meta[_STAMP] = (meta[_STAMP] + passed) % _STAMPS
+    meta[_STAMP] = (meta[_STAMP] + min(passed, meta[_LIFE])) % _STAMPS
     buckets = cell.shape[0]
     at = meta[_SWEPT]
     for _ in range(min(buckets, passed * (buckets // meta[_PASS] + 1))):

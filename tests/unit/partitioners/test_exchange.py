@@ -89,12 +89,39 @@ def test_each_evenflow_hears_the_sum_of_the_others() -> None:
     for group in (parts, by_hand):
         for j, part in enumerate(group):
             part.assign(keys[j::3], times[j::3])
-    loads = [part.window_tuples() for part in by_hand]
+    loads = [part.window_tuples(3000) for part in by_hand]
     for j, part in enumerate(by_hand):
-        part.hear(sum(load for i, load in enumerate(loads) if i != j))
+        part.hear(sum(load for i, load in enumerate(loads) if i != j), 3000)
     exchange_of(parts).tell(3000)
     assert [part.snapshot() for part in parts] == [part.snapshot() for part in by_hand]
     assert exchange_of(parts).every_ms == 100
+
+
+@given(st.integers(0, 2500))
+def test_what_is_told_is_what_the_window_holds_at_that_moment(pause: int) -> None:
+    """Slides that have passed since the last tuple have left the window: one more tuple shows it."""
+    told, moved = instances("evenflow", 2)
+    keys, times = zipf(1500, keys=100, z=1.3)
+    for part in (told, moved):
+        part.assign(keys, times)
+    now = int(times[-1]) + pause
+    found = told.window_tuples(now)
+    last = moved.assign(keys[:1], np.array([now]))
+    before_it = moved.window_tuples() - np.bincount(last, minlength=12)
+    assert found.tolist() == before_it.tolist()
+
+
+def test_after_a_silence_longer_than_the_window_nobody_levels_what_has_left_it() -> None:
+    parts, alone = instances("evenflow", 2, workers=8), instances("evenflow", 2, workers=8)
+    keys, times = zipf(3000, keys=300, z=1.5)
+    for group in (parts, alone):
+        for j, part in enumerate(group):
+            part.assign(keys[j::2], times[j::2])
+    exchange = exchange_of(parts)
+    exchange.tell(3000)
+    exchange.tell(10_000_000)
+    later = times[:1500] + 10_000_000
+    assert parts[0].assign(keys[:1500], later).tolist() == alone[0].assign(keys[:1500], later).tolist()
 
 
 # dalton-cooperative

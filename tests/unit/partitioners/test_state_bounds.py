@@ -211,3 +211,12 @@ def test_a_million_distinct_keys_stay_within_the_bound_and_come_near_it(name: st
 def test_an_impossible_number_of_keys_is_refused(keys: object) -> None:
     with pytest.raises(ConfigError, match="keys must be"):
         create("cam", workers=4).state_bound(keys)  # type: ignore[arg-type]
+
+
+def test_windows_with_gaps_between_them_stay_within_the_bound_of_evenflow() -> None:
+    for window_ms in (1000, 3000):
+        p = create("evenflow", workers=4, window_ms=window_ms, slide_ms=1000, buckets=64)
+        keys = np.arange(300, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        for gap in range(30):
+            p.assign(keys, np.full(300, gap * 100_000, np.int64))
+            assert held(p) <= p.state_bound(300)

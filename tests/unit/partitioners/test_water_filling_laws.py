@@ -390,14 +390,22 @@ def test_after_a_gap_nothing_of_the_old_window_counts() -> None:
 
 
 def test_after_a_shift_the_window_is_level_again_within_a_few_slides() -> None:
-    rng = np.random.default_rng(6)
-    even = rng.integers(0, 5000, 50_000).astype(np.uint64) * SPREAD
-    stream = np.concatenate([even, zipf(50_000, keys=5000, z=1.5)[0]]), np.arange(100_000)
-    out = route(stream, workers=16, window_ms=20_000, slide_ms=1000)
-    over = [worker_loads(w, 16).max() - len(w) / 16 for _, w in windows(stream, out, slide=1000)]
-    settled = np.mean(over[-10:])
-    assert np.mean(over[20:30]) > 4 * settled  # while uniform
-    assert max(over[37:50]) < 4 * settled + 4  # the first slide after the change is the 31st's last
+    """From even keys to Zipf 1.5: within six slides for half of the streams, within ten for all."""
+    took = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        even = rng.integers(0, 5000, 50_000).astype(np.uint64) * SPREAD
+        skewed = zipf(50_000, keys=5000, z=1.5, seed=seed)[0]
+        stream = np.concatenate([even, skewed]), np.arange(100_000)
+        out = route(stream, workers=16, window_ms=20_000, slide_ms=1000)
+        over = np.array(
+            [worker_loads(w, 16).max() - len(w) / 16 for _, w in windows(stream, out, slide=1000)]
+        )
+        settled = over[-10:].mean()
+        assert over[20:30].mean() > 4 * settled  # while uniform
+        took.append(np.flatnonzero(over[30:50] >= 4 * settled + 4)[-1] + 1)  # the 31st is the first after it
+    assert np.median(took) <= 6
+    assert max(took) <= 10
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,7 @@ class SlowEvenflow:
     def move(self, time: int) -> None:
         """Into a later slide."""
         now = time // self.slide_ms
+        before = now if self.slide is None else self.slide
         passed = self.slides if self.slide is None else min(self.slides, now - self.slide)
         self.slide = now
         if passed == self.slides:
@@ -126,7 +127,7 @@ class SlowEvenflow:
         self.recount()
         kept = 0.0 if passed == self.slides else (1 - 1 / self.slides) ** passed
         self.credit = [int(credit * kept) for credit in self.credit]
-        self.sweep(passed)
+        self.sweep(min(now - before, 1024))
         tuples = sum(load / step for load, step in zip(self.whole, self.step, strict=True))
         full = time - self.since >= self.slides * self.slide_ms
         self.brings = max(0, int(tuples / max(1, len(self.homes))) - full)
@@ -144,8 +145,6 @@ class SlowEvenflow:
         self.buckets *= factor
 
     def sweep(self, passed: int) -> None:
-        if self.latest == -(2**63):
-            return
         for _ in range(min(self.buckets, passed * (self.buckets // self.sweeping + 1))):
             self.forget_if_old(self.swept)
             self.swept = (self.swept + 1) % self.buckets

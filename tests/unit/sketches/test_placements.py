@@ -169,3 +169,13 @@ def test_no_stream_outgrows_the_bound() -> None:
             if crowded(*places):
                 places = grown(places)
         assert places.cell.nbytes <= bound(2 * keys, 16, 60, 1 << 20)
+
+
+def test_gaps_between_short_windows_leave_nothing_behind_that_looks_like_a_crowd() -> None:
+    """Windows of one slide, each with 300 buckets of 1024, far apart: what a gap makes old is swept."""
+    places = placements(1 << 10, 1, most=1 << 20)
+    for slide in range(0, 3000, 100):
+        for at in range(300):
+            step(places, slide, at, 1)
+        assert places.meta[LIVE] == 300
+        assert not crowded(*places)
