@@ -323,7 +323,7 @@ CLAIMS = (
     ),
     Claim(
         "002, fig. 5 (measured)",
-        "The same 30 %, taken as copies of keys that routing really makes.",
+        "The same, at most 30 %, taken as copies of keys that routing really makes.",
         "distinct (key, worker) pairs against those of PKG: at most 1.30 at every z and n = 50, 100",
         _memory_measured,
         every=True,
