@@ -237,7 +237,12 @@ class DataPlane:
                 self._after_abort(error)
                 return False
         everyone = self._pace.everyone()
-        return len(everyone) == self._settings.input.partitions and all(s.ended for s in everyone.values())
+        if len(everyone) < self._settings.input.partitions or not all(s.ended for s in everyone.values()):
+            return False
+        self._source.check(
+            everyone
+        )  # an input that had ended before needs no partition assigned to end again
+        return True
 
     def _put_to_sleep(self) -> None:
         after = self._pace.asleep()

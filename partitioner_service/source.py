@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from operator import methodcaller
 from typing import Any, NamedTuple
@@ -157,6 +157,11 @@ class Source:
         if self.paused:
             self._consumer.resume([TopicPartition(self._topic, p) for p in sorted(self.paused)])
             self.paused = set()
+
+    def check(self, states: Mapping[int, PartitionState]) -> None:
+        """Raise unless these committed states, whoever owns them, belong to this query and these very topics."""
+        for partition, state in states.items():
+            check_continues(self._settings, state, self._topic_ids, f"{self._topic}[{partition}]")
 
     def lag(self, partition: int) -> int | None:
         """Records between our position and the log's end; None when not known yet."""

@@ -31,8 +31,10 @@ def test_an_input_topic_that_was_recreated_is_refused(kafka_settings, query_name
         run(settings)
 
 
-def test_a_routed_topic_that_was_recreated_is_refused(kafka_settings, query_name):
-    settings = began(kafka_settings, query_name)
+@pytest.mark.parametrize("linger", ["100ms", "1ms"])
+def test_a_routed_topic_that_was_recreated_is_refused(kafka_settings, query_name, linger):
+    """Also when the first read returns before any partition has been assigned, and the input had ended."""
+    settings = began(kafka_settings, query_name, partitioner={"linger": linger})
     service = clients.admin(settings.kafka)
     for future in service.delete_topics([settings.topic("routed")]).values():
         future.result(30)
