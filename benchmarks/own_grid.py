@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from inspect import getdoc
 from itertools import dropwhile
@@ -136,11 +136,16 @@ def _median(size: Size, runs: list[Figures]) -> tuple[float, float]:
 def suite(size: Size) -> Iterator[str]:
     """000's windowed suite at n = 64."""
     names = ("hashing", "pkg", "d-choices", "dalton", "cam", "evenflow")
+    yield from _compared(size, names, {kind: _title(kind) for kind in ("uniform", "1.0", "1.5", "shift")})
+
+
+def _compared(size: Size, names: Sequence[str], streams: Mapping[str, str]) -> Iterator[str]:
+    """Imbalance / KSR of each partitioner at n = 64; `streams`: kind -> what it is called."""
     yield "| stream | " + " | ".join(names) + " |"
     yield "|---" * (len(names) + 1) + "|"
-    for kind in ("uniform", "1.0", "1.5", "shift"):
+    for kind, called in streams.items():
         cells = ["{:.1e} / {:.4f}".format(*median(size, name, kind, 64)) for name in names]
-        yield f"| {_title(kind)} | " + " | ".join(cells) + " |"
+        yield f"| {called} | " + " | ".join(cells) + " |"
 
 
 def grid(size: Size) -> Iterator[str]:
@@ -161,11 +166,8 @@ def many(size: Size) -> Iterator[str]:
     """Ten times as many keys: most of them come and go within a window, n = 64."""
     size = size.few._replace(keys=10 * size.keys)
     names = ("hashing", "pkg", "d-choices", "cam", "evenflow")
-    yield "| stream | " + " | ".join(names) + " |"
-    yield "|---" * (len(names) + 1) + "|"
-    for kind in ("uniform", "0.5", "1.0"):
-        cells = ["{:.1e} / {:.4f}".format(*median(size, name, kind, 64)) for name in names]
-        yield f"| {_title(kind)}, {size.keys:,} keys | " + " | ".join(cells) + " |"
+    kinds = ("uniform", "0.5", "1.0")
+    yield from _compared(size, names, {kind: f"{_title(kind)}, {size.keys:,} keys" for kind in kinds})
 
 
 PRICES = (0.0, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 4e-3, 1e-2, 3e-2, 0.1, 1.0, 1e9)

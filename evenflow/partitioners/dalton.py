@@ -73,8 +73,8 @@ WINDOW, END, LENGTH, SEEN, PREVIOUS, INSIDE = range(6)
 the threshold is made of, tuples in the sliding window."""
 
 
-def within_reach(times: Int64s) -> Int64s:
-    """Times beyond 70 million years from 1970 count as that: the ends of windows stay within int64."""
+def within_reach(times: Any) -> Any:
+    """One time or many: those beyond 70 million years from 1970 count as that, so the ends of windows stay within int64."""
     return np.clip(times, -_REACH, _REACH)
 
 

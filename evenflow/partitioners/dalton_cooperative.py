@@ -176,7 +176,7 @@ class DaltonCooperative(BanditPartitioner):
 
     def advance_to(self, time: int) -> None:
         """Time has come this far without a tuple: messages that are due are made."""
-        time = int(within_reach(np.array([time]))[0])
+        time = int(within_reach(time))
         if self._stats[END] == NEVER or time >= self._stats[END]:
             self._boundary(time)
 

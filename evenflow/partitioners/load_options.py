@@ -39,6 +39,11 @@ class LoadOptions(Options):
         """Whether old tuples stop counting."""
         return self.load == "windowed"
 
+    @property
+    def slides(self) -> int:
+        """Slides in the window; 0: loads are cumulative."""
+        return self.window_ms // self.slide_ms if self.windowed else 0
+
     def new_loads(self, workers: int) -> WindowLoads:
         """Empty loads; cumulative ones are a window whose first slide never ends, so a ring of one."""
         if self.windowed:

@@ -124,9 +124,8 @@ class Evenflow(Partitioner):
         options = self.options
         self._salt = members(self.seed, 1, first=1 << 40)[0]
         self._remembers = options.tail == "remember" or (options.tail == "auto" and self.sources == 1)
-        self._slides = options.window_ms // options.slide_ms if options.windowed else 0
         self._places = (
-            placements(options.buckets, self._slides, most=options.most_buckets)
+            placements(options.buckets, options.slides, most=options.most_buckets)
             if self._remembers
             else placements(1, 0)
         )
@@ -291,7 +290,7 @@ class Evenflow(Partitioner):
 
     def _state_bound(self, keys: int) -> int:
         options, cell = self.options, self._places.cell.nbytes
-        most = bound(keys, options.buckets, self._slides, options.most_buckets) if self._remembers else cell
+        most = bound(keys, options.buckets, options.slides, options.most_buckets) if self._remembers else cell
         return self._state_bytes() - cell + most
 
     def _state_bytes(self) -> int:

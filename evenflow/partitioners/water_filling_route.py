@@ -31,8 +31,7 @@ from evenflow.sketches.holder_rings import (
 )
 from evenflow.sketches.least_loaded import raised, rebuild, winner
 from evenflow.sketches.placements import LIVE, Placements, crowded, move_to, put, worker_of
-from evenflow.sketches.window_loads import ROW, WindowLoads, end_of
-from evenflow.sketches.window_loads import passed as slides_passed
+from evenflow.sketches.window_loads import ROW, WindowLoads, end_of, passed
 
 _LOOKS = 8
 """Holders looked at per tuple from the oldest on, and again as many in turn."""
@@ -66,13 +65,13 @@ def _next_slide(
     """Move the window to `time`: what leaves it is taken off, credit fades; a gap begins a new window."""
     slides, n = np.int64(sent.shape[0]), credit.shape[0]
     now = time // clock[_LENGTH]
-    passed = slides if clock[_SLIDE] == NEVER else slides_passed(slides, clock[_SLIDE], now)
-    if passed == slides:
+    gone = slides if clock[_SLIDE] == NEVER else passed(slides, clock[_SLIDE], now)
+    if gone == slides:
         progress[SINCE] = time
-    if passed == slides or time - progress[SINCE] >= slides * clock[_LENGTH]:
+    if gone == slides or time - progress[SINCE] >= slides * clock[_LENGTH]:
         progress[KNOWN] = 0
-    kept = 0.0 if passed == slides else (1.0 - 1.0 / slides) ** passed
-    for step in range(passed):
+    kept = 0.0 if gone == slides else (1.0 - 1.0 / slides) ** gone
+    for step in range(gone):
         row = (now - step) % slides
         progress[TUPLES] -= sent[row, 2 * n]
         for worker in range(n):

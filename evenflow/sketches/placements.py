@@ -42,14 +42,19 @@ class Placements(NamedTuple):
     per epoch, epochs in which every cell is swept, cells at most, epoch of the last growth]"""
 
 
+def _epochs(slides: int) -> tuple[int, int, int]:
+    """Slides per epoch, epochs that a cell lives, epochs in which every cell is swept."""
+    span = max(1, -(-slides // _SLOWEST))
+    life = -(-(slides + span - 1) // span) if slides else _STAMPS
+    return span, life, max(_FASTEST, min(_SLOWEST, life))
+
+
 def placements(buckets: int, slides: int, *, most: int = 0) -> Placements:
     """All cells free; `slides` per window, 0 = cells live for ever and never grow. Powers of two.
 
     There are never more than `most` cells, or `buckets` if that is more.
     """
-    span = max(1, -(-slides // _SLOWEST))
-    life = -(-(slides + span - 1) // span) if slides else _STAMPS
-    sweep = max(_FASTEST, min(_SLOWEST, life))
+    span, life, sweep = _epochs(slides)
     limit = max(buckets, most) if slides else buckets
     return Placements(
         np.zeros(buckets, np.uint32),
@@ -63,8 +68,8 @@ def bound(keys: int, buckets: int, slides: int, most: int) -> int:
     Cells in use are those of the keys of the window and of the epochs that sweeping takes. When these are
     less than half of the cells, cells do not grow; and they grow fourfold.
     """
-    _, meta = placements(1, slides)
-    windows = 2 + int(-(-meta[_PASS] // meta[_LIFE]))
+    _, life, sweep = _epochs(slides)
+    windows = 2 + -(-sweep // life)
     grown_to = 2 * _FOURFOLD * windows * keys if slides else 0
     return 4 * max(buckets, min(most, 1 << grown_to.bit_length()))
 
