@@ -18,8 +18,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.spread import in_turns, ratios, spread
 from benchmarks.stream import settings_for, write_input
-from evenflow.frames import decode_frame
 from evenflow.settings import Settings
+from evenflow.wire import decode_frame
 from partitioner_service.plane import DataPlane, patient_garbage_collection
 from partitioner_service.sink import producer_config
 from partitioner_service.source import consumer_config, data_plane_group
@@ -111,9 +111,10 @@ def recorded(settings: Settings) -> Frames:
     blocks: dict[tuple[int, ...], list[tuple[int, bytes, int]]] = defaultdict(list)
     for messages in read_range(settings.kafka, settings.topic("routed")):
         for message in messages:
-            header, batch = decode_frame(message.value(), fingerprint=settings.fingerprint)
-            block = tuple(sorted((p, entry.first) for p, entry in header.progress.items()))
-            blocks[block].append((message.partition(), message.value(), batch.num_rows))
+            frame = decode_frame(message.value(), fingerprint=settings.fingerprint)
+            read = frame.header.offsets[:, :2] if len(frame.header.offsets) else frame.header.told[:, ::2]
+            block = tuple(sorted(map(tuple, read.tolist())))
+            blocks[block].append((message.partition(), message.value(), frame.batch.num_rows))
     frames: Frames = {}
     tuples = 0
     for _, written in sorted(blocks.items(), key=lambda item: max(first for _, first in item[0])):

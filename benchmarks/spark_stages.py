@@ -14,8 +14,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.stream import settings_for, write_input
-from evenflow.frames import decode_frame
 from evenflow.settings import Settings
+from evenflow.wire import decode_frame
 from partitioner_service.plane import DataPlane
 from topics.reader import read_range
 from workbench.broker import EmbeddedBroker
@@ -45,7 +45,7 @@ def frames_and_tuples(settings: Settings) -> tuple[int, int]:
     for messages in read_range(settings.kafka, settings.topic("routed")):
         for message in messages:
             frames += 1
-            tuples += decode_frame(message.value(), fingerprint=settings.fingerprint)[1].num_rows
+            tuples += decode_frame(message.value(), fingerprint=settings.fingerprint).batch.num_rows
     return frames, tuples
 
 

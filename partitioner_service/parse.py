@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +47,23 @@ class Parsed:
     times: Int64s
     values: pa.RecordBatch
     bad: Bad
+
+
+def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
+    """What was parsed of consecutive stretches of a block; sizes: records in each. Rows count from its own first."""
+    ends = np.cumsum(np.asarray(sizes, np.int64))
+    cuts = np.searchsorted(parsed.rows, ends)
+    bad: list[Bad] = [{} for _ in sizes]
+    for row in sorted(parsed.bad):
+        piece = int(np.searchsorted(ends, row, side="right"))
+        bad[piece][row - int(ends[piece]) + sizes[piece]] = parsed.bad[row]
+    pieces = []
+    for number, (begin, stop) in enumerate(pairwise([0, *cuts.tolist()])):
+        first = int(ends[number]) - sizes[number]
+        values = parsed.values.slice(begin, stop - begin) if parsed.values.num_columns else parsed.values
+        keys, times = parsed.keys.slice(begin, stop - begin), parsed.times[begin:stop]
+        pieces.append(Parsed(parsed.rows[begin:stop] - first, keys, times, values, bad[number]))
+    return pieces
 
 
 class Parser:

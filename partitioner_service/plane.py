@@ -63,6 +63,7 @@ class DataPlane:
         self._plans: queue.SimpleQueue[Plan] = queue.SimpleQueue()
         self._pending: list[Plan] = []
         self._aborts = 0
+        self._rewinds = 0
         self._mentioned = False
         self._work = status.Work()
         self._watchdog = Watchdog()
@@ -142,6 +143,9 @@ class DataPlane:
 
     def _step(self) -> None:
         slices = self._source.read(self._options.block_tuples, self._options.linger / 1000)
+        if self._source.rewinds != self._rewinds:  # other partitions, or an aborted transaction
+            self._rewinds = self._source.rewinds
+            self._router.forget_what_was_told()
         self._progressed_at = self._clock()
         try:
             if slices:
@@ -158,6 +162,7 @@ class DataPlane:
                 self._work.blocks += 1
                 self._work.busy_seconds += self._clock() - began
             self._put_to_sleep()
+            self._tell_the_workers()
             if not self._source.just_assigned:
                 self._pace.hold_back_the_hasty()
             if self._clock() - self._status_at >= _STATUS_EVERY:
@@ -247,10 +252,14 @@ class DataPlane:
     def _put_to_sleep(self) -> None:
         after = self._pace.asleep()
         if after:
-            before = {p: self._source.states[p] for p in after}
             self._sink.begin()
-            self._sink.write_frames(self._router.punctuate(before, after))
             self._source.states.update(after)
+
+    def _tell_the_workers(self) -> None:
+        """Marks that moved without a tuple: of partitions that were put to sleep, or that are new to this instance."""
+        frames = self._router.punctuate(self._source.states)
+        if frames:
+            self._sink.write_frames(frames)
 
     # ---- plans, status, the end
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from evenflow import frames
+from evenflow import wire
 from evenflow.aggregates import AggregatePlan
 from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.errors import ProtocolError
@@ -22,8 +23,8 @@ from evenflow.markers import EndOfStream
 from evenflow.partitioners import Partitioner
 from evenflow.progress import PartitionState, Verdict, judge
 from evenflow.settings import Settings
-from evenflow.windows import END_MARK, pane_of, panes_closed_by
-from partitioner_service.parse import Parser
+from evenflow.windows import NO_MARK, pane_of, panes_closed_by
+from partitioner_service.parse import Parsed, Parser, taken_apart
 
 REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump"}
 
@@ -76,7 +77,11 @@ class _Accepted:
 
 
 class Router:
-    """Routes blocks with one partitioner; `epoch` is the plan in force."""
+    """Routes blocks with one partitioner; `epoch` is the plan in force.
+
+    It remembers up to which pane every worker has been told that each partition is closed. A mark closes nothing
+    before the slowest partition of the instance has passed the pane as well, so that is when the workers are told.
+    """
 
     def __init__(self, settings: Settings, partitioner: Partitioner, *, epoch: int = 0) -> None:
         self.partitioner = partitioner
@@ -87,42 +92,72 @@ class Router:
         self._fingerprint = settings.fingerprint
         self._routed = settings.routed_partitions
         self._frame_schema = AggregatePlan.of(settings.query).frame_schema
+        self._told: dict[int, int] = {}
 
     @property
     def parser(self) -> Parser:
         """The parser of this query's records."""
         return self._parser
 
+    def forget_what_was_told(self) -> None:
+        """After a rebalance or an aborted transaction: the workers are told everything once more."""
+        self._told.clear()
+
     def route(self, slices: Sequence[Slice], states: dict[int, PartitionState]) -> Routed:
-        """Frames and rejections of a block, in the order of its slices; `states` is left unchanged."""
+        """Frames and rejections of a block, in the order of its slices.
+
+        states: of every partition that the instance owns; left unchanged.
+        """
+        parsed = self._parse(slices)
         accepted: list[_Accepted] = []
         rejections: list[Rejection] = []
         after: dict[int, PartitionState] = {}
-        for piece in slices:
-            state, good = self._judge_slice(piece, states[piece.partition], rejections)
+        for piece, part in zip(slices, parsed, strict=True):
+            state, good = self._judge_slice(piece, part, states[piece.partition], rejections)
             after[piece.partition] = state
             accepted.extend(good)
-        progress = {
-            piece.partition: frames.Progress(
-                first=piece.first, last=piece.last, mark=after[piece.partition].mark(self._query)
-            )
-            for piece in slices
-        }
-        before = {partition: states[partition].mark(self._query) for partition in after}
-        packed = self._pack(accepted, progress, before)
+        offsets = np.array([(piece.partition, piece.first, piece.last) for piece in slices], np.int64)
+        batch, bounds = self._by_worker(accepted)
+        packed = self._pack(batch, bounds, offsets.reshape(-1, 3), self._to_tell({**states, **after}))
         return Routed(packed, rejections, after, sum(len(part.times) for part in accepted))
 
-    def punctuate(
-        self, before: dict[int, PartitionState], after: dict[int, PartitionState]
-    ) -> list[tuple[int, bytes]]:
-        """Frames that only carry new marks (idle partitions), for every routed partition; none if none crossed."""
-        progress = {p: frames.Progress(first=-1, last=-1, mark=s.mark(self._query)) for p, s in after.items()}
-        return self._pack([], progress, {p: s.mark(self._query) for p, s in before.items()})
+    def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:
+        """Frames without tuples that tell the marks of these partitions (all that are owned); none unless due."""
+        told = self._to_tell(states)
+        if not len(told):
+            return []
+        batch, bounds = self._by_worker([])
+        return self._pack(batch, bounds, np.empty((0, 3), np.int64), told)
+
+    def _to_tell(self, states: dict[int, PartitionState]) -> Int64s:
+        """(partition, mark, next offset) of every partition once the slowest has passed a pane; shape (n, 3)."""
+        nothing = np.empty((0, 3), np.int64)
+        if not states:
+            return nothing
+        marks = {p: state.mark(self._query) for p, state in states.items()}
+        closed = {p: int(panes_closed_by(mark, self._query.slide_ms)) for p, mark in marks.items()}
+        unknown = int(panes_closed_by(NO_MARK, self._query.slide_ms))
+        if min(closed.values()) <= min(self._told.get(p, unknown) for p in states):
+            return nothing
+        self._told = closed
+        return np.array([(p, marks[p], states[p].offset) for p in sorted(states)], np.int64)
+
+    def _parse(self, slices: Sequence[Slice]) -> list[Parsed]:
+        """The block parsed as one, then taken apart: many small partitions cost no more than a few large ones."""
+        first = slices[0]
+        if len(slices) == 1:
+            return [self._parser.parse(first.values, keys=first.keys, timestamps=first.timestamps)]
+        whole = self._parser.parse(
+            list(chain.from_iterable(piece.values for piece in slices)),
+            keys=first.keys and list(chain.from_iterable(piece.keys or () for piece in slices)),
+            timestamps=first.timestamps
+            and list(chain.from_iterable(piece.timestamps or () for piece in slices)),
+        )
+        return taken_apart(whole, [len(piece.values) for piece in slices])
 
     def _judge_slice(
-        self, piece: Slice, state: PartitionState, rejections: list[Rejection]
+        self, piece: Slice, parsed: Parsed, state: PartitionState, rejections: list[Rejection]
     ) -> tuple[PartitionState, list[_Accepted]]:
-        parsed = self._parser.parse(piece.values, keys=piece.keys, timestamps=piece.timestamps)
         good: list[_Accepted] = []
         rejected_before = len(rejections)
         ended_at = 0 if state.ended else len(piece.values)
@@ -180,38 +215,37 @@ class Router:
         return state, good
 
     def _pack(
-        self, accepted: list[_Accepted], progress: dict[int, frames.Progress], before: dict[int, int]
+        self, batch: pa.RecordBatch, bounds: Int64s, offsets: Int64s, told: Int64s
     ) -> list[tuple[int, bytes]]:
-        header = self._header(progress)
-        slide = self._query.slide_ms
-        crossed = any(
-            entry.mark >= END_MARK > before[p]
-            or panes_closed_by(entry.mark, slide) > panes_closed_by(before[p], slide)
-            for p, entry in progress.items()
-        )
-        batch, bounds = self._by_worker(accepted)
+        """One frame for every worker that has tuples, and for every worker if there is something to tell."""
+        tells = wire.FramePacker(self._header(offsets, told), self._frame_schema)
+        silent = tells
+        if len(told):
+            silent = wire.FramePacker(self._header(offsets, told[:0]), self._frame_schema)
+        empty = tells.pack(batch.slice(0, 0)) if len(told) else b""
         packed: list[tuple[int, bytes]] = []
-        early: frames.FrameHeader | None = None
+        starts = bounds.tolist()
         for worker in range(self._routed):
-            start, stop = int(bounds[worker]), int(bounds[worker + 1])
-            if start == stop and not crossed:
+            start, stop = starts[worker], starts[worker + 1]
+            if start == stop:
+                if empty:
+                    packed.append((worker, empty))
                 continue
-            parts = list(frames.cut(batch.slice(start, stop - start), self._settings.partitioner.frame_bytes))
-            if len(parts) > 1 and early is None:
-                early = self._header({p: replace(entry, mark=before[p]) for p, entry in progress.items()})
-            for part in parts[:-1]:
-                assert early is not None
-                packed.append((worker, frames.encode(part, early)))
-            packed.append((worker, frames.encode(parts[-1], header)))
+            parts = list(wire.cut(batch.slice(start, stop - start), self._settings.partitioner.frame_bytes))
+            last = len(parts) - 1
+            for number, part in enumerate(parts):
+                packer = tells if number == last else silent
+                packed.append((worker, packer.pack(part, part=number, parts=len(parts))))
         return packed
 
-    def _header(self, progress: dict[int, frames.Progress]) -> frames.FrameHeader:
-        return frames.FrameHeader(
+    def _header(self, offsets: Int64s, told: Int64s) -> wire.FrameHeader:
+        return wire.FrameHeader(
             fingerprint=self._fingerprint,
             epoch=self.epoch,
             input_partitions=self._settings.input.partitions,
             routed_partitions=self._routed,
-            progress=progress,
+            offsets=offsets,
+            told=told,
         )
 
     def _by_worker(self, accepted: list[_Accepted]) -> tuple[pa.RecordBatch, Int64s]:

@@ -85,6 +85,7 @@ class Source:
         self.paused: set[int] = set()
         self.just_assigned = False
         self.rebalances = 0
+        self.rewinds = 0
         self._settings = settings
         self._topic = settings.topic("input")
         self._topic_ids = topic_ids
@@ -137,6 +138,7 @@ class Source:
     def rewind(self, states: dict[int, PartitionState]) -> None:
         """Continue from these states: position and working state go together (rule 2)."""
         self._resume_all()
+        self.rewinds += 1
         self.states = dict(states)
         self._at_end_since.clear()
         self.just_assigned = True

@@ -15,8 +15,8 @@ from typing import Any, Literal
 from pyspark.sql import SparkSession
 
 from evenflow.errors import DataLossError, IncompatibleStateError
-from evenflow.frames import BlobHeader, decode_blob
 from evenflow.settings import Settings
+from evenflow.wire import Segment, decode_blob
 from spark_consumers.folders import Folder
 from topics.admin import TopicState
 from topics.reader import read_range
@@ -211,18 +211,18 @@ def resume_offsets(settings: Settings, routed: TopicState, partials: TopicState)
 
 @dataclass
 class _Lane:
-    """What one bucket got of one routed partition: last offset of its newest whole blob, parts of newer ones."""
+    """What one bucket got of one routed partition: last offset of its newest whole segment, rows of newer ones."""
 
     last: int = -1
-    unfinished: dict[int, set[int]] = field(default_factory=dict)
+    unfinished: dict[int, int] = field(default_factory=dict)
 
-    def add(self, header: BlobHeader) -> None:
-        if header.last <= self.last:
+    def add(self, segment: Segment) -> None:
+        if segment.last <= self.last:
             return
-        have = self.unfinished.setdefault(header.last, set())
-        have.add(header.part)
-        if len(have) == header.parts:
-            self.last = header.last
+        have = max(self.unfinished.get(segment.last, 0), segment.begin + segment.rows)
+        self.unfinished[segment.last] = have
+        if have == segment.total:
+            self.last = segment.last
             self.unfinished = {last: have for last, have in self.unfinished.items() if last > self.last}
 
 
@@ -231,12 +231,13 @@ def _reached(settings: Settings, routed: TopicState, partials: TopicState) -> di
     reached: dict[int, dict[int, _Lane]] = {}
     for messages in read_range(settings.kafka, partials.name):
         for message in messages:
-            header, _ = decode_blob(message.value(), fingerprint=settings.fingerprint)
+            header = decode_blob(message.value(), fingerprint=settings.fingerprint).header
             if header.topic_id != routed.topic_id:
                 raise DataLossError(
                     f"{partials.name} holds blobs of an earlier topic {routed.name}, which was deleted since",
                     hint="give the query a new name, or rebuild it (docs/operations.md)",
                 )
-            buckets = reached.setdefault(header.routed_partition, {})
-            buckets.setdefault(message.partition(), _Lane()).add(header)
+            for segment in header.segments:
+                buckets = reached.setdefault(segment.routed, {})
+                buckets.setdefault(message.partition(), _Lane()).add(segment)
     return reached

@@ -1,7 +1,8 @@
-"""Combiner stage: routed frames -> one blob per bucket and routed partition. Stateless.
+"""Combiner stage: routed frames -> one blob per task and bucket. Stateless.
 
 One task may read several routed partitions one after the other (fewer tasks cost less per micro-batch,
-and there are only so many cores); each is combined by itself, so that changes no byte of any blob.
+and there are only so many cores). Each is combined by itself and stays a segment of its own in the blob, so
+another number of tasks changes no result.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from evenflow.errors import ProtocolError
-from evenflow.twostep import Blob, combine_frames
+from evenflow.twostep import BlobPart, combine_task
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 
@@ -25,31 +26,14 @@ Batches = Iterator[pa.RecordBatch]
 
 def combined(frames: DataFrame, layout: Layout, *, tasks: int) -> DataFrame:
     """Blobs (columns BLOBS) of a stream of routed records."""
-    return frames.coalesce(tasks).mapInArrow(combine_task(layout), BLOBS)
+    return frames.coalesce(tasks).mapInArrow(combine_stream(layout), BLOBS)
 
 
-def combine_task(layout: Layout) -> Callable[[Batches], Batches]:
+def combine_stream(layout: Layout) -> Callable[[Batches], Batches]:
     """What one task does with its record batches (partition, offset, value)."""
 
     def task(batches: Batches) -> Batches:
-        rows = _Rows(batches)
-        done: set[int] = set()
-        while (partition := rows.partition()) is not None:
-            if partition in done:
-                raise ProtocolError(f"routed partition {partition} was handed over in two stretches")
-            done.add(partition)
-            blobs = combine_frames(
-                layout.plan,
-                rows.of(partition),
-                fingerprint=layout.fingerprint,
-                topic_id=layout.topic_id,
-                routed_partition=partition,
-                input_partitions=layout.input_partitions,
-                routed_partitions=layout.routed_partitions,
-                buckets=layout.buckets,
-                max_bytes=layout.max_bytes,
-            )
-            yield _batch(blobs, layout.buckets)
+        yield _batch(combine_task(layout.plan, layout, _Rows(batches).stretches()), layout.buckets)
 
     return task
 
@@ -75,24 +59,25 @@ class _Rows:
                     )
                 yield partition, offset, buffer
 
-    def partition(self) -> int | None:
-        """Partition of the next row; None at the end."""
-        return None if self._next is None else self._next[0]
+    def stretches(self) -> Iterator[tuple[int, Iterator[tuple[int, pa.Buffer]]]]:
+        """Each routed partition and its (offset, frame) pairs, which are to be taken before the next partition."""
+        while self._next is not None:
+            yield self._next[0], self._of(self._next[0])
 
-    def of(self, partition: int) -> Iterator[tuple[int, pa.Buffer]]:
+    def _of(self, partition: int) -> Iterator[tuple[int, pa.Buffer]]:
         """(offset, frame) of the rows up to the next partition."""
         while self._next is not None and self._next[0] == partition:
             yield self._next[1], self._next[2]
             self._next = next(self._rows, None)
 
 
-def _batch(blobs: list[Blob], buckets: int) -> pa.RecordBatch:
+def _batch(parts: list[BlobPart], buckets: int) -> pa.RecordBatch:
     labels = bucket_labels(buckets)
-    identities = [f"{b.routed_partition}/{b.first}-{b.last}/{b.part + 1}-{b.parts}".encode() for b in blobs]
+    identities = [f"{part.bucket}/{part.part + 1}-{part.parts}".encode() for part in parts]
     columns = [
-        pa.array([labels[blob.bucket] for blob in blobs], pa.int32()),
-        pa.array([blob.bucket for blob in blobs], pa.int32()),
+        pa.array([labels[part.bucket] for part in parts], pa.int32()),
+        pa.array([part.bucket for part in parts], pa.int32()),
         pa.array(identities, pa.binary()),
-        pa.array([blob.data for blob in blobs], pa.binary()),
+        pa.array([part.data for part in parts], pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW)

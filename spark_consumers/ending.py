@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evenflow.frames import decode_blob, decode_frame
+import numpy as np
+
 from evenflow.settings import Settings
 from evenflow.windows import END_MARK
+from evenflow.wire import decode_blob, decode_frame
 from topics.admin import TopicState, describe
 from topics.reader import read_range
 
@@ -67,10 +69,14 @@ class EndOfTopic:
 
 
 def _frame_ends(value: bytes, fingerprint: str) -> set[Lane]:
-    header, _ = decode_frame(value, fingerprint=fingerprint)
-    return {(0, number) for number, progress in header.progress.items() if progress.mark >= END_MARK}
+    told = decode_frame(value, fingerprint=fingerprint).header.told
+    return {(0, partition) for partition in told[told[:, 1] >= END_MARK, 0].tolist()}
 
 
 def _blob_ends(value: bytes, fingerprint: str) -> set[Lane]:
-    header, _ = decode_blob(value, fingerprint=fingerprint)
-    return {(header.routed_partition, number) for number, mark in header.marks.items() if mark >= END_MARK}
+    header = decode_blob(value, fingerprint=fingerprint).header
+    return {
+        (segment.routed, partition)
+        for segment in header.segments
+        for partition in np.flatnonzero(header.marks[segment.marks] >= END_MARK).tolist()
+    }

@@ -5,21 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from evenflow import twostep
 from evenflow.aggregates import AggregatePlan
 from evenflow.settings import Query, Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
-    """Identity and shape of a running query. Small and pickled with every task."""
+class Layout(twostep.Layout):
+    """The shape of a running query and, as JSON, the query itself. Small and pickled with every task."""
 
     query: str
-    fingerprint: str
-    topic_id: str
-    input_partitions: int
-    routed_partitions: int
-    buckets: int
-    max_bytes: int
 
     @classmethod
     def of(cls, settings: Settings, topic_id: str) -> Layout:

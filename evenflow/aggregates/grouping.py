@@ -104,7 +104,7 @@ def _group(
 
 
 def group_rows(keys: pa.Array, panes: Int64s | None = None, *, hashes: UInt64s | None = None) -> Grouping:
-    """Group the rows by (pane, key), or by key alone. `keys` is one binary array without nulls.
+    """Group the rows by (pane, key), or by key alone. `keys` is one (large) binary array without nulls.
 
     `hashes` are those of `hash_keys`, when the caller has them already.
     """
@@ -115,7 +115,9 @@ def group_rows(keys: pa.Array, panes: Int64s | None = None, *, hashes: UInt64s |
     if rows == 0:
         return Grouping(of, first)
     _, offset_buffer, data_buffer = keys.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int32)[keys.offset : keys.offset + rows + 1]
+    width = np.int64 if pa.types.is_large_binary(keys.type) else np.int32
+    offsets = np.frombuffer(offset_buffer, width)[keys.offset : keys.offset + rows + 1]
+    offsets = offsets.astype(np.int64, copy=False)  # one compiled kernel for both widths
     data = (
         np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else _EMPTY_DATA
     )

@@ -24,6 +24,8 @@ from evenflow.settings.query import Query
 
 _PANE = pa.field("pane", pa.int64())
 _KEY = pa.field("key", pa.binary())
+_WIDE_KEY = pa.field("key", pa.large_binary())
+"""Keys of partial tables: those of one window may be more than the 2 GiB that a binary column holds."""
 _VALUE = "v:"
 
 
@@ -86,7 +88,7 @@ class AggregatePlan:
     @property
     def key_schema(self) -> pa.Schema:
         """Columns of a partial table of one pane, node or window: key, partial columns."""
-        return pa.schema([_KEY, *(pa.field(partial.name, partial.type) for partial in self.partials)])
+        return pa.schema([_WIDE_KEY, *(pa.field(partial.name, partial.type) for partial in self.partials)])
 
     @property
     def result_schema(self) -> pa.Schema:
@@ -154,7 +156,7 @@ class AggregatePlan:
         panes = _int64s(_one(rows["pane"])) if "pane" in schema.names else None
         groups = group_rows(keys, panes, hashes=hash_keys(keys))
         columns = [] if panes is None else [pa.array(panes[groups.first])]
-        columns.append(keys.take(pa.array(groups.first)))
+        columns.append(keys.take(pa.array(groups.first)).cast(_WIDE_KEY.type))
         for partial in self.partials:
             name, source = how(partial)
             values = None if source is None else _one(rows[source])

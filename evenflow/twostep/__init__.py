@@ -4,8 +4,10 @@ Admission rule: Arrow in, Arrow out. No Spark, no Kafka, no clock: the shells in
 read and write, these functions decide. They hold rules 3 and 10 of the pipeline's exactness.
 """
 
-from evenflow.twostep.combiner import Blob, combine_frames
-from evenflow.twostep.reducer import BucketState, reduce, reduce_windows
+from evenflow.twostep.combiner import BlobPart, combine_task
+from evenflow.twostep.layout import Layout
+from evenflow.twostep.reducer import reduce, reduce_windows
 from evenflow.twostep.results import json_rows
+from evenflow.twostep.stored import BucketState
 
-__all__ = ["Blob", "BucketState", "combine_frames", "json_rows", "reduce", "reduce_windows"]
+__all__ = ["BlobPart", "BucketState", "Layout", "combine_task", "json_rows", "reduce", "reduce_windows"]

@@ -1,106 +1,163 @@
-"""The combiner's core: frames of one routed partition's offset range -> one blob per reduce bucket.
+"""The combiner's core: the frames of one task -> one blob per reduce bucket.
 
 Every bucket gets a blob, even an empty one, whenever a frame was read: it carries the marks, and it
-moves the bucket's merged offset on. How the range is folded and cut depends on the frames and their
-offsets alone (never on time, memory or how Arrow handed them over), so a repeated micro-batch makes
-the same bytes and the same float sums.
+moves the bucket's merged offsets on. How a routed partition's range is folded depends on its frames and their
+offsets alone (never on time, memory, how Arrow handed them over or which other routed partitions the task
+has), so a repeated micro-batch makes the same rows in the same order and the same float sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.errors import IncompatibleStateError, ProtocolError
-from evenflow.frames import BlobHeader, FrameHeader, cut, decode_frame, encode
+from evenflow.arrays import Int64s
+from evenflow.errors import ProtocolError
 from evenflow.keys import bucket_of, hash_keys
+from evenflow.twostep.lanes import RoutedLanes
+from evenflow.twostep.layout import Layout
+from evenflow.wire import BlobHeader, Segment, cut, decode_frame, encode_blob
 
 FOLD_ROWS = 500_000
 """Rows held before they are folded into partials: the memory bound of a task, together with..."""
 FOLD_BYTES = 64_000_000
 """...bytes held. Both are counted frame by frame. Part of the format: see the module docstring."""
 
+Frames = Iterable[tuple[int, bytes | pa.Buffer]]
+"""(offset, frame) of one routed partition, in ascending offsets."""
 
-class Blob(NamedTuple):
-    """One encoded blob and its identity; `bucket` is where it is to be reduced."""
+
+class BlobPart(NamedTuple):
+    """One encoded blob, or one part of it; `bucket` is where it is to be reduced."""
 
     bucket: int
     data: bytes
-    routed_partition: int
-    first: int
-    last: int
     part: int
     parts: int
 
 
-def combine_frames(
-    plan: AggregatePlan,
-    frames: Iterable[tuple[int, bytes | pa.Buffer]],
-    *,
-    fingerprint: str,
-    topic_id: str,
-    routed_partition: int,
-    input_partitions: int,
-    routed_partitions: int,
-    buckets: int,
-    max_bytes: int,
-) -> list[Blob]:
-    """Blobs of these (offset, frame) pairs, in ascending offsets; none when there is no frame.
+class _Range(NamedTuple):
+    """The frames of one routed partition, combined."""
+
+    routed: int
+    first: int
+    last: int
+    lanes: RoutedLanes
+    partials: pa.Table
+
+
+def combine_task(
+    plan: AggregatePlan, layout: Layout, stretches: Iterable[tuple[int, Frames]]
+) -> list[BlobPart]:
+    """Blobs of these (routed partition, its frames), in order of bucket; none when there is no frame.
 
     Raises IncompatibleStateError for a frame of another query or layout, ProtocolError for what is no frame,
-    has other columns, or comes out of order.
+    has other columns, comes out of order or holds input that was routed twice.
     """
-    fold = _Fold(plan)
-    marks: dict[int, int] = {}
+    ranges: dict[int, _Range] = {}
+    for routed, frames in stretches:
+        if routed in ranges:
+            raise ProtocolError(f"routed partition {routed} was handed over in two stretches")
+        combined = _combine(plan, layout, routed, frames)
+        if combined is not None:
+            ranges[routed] = combined
+    if not ranges:
+        return []
+    return list(_blobs(layout, [ranges[routed] for routed in sorted(ranges)]))
+
+
+def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -> _Range | None:
+    fold, lanes = _Fold(plan), RoutedLanes(layout, routed)
     first = last = -1
     for offset, data in frames:
         if offset <= last:
-            raise ProtocolError(f"routed partition {routed_partition}: offset {offset} was read after {last}")
-        header, batch = decode_frame(data, fingerprint=fingerprint)
-        _check_layout(header, input_partitions, routed_partitions, routed_partition, offset)
-        for partition, progress in header.progress.items():
-            marks[partition] = max(progress.mark, marks.get(partition, progress.mark))
-        fold.add(batch, f"routed partition {routed_partition}, offset {offset}")
+            raise ProtocolError(f"routed partition {routed}: offset {offset} was read after {last}")
+        try:
+            frame = decode_frame(data, fingerprint=layout.fingerprint)
+        except ProtocolError as error:
+            raise ProtocolError(
+                f"routed partition {routed}, offset {offset}: {error.message}",
+                hint="something else than the partitioners wrote to the routed topic, or a record was damaged: "
+                "rebuild the query under a new name (docs/operations.md)",
+            ) from None
+        lanes.add(frame, offset)
+        fold.add(frame.batch, f"routed partition {routed}, offset {offset}")
         first = offset if first < 0 else first
         last = offset
-    if first < 0:
-        return []
-    blobs = []
-    for bucket, table in enumerate(split_by_bucket(fold.result(), buckets)):
-        parts = list(cut(_batch(table), max_bytes))
-        for part, batch in enumerate(parts):
-            identity = BlobHeader(
-                fingerprint=fingerprint,
-                topic_id=topic_id,
-                routed_partition=routed_partition,
-                first=first,
-                last=last,
-                part=part,
-                parts=len(parts),
-                input_partitions=input_partitions,
-                routed_partitions=routed_partitions,
-                marks=dict(sorted(marks.items())),
-            )
-            data = encode(batch, identity)
-            blobs.append(Blob(bucket, data, routed_partition, first, last, part, len(parts)))
-    return blobs
+    return None if first < 0 else _Range(routed, first, last, lanes, fold.result())
 
 
-def split_by_bucket(table: pa.Table, buckets: int) -> list[pa.Table]:
-    """The rows of each bucket, in their order. The bucket of a key is a pure function of its bytes."""
-    if buckets == 1 or table.num_rows == 0:
-        return [table, *(table.slice(0, 0) for _ in range(buckets - 1))]
-    of = bucket_of(hash_keys(table["key"]), buckets)
-    ordered = table.take(pa.array(np.argsort(of, kind="stable")))
-    ends = np.cumsum(np.bincount(of, minlength=buckets))
-    starts = ends - np.bincount(of, minlength=buckets)
-    return [
-        ordered.slice(start, end - start) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-    ]
+def _blobs(layout: Layout, ranges: list[_Range]) -> Iterator[BlobPart]:
+    table, totals = by_bucket([entry.partials for entry in ranges], layout.buckets)
+    told, lines = np.unique(np.stack([entry.lanes.marks for entry in ranges]), axis=0, return_inverse=True)
+    lanes = [entry.lanes.rows() for entry in ranges]
+    ends = np.cumsum(totals.sum(axis=1))
+    for bucket in range(layout.buckets):
+        count = int(totals[bucket].sum())
+        rows = table.slice(int(ends[bucket]) - count, count)
+        watched = [
+            mine for entry, mine in zip(ranges, lanes, strict=True) if layout.watcher(entry.routed) == bucket
+        ]
+        header = BlobHeader(
+            fingerprint=layout.fingerprint,
+            topic_id=layout.topic_id,
+            bucket=bucket,
+            buckets=layout.buckets,
+            input_partitions=layout.input_partitions,
+            routed_partitions=layout.routed_partitions,
+            segments=tuple(
+                Segment(entry.routed, entry.first, entry.last, total, 0, total, line)
+                for entry, total, line in zip(
+                    ranges, totals[bucket].tolist(), lines.reshape(-1).tolist(), strict=True
+                )
+            ),
+            marks=told,
+            lanes=np.concatenate(watched) if watched else np.empty((0, 4), np.int64),
+        )
+        yield from blob_parts(rows, header, layout.max_bytes)
+
+
+def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[BlobPart]:
+    """The blob of these rows, cut into parts near `max_bytes`; each names the rows of the segments that it holds."""
+    parts = list(cut(_batch(rows), max_bytes))
+    begin = 0
+    for number, batch in enumerate(parts):
+        end = begin + batch.num_rows
+        segments = tuple(_within(header.segments, begin, end, first=number == 0))
+        begun = [segment.routed for segment in segments if segment.begin == 0]
+        mine = replace(header, segments=segments, lanes=header.lanes[np.isin(header.lanes[:, 0], begun)])
+        data = encode_blob(batch, mine, part=number, parts=len(parts))
+        yield BlobPart(header.bucket, data, number, len(parts))
+        begin = end
+
+
+def _within(segments: tuple[Segment, ...], begin: int, end: int, *, first: bool) -> Iterator[Segment]:
+    """What lies in rows begin..end; segments without rows are named in the first part."""
+    start = 0
+    for segment in segments:
+        low, high = max(begin, start), min(end, start + segment.total)
+        if low < high or (first and not segment.total):
+            yield segment._replace(begin=max(0, low - start), rows=max(0, high - low))
+        start += segment.total
+
+
+def by_bucket(tables: list[pa.Table], buckets: int) -> tuple[pa.Table, Int64s]:
+    """All rows, those of bucket 0 first, in their order within each; and how many each table has in each bucket.
+
+    The second has shape (buckets, tables). The bucket of a key is a pure function of its bytes.
+    """
+    whole = pa.concat_tables(tables)
+    of = bucket_of(hash_keys(whole["key"]), buckets).astype(np.int64)
+    source = np.repeat(np.arange(len(tables)), [table.num_rows for table in tables])
+    counts = np.bincount(of * len(tables) + source, minlength=buckets * len(tables))
+    if buckets > 1 and whole.num_rows:
+        whole = whole.take(pa.array(np.argsort(of, kind="stable")))
+    return whole, counts.reshape(buckets, len(tables))
 
 
 class _Fold:
@@ -115,14 +172,12 @@ class _Fold:
 
     def add(self, batch: pa.RecordBatch, where: str) -> None:
         if batch.schema.names != self._schema.names or batch.schema.types != self._schema.types:
-            raise ProtocolError(
-                f"{where}: a frame has the columns {batch.schema.remove_metadata()}, not {self._schema}"
-            )
+            raise ProtocolError(f"{where}: a frame has the columns {batch.schema}, not {self._schema}")
         if batch.column(0).null_count or batch.column(1).null_count:
             raise ProtocolError(f"{where}: a frame has a null pane or key")
         if batch.num_rows == 0:
             return
-        self._waiting.append(batch.replace_schema_metadata(None))
+        self._waiting.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
         if self._rows >= FOLD_ROWS or self._bytes >= FOLD_BYTES:
@@ -137,20 +192,6 @@ class _Fold:
         folded = self._plan.combine(pa.Table.from_batches(self._waiting, self._schema))
         self._partials = [self._plan.merge([*self._partials, folded]) if self._partials else folded]
         self._waiting, self._rows, self._bytes = [], 0, 0
-
-
-def _check_layout(header: FrameHeader, inputs: int, routed: int, partition: int, offset: int) -> None:
-    if (header.input_partitions, header.routed_partitions) != (inputs, routed):
-        raise IncompatibleStateError(
-            f"routed partition {partition}, offset {offset}: the frame is of {header.input_partitions} input "
-            f"and {header.routed_partitions} routed partitions, but this query has {inputs} and {routed}",
-            hint="the number of partitions is fixed for the life of a query: give the query a new name",
-        )
-    strange = [number for number in header.progress if not 0 <= number < inputs]
-    if strange:
-        raise ProtocolError(
-            f"routed partition {partition}, offset {offset}: there is no input partition {strange}"
-        )
 
 
 def _batch(table: pa.Table) -> pa.RecordBatch:

@@ -25,12 +25,14 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.errors import DataLossError, IncompatibleStateError, ProtocolError
-from evenflow.frames import BlobHeader, decode_blob
-from evenflow.twostep.state import Bucket, BucketState, PendingBlob
+from evenflow.twostep.merging import new_rows
+from evenflow.twostep.state import Bucket
+from evenflow.twostep.stored import BucketState
 from evenflow.windows import panes_closed_by, window_bounds
+from evenflow.wire import cut, decode_blob
 
-__all__ = ["BucketState", "reduce", "reduce_windows"]
+RESULT_BYTES = 16_000_000
+"""About how large a table of results is; a single row may be larger."""
 
 
 def reduce(
@@ -44,99 +46,20 @@ def reduce(
 def reduce_windows(
     plan: AggregatePlan, state: BucketState, blobs: Iterable[bytes | pa.Buffer], *, fingerprint: str
 ) -> Iterator[pa.Table]:
-    """As `reduce`, one table per window; the state is saved when the iterator is exhausted.
+    """As `reduce`, tables of one window each, a window in slices of about `RESULT_BYTES`.
 
-    Raises ProtocolError (overlap, missing part, late partial), IncompatibleStateError (other query, layout
-    or version) and DataLossError (other routed topic); the state is then as it was.
+    The state is saved when the iterator is exhausted. Raises ProtocolError (overlap, missing rows, late partial,
+    input that was routed twice), IncompatibleStateError (other query, layout or version) and DataLossError (other
+    routed topic); the state is then as it was.
     """
     bucket = Bucket(plan, state, fingerprint)
-    decoded = sorted(
-        (decode_blob(data, fingerprint=fingerprint) for data in blobs), key=lambda item: item[0].order
-    )
-    _merge(plan, bucket, decoded)
+    rows = new_rows(plan, bucket, [decode_blob(data, fingerprint=fingerprint) for data in blobs])
+    if rows.num_rows:
+        for pane, table in _by_pane(plan.merge([rows])):
+            bucket.append((0, pane), table)
     if bucket.known:
         yield from _close(plan, bucket)
         bucket.save()
-
-
-def _merge(plan: AggregatePlan, bucket: Bucket, blobs: list[tuple[BlobHeader, pa.RecordBatch]]) -> None:
-    accepted = []
-    for header, batch in blobs:
-        if not bucket.known:
-            bucket.begin(header)
-        _check_origin(bucket, header)
-        if _accept(bucket, header):
-            accepted.append(_checked(plan, bucket, header, batch))
-    if not any(table.num_rows for table in accepted):
-        return
-    for pane, table in _by_pane(plan.merge(accepted)):
-        before = bucket.node((0, pane))
-        bucket.put_node((0, pane), table if before is None else plan.merge([before, table]))
-
-
-def _check_origin(bucket: Bucket, header: BlobHeader) -> None:
-    meta = bucket.meta
-    if header.topic_id != meta.topic_id:
-        raise DataLossError(
-            f"a blob is of routed topic {header.topic_id}, but what was merged before is of {meta.topic_id}: "
-            "the routed topic was deleted and made again",
-            hint="give the query a new name, or rebuild it (docs/operations.md)",
-        )
-    layout = (header.input_partitions, header.routed_partitions)
-    if (
-        layout != (meta.input_partitions, meta.routed_partitions)
-        or not 0 <= header.routed_partition < layout[1]
-    ):
-        raise IncompatibleStateError(
-            f"a blob is of routed partition {header.routed_partition} in a layout of {layout[0]} input and "
-            f"{layout[1]} routed ones, the state of {meta.input_partitions} and {meta.routed_partitions}",
-            hint="the number of partitions is fixed for the life of a query: give the query a new name",
-        )
-    if any(not 0 <= partition < layout[0] for partition in header.marks):
-        raise ProtocolError(f"a blob has marks of input partitions that do not exist: {sorted(header.marks)}")
-
-
-def _accept(bucket: Bucket, header: BlobHeader) -> bool:
-    """Whether this part is new; moves the merged offset and the lanes on with the last part of a blob."""
-    meta, number = bucket.meta, header.routed_partition
-    merged, pending = meta.merged[number], meta.pending.get(number)
-    if header.last <= merged:
-        return False
-    if not (header.first <= header.last and 0 <= header.part < header.parts):
-        raise ProtocolError(f"{_blob(header)} cannot be")
-    if pending is None:
-        if header.first <= merged:
-            raise ProtocolError(f"{_blob(header)} overlaps what was merged up to offset {merged}")
-        pending = meta.pending[number] = PendingBlob(header.first, header.last, header.parts, [])
-    elif (header.first, header.last, header.parts) != (pending.first, pending.last, pending.parts):
-        raise ProtocolError(
-            f"{_blob(header)} came while the blob of offsets {pending.first}..{pending.last} has only "
-            f"{len(pending.have)} of its {pending.parts} parts"
-        )
-    if header.part in pending.have:
-        return False
-    pending.have.append(header.part)
-    if len(pending.have) == pending.parts:
-        del meta.pending[number]
-        meta.merged[number] = header.last
-        lanes = bucket.lanes[number]
-        for partition, mark in header.marks.items():
-            lanes[partition] = max(lanes[partition], mark)
-    return True
-
-
-def _checked(plan: AggregatePlan, bucket: Bucket, header: BlobHeader, batch: pa.RecordBatch) -> pa.Table:
-    table = pa.Table.from_batches([batch.replace_schema_metadata(None)])
-    if table.schema != plan.partial_schema:
-        raise ProtocolError(f"{_blob(header)} has the columns {table.schema}, not {plan.partial_schema}")
-    if table.num_rows:
-        oldest = int(table["pane"].to_numpy().min())
-        if oldest < bucket.meta.closed:
-            raise ProtocolError(
-                f"{_blob(header)} has a partial for pane {oldest}, but every pane before "
-                f"{bucket.meta.closed} is closed and emitted: a bug upstream, or a foreign record"
-            )
-    return table
 
 
 def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
@@ -154,11 +77,9 @@ def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
 
 def _close(plan: AggregatePlan, bucket: Bucket) -> Iterator[pa.Table]:
     meta, span = bucket.meta, plan.panes_per_window
-    target = int(panes_closed_by(bucket.lanes.min(), plan.slide))
+    target = int(panes_closed_by(bucket.marks.min(), plan.slide))
     step = _advance_totals if plan.invertible else _advance_tree
-    waiting = sorted(
-        (number for level, number in bucket.nodes if level == 0 and meta.closed <= number < target)
-    )
+    waiting = list(bucket.nodes.panes(meta.closed, target))
     waiting.reverse()
     while meta.closed < target:
         pane = meta.closed
@@ -173,7 +94,8 @@ def _close(plan: AggregatePlan, bucket: Bucket) -> Iterator[pa.Table]:
         meta.closed = pane + 1
         start, end = window_bounds(pane, window=plan.window, slide=plan.slide)
         if table.num_rows and (plan.emit_from is None or start >= plan.emit_from):
-            yield _results(plan, table, start, end)
+            for rows in _sliced(table):
+                yield _results(plan, rows, start, end)
 
 
 def _advance_totals(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
@@ -203,7 +125,7 @@ def _advance_tree(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
         left, right = (level - 1, 2 * number), (level - 1, 2 * number + 1)
         children = [table for table in (bucket.node(left), bucket.node(right)) if table is not None]
         if children:
-            bucket.put_node((level, number), children[0] if len(children) == 1 else plan.merge(children))
+            bucket.append((level, number), children[0] if len(children) == 1 else plan.merge(children))
         bucket.drop_node(left)
     tables = [table for node in _cover(first, pane, top) if (table := bucket.node(node)) is not None]
     for level in range(top + 1):
@@ -223,15 +145,15 @@ def _cover(first: int, last: int, top: int) -> Iterator[tuple[int, int]]:
         first += 1 << level
 
 
+def _sliced(table: pa.Table) -> Iterator[pa.Table]:
+    """What leaves a task is small, however large a window is: Arrow's text columns end at 2 GiB."""
+    for batch in table.combine_chunks().to_batches():
+        for rows in cut(batch, RESULT_BYTES):
+            yield pa.Table.from_batches([rows])
+
+
 def _results(plan: AggregatePlan, table: pa.Table, start: int, end: int) -> pa.Table:
     rows = table.num_rows
     bounds = [pa.array(np.full(rows, bound, np.int64)) for bound in (start, end)]
-    columns = [*bounds, table["key"], *plan.finish(table).columns]
+    columns = [*bounds, table["key"].cast(pa.binary()), *plan.finish(table).columns]
     return pa.Table.from_arrays(columns, schema=plan.result_schema)
-
-
-def _blob(header: BlobHeader) -> str:
-    return (
-        f"the blob of routed partition {header.routed_partition}, offsets {header.first}..{header.last}, "
-        f"part {header.part} of {header.parts}"
-    )

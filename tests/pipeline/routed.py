@@ -14,10 +14,10 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from evenflow import frames
 from evenflow.markers import EndOfStream
 from evenflow.settings import Settings, load_settings
 from evenflow.windows import END_MARK, NO_MARK, panes_closed_by
+from evenflow.wire import decode_frame
 from topics import admin, clients, reader
 
 Tuple_ = tuple[bytes | str, int, float | None]
@@ -85,8 +85,8 @@ def read_routed(settings: Settings) -> Routed:
     """Everything visible in the routed topic."""
     routed = Routed()
     for message in records(settings, "routed"):
-        header, batch = frames.decode_frame(message.value(), fingerprint=settings.fingerprint)
-        worker = message.partition()
+        frame = decode_frame(message.value(), fingerprint=settings.fingerprint)
+        batch, worker = frame.batch, message.partition()
         routed.frames += 1
         routed.largest = max(routed.largest, len(message.value()))
         routed.per_worker[worker] += batch.num_rows
@@ -99,10 +99,10 @@ def read_routed(settings: Settings) -> Routed:
             routed.counts[pane, key] += 1
             routed.sums[pane, key] += value or 0
             routed.holders[pane, key].add(worker)
-        for partition, progress in header.progress.items():
+        for partition, mark, _ in frame.header.told.tolist():
             lane = (partition, worker)
-            assert progress.mark >= routed.lanes.get(lane, NO_MARK), "a mark fell"
-            routed.lanes[lane] = progress.mark
+            assert mark >= routed.lanes.get(lane, NO_MARK), "a mark fell"
+            routed.lanes[lane] = mark
     return routed
 
 

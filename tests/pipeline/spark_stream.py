@@ -17,12 +17,13 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from evenflow import frames
 from evenflow.aggregates import AggregatePlan
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from evenflow.windows import END_MARK
+from evenflow.wire import FrameHeader, encode_frame
 from spark_consumers.application import run
 from topics import admin, clients, reader
 
@@ -58,6 +59,7 @@ class Stream:
         self.rows: list[Row] = []
         self._random = random.Random(seed)
         self._pane = 1_000_000
+        self._offset = 0
         self._producer = clients.producer(settings.kafka, transactional_id=f"{settings.query.name}-{seed}")
         self._producer.init_transactions()
 
@@ -94,17 +96,19 @@ class Stream:
             batch = pa.record_batch(
                 [pa.array(columns[f.name.removeprefix("v:")], f.type) for f in schema], schema=schema
             )
-            header = frames.FrameHeader(
+            header = FrameHeader(
                 fingerprint=self.settings.fingerprint,
                 epoch=0,
                 input_partitions=inputs,
                 routed_partitions=routed,
-                progress={n: frames.Progress(first=0, last=0, mark=mark) for n in range(inputs)},
+                offsets=np.array([(n, self._offset, self._offset) for n in range(inputs)], np.int64),
+                told=np.array([(n, mark, self._offset + 1) for n in range(inputs)], np.int64),
             )
             self._producer.produce(
-                self.settings.topic("routed"), frames.encode(batch, header), partition=number
+                self.settings.topic("routed"), encode_frame(batch, header), partition=number
             )
         self._producer.commit_transaction()
+        self._offset += 1
         self.rows += rows
 
     def expected(self) -> Result:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from evenflow import frames
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ProtocolError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
+from evenflow.windows import NO_MARK
+from evenflow.wire import BlobHeader, Segment, encode_blob
 from spark_consumers.application import run
 from spark_consumers.checkpoints import resume_offsets
 from spark_consumers.session import session_conf
@@ -97,10 +98,10 @@ def test_a_combiner_without_checkpoint_refuses_a_torn_micro_batch(
     _put_blob(settings, bucket=0, last=9)
     with pytest.raises(IncompatibleStateError, match=r"routed partitions \[1\] that not every bucket got"):
         resume()
-    _put_blob(settings, bucket=1, last=9, part=0, parts=2)
+    _put_blob(settings, bucket=1, last=9, rows=(0, 1))
     with pytest.raises(IncompatibleStateError, match="ambiguous"):
         resume()
-    _put_blob(settings, bucket=1, last=9, part=1, parts=2)
+    _put_blob(settings, bucket=1, last=9, rows=(1, 2))
     assert resume() == {0: 0, 1: 10, 2: 0}
 
 
@@ -164,28 +165,30 @@ def _trim(settings: Settings, before: dict[int, int]) -> None:
         future.result()
 
 
-def _put_blob(settings: Settings, *, bucket: int, last: int, part: int = 0, parts: int = 1) -> None:
+def _put_blob(settings: Settings, *, bucket: int, last: int, rows: tuple[int, int] = (0, 0)) -> None:
+    """Rows begin..end of a segment of two, or one without rows."""
     routed = admin.describe(settings.kafka, [settings.topic("routed")])[settings.topic("routed")]
-    header = frames.BlobHeader(
+    header = BlobHeader(
         fingerprint=settings.fingerprint,
         topic_id=routed.topic_id,
-        routed_partition=1,
-        first=0,
-        last=last,
-        part=part,
-        parts=parts,
+        bucket=bucket,
+        buckets=settings.spark.buckets,
         input_partitions=2,
         routed_partitions=3,
-        marks={},
+        segments=(Segment(1, 0, last, 2 if rows[1] else 0, rows[0], rows[1] - rows[0], 0),),
+        marks=np.full((1, 2), NO_MARK),
+        lanes=np.empty((0, 4), np.int64),
     )
     from spark_consumers.combiner import Layout
 
     schema = Layout.of(settings, routed.topic_id).plan.partial_schema
     client = clients.producer(settings.kafka)
-    batch = schema.empty_table().combine_chunks().to_batches() or [_no_rows(schema)]
-    client.produce(settings.topic("partials"), frames.encode(batch[0], header), partition=bucket)
+    columns = [
+        pa.array([bytes(8)] * (rows[1] - rows[0]), pa.binary(8)).view(field.type)
+        if field.type.bit_width == 64
+        else pa.array([b"k"] * (rows[1] - rows[0]), field.type)
+        for field in schema
+    ]
+    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+    client.produce(settings.topic("partials"), encode_blob(batch, header), partition=bucket)
     clients.flush(client, settings.kafka)
-
-
-def _no_rows(schema: Any) -> Any:
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

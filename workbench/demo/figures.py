@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from evenflow import frames, metrics, partitioners
+from evenflow import metrics, partitioners
 from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.keys import hash_keys
 from evenflow.settings import Settings
+from evenflow.wire import decode_frame
 from topics import reader
 
 COMPARED = ("hashing", "shuffle")
@@ -45,7 +46,7 @@ def read_tuples(settings: Settings) -> Tuples:
     keys, panes, workers = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [np.empty(0, np.int32)]
     for block in reader.read_range(settings.kafka, settings.topic("routed")):
         for message in block:
-            _, batch = frames.decode_frame(message.value(), fingerprint=settings.fingerprint)
+            batch = decode_frame(message.value(), fingerprint=settings.fingerprint).batch
             keys.append(hash_keys(batch.column(1)))
             panes.append(batch.column(0).to_numpy())
             workers.append(np.full(batch.num_rows, message.partition(), np.int32))

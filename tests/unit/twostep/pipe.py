@@ -6,15 +6,16 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.frames import FrameHeader, Progress, encode
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.settings import Query
-from evenflow.twostep import combine_frames, reduce
+from evenflow.twostep import Layout, combine_task, reduce
 from evenflow.windows import END_MARK
+from evenflow.wire import FrameHeader, encode_frame
 
 SLIDE = 10
 INPUTS, ROUTED = 2, 3
@@ -49,6 +50,7 @@ class Pipe:
     plan: AggregatePlan
     buckets: int = 2
     max_bytes: int = 1_000_000
+    tasks: tuple[tuple[int, ...], ...] = ((0, 2), (1,))
     offsets: list[int] = field(default_factory=lambda: [0] * ROUTED)
     frames: list[list[tuple[int, bytes]]] = field(default_factory=lambda: [[] for _ in range(ROUTED)])
     states: list[Dict] = field(default_factory=list)
@@ -66,28 +68,29 @@ class Pipe:
         batch = pa.record_batch(
             [pa.array(columns[f.name.removeprefix("v:")], f.type) for f in schema], schema=schema
         )
-        progress = {partition: Progress(first=0, last=0, mark=mark) for partition, mark in marks.items()}
-        header = FrameHeader(epoch=0, progress=progress, **LAYOUT)
-        self.frames[routed].append((self.offsets[routed], encode(batch, header)))
+        at = self.offsets[routed]
+        header = FrameHeader(
+            epoch=0,
+            offsets=np.array([(partition, at, at) for partition in marks], np.int64),
+            told=np.array([(partition, mark, at + 1) for partition, mark in marks.items()], np.int64),
+            **LAYOUT,
+        )
+        self.frames[routed].append((at, encode_frame(batch, header)))
         self.offsets[routed] += 2  # transaction markers leave gaps
 
     def combine(self) -> list[list[bytes]]:
         """Blobs per bucket of the frames written since."""
         blobs: list[list[bytes]] = [[] for _ in range(self.buckets)]
-        for routed in range(ROUTED):
-            made = combine_frames(
-                self.plan,
-                self.frames[routed],
-                topic_id="t",
-                routed_partition=routed,
-                buckets=self.buckets,
-                max_bytes=self.max_bytes,
-                **LAYOUT,
-            )
-            self.frames[routed] = []
-            for blob in made:
+        for task in self.tasks:
+            for blob in combine_task(self.plan, self.layout, [(r, self.frames[r]) for r in task]):
                 blobs[blob.bucket].append(blob.data)
+        self.frames = [[] for _ in range(ROUTED)]
         return blobs
+
+    @property
+    def layout(self) -> Layout:
+        """Of the topic "t"."""
+        return Layout(topic_id="t", buckets=self.buckets, max_bytes=self.max_bytes, **LAYOUT)
 
     def reduce(self, blobs: list[list[bytes]]) -> None:
         for bucket, data in enumerate(blobs):

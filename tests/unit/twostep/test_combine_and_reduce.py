@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.errors import DataLossError, IncompatibleStateError, ProtocolError
-from evenflow.frames import decode_blob
-from evenflow.twostep import combine_frames, reduce
+from evenflow.twostep import combine_task, reduce
 from evenflow.twostep import combiner as combiner_module
+from evenflow.windows import NO_MARK
+from evenflow.wire import decode_blob
 from tests.unit.twostep.pipe import (
     EVERYTHING,
     INPUTS,
     INVERTIBLE,
-    LAYOUT,
     ROUTED,
     SLIDE,
     Pipe,
@@ -90,7 +91,7 @@ def test_a_blob_that_overlaps_what_was_merged_stops_everything() -> None:
     pipe.write(0, [(0, b"a", 1, 1.0)], {0: 0})
     pipe.frames[0] = first + pipe.frames[0]
     with pytest.raises(
-        ProtocolError, match=r"offsets 0\.\.2, part 0 of 1 overlaps what was merged up to offset 0"
+        ProtocolError, match=r"routed partition 0, offsets 0\.\.2, overlaps what was merged up to offset 0"
     ):
         pipe.step()
 
@@ -102,7 +103,7 @@ def test_a_blob_that_comes_while_another_lacks_parts_stops_everything() -> None:
     assert len(halves) == 2
     pipe.reduce([halves[:1]])
     pipe.write(0, [(0, b"a", 1, 1.0)], {0: 0})
-    with pytest.raises(ProtocolError, match="has only 1 of its 2 parts"):
+    with pytest.raises(ProtocolError, match="only 1 of 2 rows had come"):
         pipe.step()
 
 
@@ -164,7 +165,7 @@ def test_state_stays_bounded_over_many_windows_and_is_written_rarely(aggregates:
         sizes.append((len(pipe.states[0]), sum(map(len, pipe.states[0].values()))))
     pipe.end()
     assert pipe.results() == direct(pipe.plan, rows)
-    assert max(count for count, _ in sizes[120:]) <= max(count for count, _ in sizes[60:120]) <= 60 + 5
+    assert max(count for count, _ in sizes[120:]) <= max(count for count, _ in sizes[60:120]) <= 60 + 6
     assert max(size for _, size in sizes[240:]) <= 1.1 * max(size for _, size in sizes[60:240])
     assert max(puts) <= 4 + 6
 
@@ -195,20 +196,20 @@ def test_every_bucket_gets_a_blob_whenever_a_frame_was_read() -> None:
     pipe = Pipe(plan_of(INVERTIBLE, 1), buckets=3)
     pipe.write(1, [], {0: 5})
     blobs = pipe.combine()
-    headers = [decode_blob(made[0], fingerprint="f")[0] for made in blobs]
+    headers = [decode_blob(made[0], fingerprint="f").header for made in blobs]
     assert [len(made) for made in blobs] == [1, 1, 1]
-    assert [(h.routed_partition, h.first, h.last, h.marks) for h in headers] == [(1, 0, 0, {0: 5})] * 3
+    assert [header.segments for header in headers] == [((1, 0, 0, 0, 0, 0, 0),)] * 3
+    assert [header.marks.tolist() for header in headers] == [[[5, NO_MARK]]] * 3
+    assert [header.lanes.tolist() for header in headers] == [[], [[1, 0, 0, 1]], []], "one bucket watches"
     assert pipe.combine() == [[], [], []]
 
 
 def test_a_blob_carries_the_largest_mark_of_its_frames() -> None:
     pipe = Pipe(plan_of(INVERTIBLE, 1), buckets=1)
-    pipe.write(
-        0, [(5, b"a", 1, None)], {0: 7, 1: 9}
-    )  # the earlier part of a cut frame carries the mark before
+    pipe.write(0, [(5, b"a", 1, None)], {0: 7, 1: 9})
     pipe.write(0, [], {0: 20})
-    header, _ = decode_blob(pipe.combine()[0][0], fingerprint="f")
-    assert header.marks == {0: 20, 1: 9}
+    header = decode_blob(pipe.combine()[0][0], fingerprint="f").header
+    assert header.marks.tolist() == [[20, 9]]
 
 
 def test_folding_early_gives_the_same_blobs_each_time_and_the_same_results(
@@ -234,19 +235,21 @@ def test_folding_early_gives_the_same_blobs_each_time_and_the_same_results(
 def test_frames_out_of_order_of_another_query_or_of_other_columns_are_refused() -> None:
     pipe = Pipe(plan_of(INVERTIBLE, 1))
     pipe.write(0, [(0, b"a", 1, None)], {0: 0})
-    arguments: dict[str, Any] = {"topic_id": "t", "routed_partition": 0, "buckets": 1, "max_bytes": 100}
+    frames, layout = pipe.frames[0], pipe.layout
     with pytest.raises(ProtocolError, match="offset 0 was read after 0"):
-        combine_frames(pipe.plan, pipe.frames[0] * 2, **arguments, **LAYOUT)
+        combine_task(pipe.plan, layout, [(0, frames * 2)])
+    with pytest.raises(ProtocolError, match="in two stretches"):
+        combine_task(pipe.plan, layout, [(0, frames), (0, frames)])
     with pytest.raises(IncompatibleStateError, match="written for query f"):
-        combine_frames(pipe.plan, pipe.frames[0], **arguments, **{**LAYOUT, "fingerprint": "other"})
+        combine_task(pipe.plan, replace(layout, fingerprint="other"), [(0, frames)])
     with pytest.raises(
         IncompatibleStateError, match="2 input and 3 routed partitions, but this query has 2 and 4"
     ):
-        combine_frames(pipe.plan, pipe.frames[0], **arguments, **{**LAYOUT, "routed_partitions": 4})
+        combine_task(pipe.plan, replace(layout, routed_partitions=4), [(0, frames)])
     with pytest.raises(ProtocolError, match="columns"):
-        combine_frames(plan_of(EVERYTHING, 1), pipe.frames[0], **arguments, **LAYOUT)
-    with pytest.raises(ProtocolError, match="no evenflow frame"):
-        combine_frames(pipe.plan, [(0, b"nonsense")], **arguments, **LAYOUT)
+        combine_task(plan_of(EVERYTHING, 1), layout, [(0, frames)])
+    with pytest.raises(ProtocolError, match="routed partition 2, offset 7: this record is no evenflow frame"):
+        combine_task(pipe.plan, layout, [(2, [(7, b"nonsense")])])
 
 
 def test_state_of_another_query_topic_or_version_is_refused() -> None:
@@ -256,16 +259,13 @@ def test_state_of_another_query_topic_or_version_is_refused() -> None:
     pipe.reduce([blobs])
     with pytest.raises(IncompatibleStateError, match="is of query f, but this is g"):
         reduce(pipe.plan, pipe.states[0], [], fingerprint="g")
-    recreated = combine_frames(
-        pipe.plan, [], topic_id="u", routed_partition=0, buckets=1, max_bytes=100, **LAYOUT
-    )
-    assert recreated == []
     pipe.write(0, [], {0: 0})
-    other = combine_frames(
-        pipe.plan, pipe.frames[0], topic_id="u", routed_partition=0, buckets=1, max_bytes=100, **LAYOUT
-    )
+    other = combine_task(pipe.plan, replace(pipe.layout, topic_id="u"), [(0, pipe.frames[0])])
     with pytest.raises(DataLossError, match="deleted and made again"):
         reduce(pipe.plan, pipe.states[0], [other[0].data], fingerprint="f")
+    wider = combine_task(pipe.plan, replace(pipe.layout, buckets=2), [(0, pipe.frames[0])])
+    with pytest.raises(IncompatibleStateError, match="bucket 0 of 2"):
+        reduce(pipe.plan, pipe.states[0], [wider[0].data], fingerprint="f")
     meta = json.loads(pipe.states[0]["meta"])
     pipe.states[0]["meta"] = json.dumps({**meta, "v": 99}).encode()
     with pytest.raises(IncompatibleStateError, match="version 99"):

@@ -1,0 +1,160 @@
+"""Which rows of the blobs that came are new, and in what order they are merged.
+
+Segments are taken in the order of (routed partition, offsets, rows), whatever order their blobs came in and
+however they were cut: so a repeated micro-batch gives the same float sums (pipeline rule 10). A segment that was
+merged before changes nothing; of one that was merged in part only the rest counts; anything that overlaps stops
+everything (rule 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.arrays import Int64s
+from evenflow.errors import DataLossError, IncompatibleStateError, ProtocolError
+from evenflow.twostep.lanes import UNREAD, routed_twice
+from evenflow.twostep.state import Bucket, PendingSegment
+from evenflow.wire.blob import Blob, Segment
+
+
+class _Come(NamedTuple):
+    """A segment that came, the blob it came in, and the row of all blobs together that it begins at."""
+
+    segment: Segment
+    blob: Blob
+    row: int
+
+
+def new_rows(plan: AggregatePlan, bucket: Bucket, blobs: Sequence[Blob]) -> pa.Table:
+    """The partials (plan.partial_schema) of these blobs that were not merged before, in merge order.
+
+    Moves the bucket's position and marks on. Raises ProtocolError (overlap, missing rows, late partial, input that
+    was routed twice), IncompatibleStateError (another layout) and DataLossError (another routed topic).
+    """
+    come: list[_Come] = []
+    tables: list[pa.Table] = []
+    row = 0
+    for blob in blobs:
+        if not bucket.known:
+            bucket.begin(blob.header)
+        _check_origin(bucket, blob)
+        tables.append(_checked(plan, blob))
+        for segment in blob.header.segments:
+            come.append(_Come(segment, blob, row))
+            row += segment.rows
+    come.sort(key=lambda entry: (entry.segment.routed, entry.segment.first, entry.segment.begin))
+    taken = [(at, count) for entry in come for at, count in [_take(bucket, entry)] if count]
+    if not taken:
+        return plan.partial_schema.empty_table()
+    rows = _picked(pa.concat_tables(tables), np.array(taken, np.int64))
+    _refuse_late(bucket, rows)
+    return rows
+
+
+def _take(bucket: Bucket, come: _Come) -> tuple[int, int]:
+    """(first row, number of rows) that are new; moves merged offset, marks and lanes on."""
+    segment = come.segment
+    if segment.last <= bucket.merged[segment.routed]:
+        return come.row, 0
+    pending = bucket.meta.pending.get(segment.routed)
+    if pending is None:
+        pending = _begun(bucket, come)
+    elif (segment.first, segment.last, segment.total) != (pending.first, pending.last, pending.total):
+        raise ProtocolError(
+            f"{_named(segment)} came while of offsets {pending.first}..{pending.last} only {pending.have} of "
+            f"{pending.total} rows had come"
+        )
+    if segment.begin > pending.have:
+        raise ProtocolError(f"{_named(segment)} came, but only {pending.have} rows before it")
+    known = min(pending.have - segment.begin, segment.rows)
+    pending.have = max(pending.have, segment.begin + segment.rows)
+    if pending.have == pending.total:
+        del bucket.meta.pending[segment.routed]
+        bucket.merged[segment.routed] = segment.last
+        marks = bucket.marks[segment.routed]
+        np.maximum(marks, come.blob.header.marks[segment.marks], out=marks)
+    return come.row + known, segment.rows - known
+
+
+def _begun(bucket: Bucket, come: _Come) -> PendingSegment:
+    segment, merged = come.segment, int(bucket.merged[come.segment.routed])
+    if segment.first <= merged:
+        raise ProtocolError(f"{_named(segment)} overlaps what was merged up to offset {merged}")
+    _watch(bucket, come)
+    pending = PendingSegment(segment.first, segment.last, segment.total, 0)
+    bucket.meta.pending[segment.routed] = pending
+    return pending
+
+
+def _watch(bucket: Bucket, come: _Come) -> None:
+    """Input offsets of a lane only grow."""
+    watched = bucket.meta.watched
+    if come.segment.routed not in watched:
+        return
+    reached = bucket.reached[watched.index(come.segment.routed)]
+    lanes = come.blob.header.lanes
+    _, partitions, first, after = lanes[lanes[:, 0] == come.segment.routed].T
+    back = np.flatnonzero((first != UNREAD) & (first < reached[partitions]))
+    if len(back):
+        partition = int(partitions[back[0]])
+        raise routed_twice(come.segment.routed, partition, int(first[back[0]]), int(reached[partition]))
+    reached[partitions] = np.maximum(reached[partitions], after)
+
+
+def _check_origin(bucket: Bucket, blob: Blob) -> None:
+    meta, header = bucket.meta, blob.header
+    if header.topic_id != meta.topic_id:
+        raise DataLossError(
+            f"a blob is of routed topic {header.topic_id}, but what was merged before is of {meta.topic_id}: "
+            "the routed topic was deleted and made again",
+            hint="give the query a new name, or rebuild it (docs/operations.md)",
+        )
+    theirs = (header.bucket, header.buckets, header.input_partitions, header.routed_partitions)
+    ours = (meta.bucket, meta.buckets, meta.input_partitions, meta.routed_partitions)
+    if theirs != ours:
+        raise IncompatibleStateError(
+            "a blob is for bucket {} of {}, of {} input and {} routed partitions; ".format(*theirs)
+            + "the state is that of bucket {} of {}, of {} and {}".format(*ours),
+            hint="the number of partitions and buckets is fixed for the life of a query: give the query a new name",
+        )
+
+
+def _checked(plan: AggregatePlan, blob: Blob) -> pa.Table:
+    schema = plan.partial_schema
+    if blob.batch.schema.names != schema.names or blob.batch.schema.types != schema.types:
+        raise ProtocolError(f"a blob has the columns {blob.batch.schema}, not {schema}")
+    if blob.batch.column(0).null_count or blob.batch.column(1).null_count:
+        raise ProtocolError("a blob has a null pane or key")
+    return pa.Table.from_batches([blob.batch])
+
+
+def _picked(table: pa.Table, taken: Int64s) -> pa.Table:
+    """Rows of the table by (first row, number) in this order; taken has shape (n, 2)."""
+    starts, counts = taken.T
+    before = np.cumsum(counts) - counts
+    rows = np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
+    if len(rows) == table.num_rows and (np.diff(rows) == 1).all():
+        return table  # all of it, in order: the usual case
+    return table.take(pa.array(rows))
+
+
+def _refuse_late(bucket: Bucket, rows: pa.Table) -> None:
+    """A partial for a pane that is closed is a bug upstream, never something to drop."""
+    oldest = int(rows["pane"].to_numpy().min())
+    if oldest < bucket.meta.closed:
+        raise ProtocolError(
+            f"there came a partial for pane {oldest}, but every pane before {bucket.meta.closed} is closed and "
+            "emitted: a bug upstream, or a foreign record"
+        )
+
+
+def _named(segment: Segment) -> str:
+    return (
+        f"rows {segment.begin}..{segment.begin + segment.rows - 1} of {segment.total} of routed partition "
+        f"{segment.routed}, offsets {segment.first}..{segment.last},"
+    )

@@ -1,0 +1,53 @@
+"""Named byte strings: what a bucket's state lies in, and how arrays and tables become bytes."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.arrays import Int64s
+
+_SIZE = struct.Struct("<q")
+_COMPRESSED: Any = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+
+
+class BucketState(Protocol):
+    """Named byte strings of one bucket: a dict in tests, Spark's state store in the shell."""
+
+    def get(self, name: str) -> bytes | None:
+        """The bytes of this name, or None."""
+
+    def put(self, name: str, value: bytes) -> None:
+        """Set the bytes of this name."""
+
+    def delete(self, name: str) -> None:
+        """Remove this name, which exists."""
+
+
+def packed(values: Int64s) -> bytes:
+    """int64 values of any shape, compressed."""
+    data = values.astype("<i8", copy=False).tobytes()
+    return _SIZE.pack(len(data)) + pa.compress(data, codec="zstd", asbytes=True)
+
+
+def unpacked(data: bytes) -> Int64s:
+    """The values as one row; read-only."""
+    (size,) = _SIZE.unpack_from(data)
+    return np.frombuffer(pa.decompress(data[_SIZE.size :], size, codec="zstd", asbytes=True), "<i8")
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """An Arrow IPC stream of this table."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_COMPRESSED) as writer:
+        writer.write_table(table.combine_chunks())
+    return sink.getvalue().to_pybytes()
+
+
+def table_of(data: bytes) -> pa.Table:
+    """The table that `table_bytes` wrote."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()

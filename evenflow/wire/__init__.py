@@ -1,0 +1,23 @@
+"""Wire formats of the topics that evenflow makes: frames (partitioner -> combiner), blobs (combiner -> reducer).
+
+Admission rule: encoding and decoding only; what the columns mean is said by Query and AggregatePlan. Every
+decoder takes any bytes: what it cannot read is a ProtocolError, what is another query's an IncompatibleStateError.
+
+`envelope` is what both have in common, `frame` and `blob` are one file each, `cut` keeps records small.
+"""
+
+from evenflow.wire.blob import BlobHeader, Segment, decode_blob, encode_blob
+from evenflow.wire.cut import cut
+from evenflow.wire.frame import FrameHeader, FramePacker, decode_frame, encode_frame
+
+__all__ = [
+    "BlobHeader",
+    "FrameHeader",
+    "FramePacker",
+    "Segment",
+    "cut",
+    "decode_blob",
+    "decode_frame",
+    "encode_blob",
+    "encode_frame",
+]

@@ -1,0 +1,135 @@
+"""Blobs: what one combiner task has for one bucket.
+
+A blob holds segments, one a routed partition: the partials of its routed offsets first..last that fall into the
+bucket. Segments stay apart, so it makes no difference which routed partitions a task combined together. A blob that
+is too large is cut into parts, and each part says which rows of which segments it holds: where a repeated blob is
+cut elsewhere, its rows are known all the same (pipeline rule 15).
+
+Marks are lines of a small table: many segments of a batch have been told the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.arrays import Int64s
+from evenflow.errors import ProtocolError
+from evenflow.wire.envelope import Data, Packer, numbers, open_record, read_numbers, read_text, read_whole
+
+_KIND = "blob"
+_SEGMENT_COLUMNS = 7
+_LANE_COLUMNS = 4
+
+
+class Segment(NamedTuple):
+    """Rows begin..begin+rows of the `total` partials of routed offsets first..last of one routed partition.
+
+    marks: line of the blob's table of marks.
+    """
+
+    routed: int
+    first: int
+    last: int
+    total: int
+    begin: int
+    rows: int
+    marks: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BlobHeader:
+    """Header of a blob, or of one part of it.
+
+    segments: in the order of the rows. marks: largest mark (ms) that the frames of a segment told of each input
+    partition, NO_MARK for none, shape (lines, input partitions); a segment's marks count once all of its rows were
+    merged. lanes: (routed partition, input partition, first offset read, next to read), shape (n, 4), for the
+    routed partitions whose lanes this bucket watches.
+    """
+
+    fingerprint: str
+    topic_id: str
+    bucket: int
+    buckets: int
+    input_partitions: int
+    routed_partitions: int
+    segments: tuple[Segment, ...]
+    marks: Int64s
+    lanes: Int64s
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Blob:
+    """A blob (or a part of it) that was read; the rows of its segments follow each other in `batch`."""
+
+    header: BlobHeader
+    batch: pa.RecordBatch
+    part: int
+    parts: int
+
+
+def encode_blob(batch: pa.RecordBatch, header: BlobHeader, *, part: int = 0, parts: int = 1) -> bytes:
+    """The record of these rows."""
+    fields = {
+        "fingerprint": header.fingerprint,
+        "topic_id": header.topic_id,
+        "bucket": header.bucket,
+        "buckets": header.buckets,
+        "input_partitions": header.input_partitions,
+        "routed_partitions": header.routed_partitions,
+        "segments": numbers(np.array(header.segments, np.int64)),
+        "marks": numbers(header.marks),
+        "lanes": numbers(header.lanes),
+    }
+    return Packer(batch.schema, kind=_KIND, fields=fields).pack(batch, part=part, parts=parts)
+
+
+def decode_blob(data: Data, *, fingerprint: str) -> Blob:
+    """The blob in any bytes; raises as `open_record` does, and ProtocolError for a header that cannot be."""
+    blob = Blob(**open_record(data, kind=_KIND, fingerprint=fingerprint, read=_header)._asdict())
+    if sum(segment.rows for segment in blob.header.segments) != blob.batch.num_rows:
+        raise ProtocolError(f"a blob's segments do not add up to its {blob.batch.num_rows} rows")
+    return blob
+
+
+def _header(fields: dict[str, Any]) -> BlobHeader:
+    inputs = read_whole(fields, "input_partitions", least=1, most=65_536)
+    header = BlobHeader(
+        fingerprint=read_text(fields, "fingerprint"),
+        topic_id=read_text(fields, "topic_id"),
+        bucket=read_whole(fields, "bucket"),
+        buckets=read_whole(fields, "buckets", least=1),
+        input_partitions=inputs,
+        routed_partitions=read_whole(fields, "routed_partitions", least=1),
+        segments=tuple(
+            Segment(*row) for row in read_numbers(fields, "segments", columns=_SEGMENT_COLUMNS).tolist()
+        ),
+        marks=read_numbers(fields, "marks", columns=inputs),
+        lanes=read_numbers(fields, "lanes", columns=_LANE_COLUMNS),
+    )
+    for segment in header.segments:
+        _check(segment, header)
+    routed, partitions = header.lanes[:, 0], header.lanes[:, 1]
+    if _outside(routed, header.routed_partitions) or _outside(partitions, inputs):
+        raise ProtocolError("a blob has lanes that do not exist")
+    return header
+
+
+def _check(segment: Segment, header: BlobHeader) -> None:
+    """Raise ProtocolError for a segment that cannot be."""
+    if not (
+        0 <= segment.routed < header.routed_partitions
+        and 0 <= segment.first <= segment.last
+        and segment.begin >= 0
+        and 0 <= segment.rows <= segment.total - segment.begin
+        and 0 <= segment.marks < len(header.marks)
+        and header.bucket < header.buckets
+    ):
+        raise ProtocolError(f"a blob cannot hold {segment}")
+
+
+def _outside(values: Int64s, count: int) -> bool:
+    return bool(((values < 0) | (values >= count)).any())

@@ -1,0 +1,173 @@
+"""One record: an Arrow IPC stream with one batch, and behind its end a trailer of 12 bytes.
+
+    schema message   its metadata key `evenflow` holds the header as JSON, with arrays as base64
+    batch message    the rows
+    end of stream    8 bytes
+    trailer          part, parts, CRC-32 of all bytes before it; three little-endian uint32
+
+Any Arrow library reads a record as it is: what follows the end of a stream is ignored. The schema message is the
+same for many records (all frames of a block), so it is encoded once and decoded once.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import struct
+import zlib
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.arrays import Int64s
+from evenflow.errors import IncompatibleStateError, ProtocolError
+
+METADATA_KEY = b"evenflow"
+WIRE_VERSION = 2
+_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+_TRAILER = struct.Struct("<III")
+_MESSAGE = struct.Struct("<iI")
+_LARGEST_REMEMBERED = 65_536
+_UNREADABLE = (
+    pa.ArrowException,
+    struct.error,
+    ValueError,
+    TypeError,
+    KeyError,
+    OSError,
+    OverflowError,
+    MemoryError,
+    RecursionError,
+    StopIteration,
+)
+"""What Arrow's readers and Python's raise for bytes that are no record."""
+
+Data: TypeAlias = bytes | pa.Buffer
+
+
+Read = Callable[[dict[str, Any]], Any]
+"""Makes a header of its JSON fields; raises ProtocolError for fields that cannot be."""
+
+
+class Opened(NamedTuple):
+    """A record's header as `Read` made it, its rows, and which part of how many it is."""
+
+    header: Any
+    batch: pa.RecordBatch
+    part: int
+    parts: int
+
+
+class _Schema(NamedTuple):
+    """What the first message of a record says."""
+
+    fingerprint: str
+    header: Any
+    schema: pa.Schema
+
+
+class Packer:
+    """Records that have one schema and one header: both are encoded here, once."""
+
+    def __init__(self, schema: pa.Schema, *, kind: str, fields: dict[str, Any]) -> None:
+        header = {"v": WIRE_VERSION, "kind": kind, **fields}
+        text = json.dumps(header, separators=(",", ":")).encode()
+        self._prefix = schema.with_metadata({METADATA_KEY: text}).serialize().to_pybytes()
+
+    def pack(self, batch: pa.RecordBatch, *, part: int = 0, parts: int = 1) -> bytes:
+        """One record of these rows (columns as the schema has them)."""
+        body = b"".join((self._prefix, batch.serialize(), _END))
+        checked = zlib.crc32(_TRAILER.pack(part, parts, 0)[:8], zlib.crc32(body))
+        return body + _TRAILER.pack(part, parts, checked)
+
+
+def open_record(data: Data, *, kind: str, fingerprint: str, read: Read) -> Opened:
+    """Check and read any bytes; `read` is called once for many records with one header.
+
+    Raises ProtocolError for what is no record of this kind or was damaged, IncompatibleStateError for a record of
+    another version or of another query.
+    """
+    try:
+        view = memoryview(data)
+        part, parts, checked = _TRAILER.unpack_from(view, view.nbytes - _TRAILER.size)
+        if zlib.crc32(view[:-4]) != checked:
+            raise ValueError("its checksum does not fit: it was damaged, or is something else")
+        length = 8 + _MESSAGE.unpack_from(view)[1]
+        if not 8 < length <= view.nbytes - _TRAILER.size:
+            raise ValueError("its schema is longer than itself")
+        first = (_remembered if length <= _LARGEST_REMEMBERED else _schema)(bytes(view[:length]), kind, read)
+        rows = _aligned(data).slice(length, view.nbytes - length - _TRAILER.size)
+        batch = pa.ipc.read_record_batch(pa.ipc.read_message(rows), first.schema)
+        batch.validate(full=True)
+    except _UNREADABLE as error:
+        raise ProtocolError(f"this record is no evenflow {kind}: {_short(error)}") from None
+    if first.fingerprint != fingerprint:
+        raise IncompatibleStateError(
+            f"a {kind} was written for query {first.fingerprint}, but this is query {fingerprint}",
+            hint="the query, the input or the number of partitions or buckets changed: "
+            "give the query a new name (new topics), or delete the old topics and checkpoints",
+        )
+    if not 0 <= part < parts:
+        raise ProtocolError(f"a {kind} cannot be part {part} of {parts}")
+    return Opened(first.header, batch, part, parts)
+
+
+def numbers(values: Int64s) -> str:
+    """int64 values of any shape as text."""
+    return base64.b64encode(np.ascontiguousarray(values, "<i8").tobytes()).decode()
+
+
+def read_numbers(fields: dict[str, Any], name: str, *, columns: int) -> Int64s:
+    """The rows of int64 that `numbers` wrote, shape (n, columns); ProtocolError for anything else."""
+    try:
+        data = base64.b64decode(fields[name], validate=True)
+        return np.frombuffer(data, "<i8").reshape(-1, columns).astype(np.int64, copy=False)
+    except (KeyError, TypeError, ValueError, binascii.Error) as error:
+        raise ProtocolError(f"the header's {name!r} cannot be read: {_short(error)}") from None
+
+
+def read_whole(fields: dict[str, Any], name: str, *, least: int = 0, most: int = 2**31) -> int:
+    """A whole number between `least` and `most`; ProtocolError for anything else."""
+    value = fields.get(name)
+    if type(value) is not int or not least <= value <= most:
+        raise ProtocolError(f"the header's {name!r} is {value!r}, not a whole number from {least} to {most}")
+    return value
+
+
+def read_text(fields: dict[str, Any], name: str) -> str:
+    """A string; ProtocolError for anything else."""
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise ProtocolError(f"the header's {name!r} is {value!r}, not a text")
+    return value
+
+
+def _schema(prefix: bytes, kind: str, read: Read) -> _Schema:
+    with pa.ipc.open_stream(prefix + _END) as reader:
+        schema = reader.schema
+    fields = json.loads((schema.metadata or {})[METADATA_KEY])
+    if not isinstance(fields, dict) or fields.get("kind") != kind:
+        raise ValueError("its header is that of something else")
+    if fields.get("v") != WIRE_VERSION:
+        raise IncompatibleStateError(
+            f"this record is a {kind} of version {fields.get('v')!r}, this evenflow reads version {WIRE_VERSION}",
+            hint="finish the query with the evenflow that began it, or give the query a new name",
+        )
+    return _Schema(read_text(fields, "fingerprint"), read(fields), schema.remove_metadata())
+
+
+_remembered = lru_cache(maxsize=64)(_schema)
+
+
+def _aligned(data: Data) -> pa.Buffer:
+    """Kernels are compiled for aligned arrays; what Spark hands over begins anywhere."""
+    buffer = pa.py_buffer(data)
+    return pa.py_buffer(buffer.to_pybytes()) if buffer.address % 8 else buffer
+
+
+def _short(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error)[:300]}"

@@ -1,0 +1,99 @@
+"""Frames: the tuples of one block for one worker, and what the block tells every worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.arrays import Int64s
+from evenflow.errors import ProtocolError
+from evenflow.wire.envelope import Data, Packer, numbers, open_record, read_numbers, read_text, read_whole
+
+_KIND = "frame"
+
+
+def _none() -> Int64s:
+    return np.empty((0, 3), np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FrameHeader:
+    """What all frames of one block have in common.
+
+    offsets: (input partition, first offset, last offset) of each partition of the block, shape (n, 3); none when
+    the frame only tells. told: (input partition, mark in ms, next offset to read) of each partition of the
+    instance, shape (m, 3); empty unless this frame tells, and a frame that tells goes to every worker.
+    """
+
+    fingerprint: str
+    epoch: int
+    input_partitions: int
+    routed_partitions: int
+    offsets: Int64s = field(default_factory=_none)
+    told: Int64s = field(default_factory=_none)
+
+
+class FramePacker:
+    """Frames under one header. Only the last part of a frame that was cut may tell: marks close panes."""
+
+    def __init__(self, header: FrameHeader, schema: pa.Schema) -> None:
+        fields = {
+            "fingerprint": header.fingerprint,
+            "epoch": header.epoch,
+            "input_partitions": header.input_partitions,
+            "routed_partitions": header.routed_partitions,
+            "offsets": numbers(header.offsets),
+            "told": numbers(header.told),
+        }
+        self._packer = Packer(schema, kind=_KIND, fields=fields)
+
+    def pack(self, batch: pa.RecordBatch, *, part: int = 0, parts: int = 1) -> bytes:
+        """The frame of these rows."""
+        return self._packer.pack(batch, part=part, parts=parts)
+
+
+def encode_frame(batch: pa.RecordBatch, header: FrameHeader) -> bytes:
+    """A single frame."""
+    return FramePacker(header, batch.schema).pack(batch)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Frame:
+    """A frame that was read: its header, its rows, and which part of how many it is."""
+
+    header: FrameHeader
+    batch: pa.RecordBatch
+    part: int
+    parts: int
+
+
+def decode_frame(data: Data, *, fingerprint: str) -> Frame:
+    """The frame in any bytes; raises as `open_record` does, and ProtocolError for a header that cannot be."""
+    return Frame(**open_record(data, kind=_KIND, fingerprint=fingerprint, read=_header)._asdict())
+
+
+def _header(fields: dict[str, Any]) -> FrameHeader:
+    header = FrameHeader(
+        fingerprint=read_text(fields, "fingerprint"),
+        epoch=read_whole(fields, "epoch", most=2**62),
+        input_partitions=read_whole(fields, "input_partitions", least=1),
+        routed_partitions=read_whole(fields, "routed_partitions", least=1),
+        offsets=read_numbers(fields, "offsets", columns=3),
+        told=read_numbers(fields, "told", columns=3),
+    )
+    for name, rows in (("offsets", header.offsets), ("told", header.told)):
+        _check_partitions(name, rows[:, 0], header.input_partitions)
+    if (header.offsets[:, 1] < 0).any() or (header.offsets[:, 2] < header.offsets[:, 1]).any():
+        raise ProtocolError(f"a frame cannot hold the offsets {header.offsets.tolist()[:8]}")
+    return header
+
+
+def _check_partitions(name: str, partitions: Int64s, count: int) -> None:
+    strange = partitions[(partitions < 0) | (partitions >= count)]
+    if len(strange):
+        raise ProtocolError(f"a frame's {name}: there is no input partition {int(strange[0])} of {count}")
+    if len(np.unique(partitions)) != len(partitions):
+        raise ProtocolError(f"a frame's {name} name an input partition twice")
