@@ -93,6 +93,8 @@ def open_record(data: Data, *, kind: str, fingerprint: str, read: Read) -> Opene
     """
     try:
         view = memoryview(data)
+        if view.nbytes <= _TRAILER.size + len(_END):
+            raise ValueError(f"it has only {view.nbytes} bytes")
         part, parts, checked = _TRAILER.unpack_from(view, view.nbytes - _TRAILER.size)
         if zlib.crc32(view[:-4]) != checked:
             raise ValueError("its checksum does not fit: it was damaged, or is something else")

@@ -80,7 +80,10 @@ def test_a_foreign_record_stops_the_application_with_its_error(
     client = clients.producer(kafka_settings)
     client.produce(settings.topic("routed"), b"not a frame", partition=1)
     clients.flush(client, kafka_settings)
-    with pytest.raises(ProtocolError, match="fused stopped: this record is no evenflow frame"):
+    with pytest.raises(
+        ProtocolError,
+        match=r"fused stopped: routed partition 1, offset \d+: this record is no evenflow frame",
+    ):
         run(settings, until_ended=True)
 
 

@@ -1,0 +1,103 @@
+"""Input that was routed twice is noticed downstream, whatever the cause (pipeline rule 14)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from evenflow.errors import ProtocolError
+from evenflow.twostep import combine_task
+from evenflow.wire import FrameHeader, FramePacker, decode_frame, encode_frame
+from tests.unit.twostep.pipe import INVERTIBLE, LAYOUT, ROUTED, Pipe, Row, plan_of
+
+NOTHING = np.empty((0, 3), np.int64)
+
+
+def frame(pipe: Pipe, rows: list[Row], *, offsets: list[tuple[int, int, int]], told: bool = False) -> bytes:
+    """A frame of these rows that read these (input partition, first, last) offsets."""
+    columns = [[r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows]]
+    schema = pipe.plan.frame_schema
+    batch = pa.record_batch(
+        [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+    )
+    after = np.array([(p, 0, last + 1) for p, _, last in offsets], np.int64) if told else NOTHING
+    header = FrameHeader(
+        epoch=0, offsets=np.array(offsets if not told or rows else [], np.int64).reshape(-1, 3), told=after,
+        **LAYOUT,
+    )  # fmt: skip
+    return encode_frame(batch, header)
+
+
+def pipe_of_one_bucket() -> Pipe:
+    return Pipe(plan_of(INVERTIBLE, 1), buckets=1)
+
+
+ROWS: list[Row] = [(0, b"a", 1, None)]
+
+
+def test_a_block_that_is_routed_again_within_one_micro_batch_stops_the_job() -> None:
+    pipe = pipe_of_one_bucket()
+    pipe.frames[1] = [
+        (0, frame(pipe, ROWS, offsets=[(0, 10, 19)])),
+        (2, frame(pipe, ROWS, offsets=[(0, 10, 19)])),
+    ]
+    with pytest.raises(
+        ProtocolError, match=r"offset 10 of input partition 0 came to routed partition 1.*routed twice"
+    ):
+        pipe.combine()
+
+
+def test_a_block_that_is_routed_again_in_a_later_micro_batch_stops_the_job() -> None:
+    pipe = pipe_of_one_bucket()
+    pipe.frames[1] = [(0, frame(pipe, ROWS, offsets=[(0, 10, 19), (1, 0, 4)]))]
+    pipe.step()
+    pipe.frames[1] = [(2, frame(pipe, ROWS, offsets=[(0, 20, 29), (1, 4, 8)]))]
+    before = dict(pipe.states[0])
+    with pytest.raises(ProtocolError, match=r"offset 4 of input partition 1 .* read up to offset 4 before"):
+        pipe.step()
+    assert dict(pipe.states[0]) == before
+
+
+def test_it_is_noticed_in_another_routed_partition_too_once_all_were_told_how_far_the_input_was_read() -> (
+    None
+):
+    pipe = pipe_of_one_bucket()
+    pipe.frames[0] = [(0, frame(pipe, ROWS, offsets=[(0, 10, 19)], told=True))]
+    pipe.frames[2] = [(0, frame(pipe, [], offsets=[(0, 10, 19)], told=True))]
+    pipe.step()
+    pipe.frames[2] = [(2, frame(pipe, ROWS, offsets=[(0, 10, 19)]))]
+    with pytest.raises(ProtocolError, match="came to routed partition 2"):
+        pipe.step()
+
+
+def test_a_repeated_micro_batch_is_not_taken_for_input_that_was_routed_twice() -> None:
+    pipe = pipe_of_one_bucket()
+    pipe.frames[1] = [(0, frame(pipe, ROWS, offsets=[(0, 10, 19)]))]
+    blobs = pipe.combine()
+    pipe.reduce(blobs)
+    pipe.reduce(blobs)
+    pipe.frames[1] = [(2, frame(pipe, ROWS, offsets=[(0, 25, 29)]))]
+    pipe.step()
+    pipe.offsets = [100] * ROUTED
+    pipe.end()
+    assert pipe.results() == {(0, b"a"): {"n": 2, "s": 2, "m": 1.0}}
+
+
+def test_the_parts_of_one_frame_share_their_offsets_also_over_micro_batches() -> None:
+    pipe = pipe_of_one_bucket()
+    packer = FramePacker(
+        FrameHeader(epoch=0, offsets=np.array([(0, 10, 19)]), told=NOTHING, **LAYOUT), pipe.plan.frame_schema
+    )
+    whole = frame(pipe, ROWS * 3, offsets=[(0, 10, 19)])
+    batch = decode_frame(whole, fingerprint="f").batch
+    parts = [packer.pack(batch.slice(n, 1), part=n, parts=3) for n in range(3)]
+    pipe.frames[1] = [(0, parts[0]), (1, parts[1])]
+    pipe.step()
+    pipe.frames[1] = [(2, parts[2])]
+    pipe.step()
+    with pytest.raises(ProtocolError, match="part 2 of 3 of a frame does not follow"):
+        combine_task(pipe.plan, pipe.layout, [(1, [(0, parts[0]), (1, parts[2])])])
+    pipe.offsets = [100] * ROUTED
+    pipe.end()
+    assert pipe.results() == {(0, b"a"): {"n": 3, "s": 3, "m": 1.0}}

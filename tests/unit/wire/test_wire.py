@@ -1,0 +1,158 @@
+"""Frames and blobs read back as what they were, and any other bytes are refused with a reason."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.errors import IncompatibleStateError, ProtocolError
+from evenflow.wire import Segment, cut, decode_blob, decode_frame, encode_blob, encode_frame
+from evenflow.wire.envelope import Packer
+from tests.unit.wire.examples import a_blob, a_frame, blob_header, blob_rows, frame_header, frame_rows
+
+BOTH = [(a_frame, decode_frame), (a_blob, decode_blob)]
+
+
+def test_a_frame_reads_back_as_what_it_was() -> None:
+    frame = decode_frame(a_frame(), fingerprint="f")
+    assert frame.batch.equals(frame_rows())
+    assert (frame.part, frame.parts) == (0, 1)
+    assert frame.header.offsets.tolist() == [[0, 5, 9], [3, 0, 0]]
+    assert frame.header.told.tolist() == [[0, 1000, 10], [3, -5, 1]]
+    assert (frame.header.epoch, frame.header.input_partitions, frame.header.routed_partitions) == (2, 4, 3)
+
+
+def test_a_blob_reads_back_as_what_it_was() -> None:
+    blob, header = decode_blob(a_blob(), fingerprint="f"), blob_header()
+    assert blob.batch.equals(blob_rows())
+    assert blob.header.segments == header.segments
+    assert blob.header.marks.tolist() == header.marks.tolist()
+    assert blob.header.lanes.tolist() == header.lanes.tolist()
+
+
+@pytest.mark.parametrize(("make", "decode"), BOTH, ids=["frame", "blob"])
+def test_any_arrow_library_reads_the_rows(make: Callable[[], bytes], decode: Any) -> None:
+    table = pa.ipc.open_stream(make()).read_all()
+    assert table.to_batches()[0].equals(decode(make(), fingerprint="f").batch)
+
+
+@pytest.mark.parametrize(("make", "decode"), BOTH, ids=["frame", "blob"])
+def test_every_flipped_byte_and_every_missing_end_is_noticed(make: Callable[[], bytes], decode: Any) -> None:
+    data = make()
+    for at in range(len(data)):
+        with pytest.raises(ProtocolError, match="checksum"):
+            decode(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :], fingerprint="f")
+        with pytest.raises(ProtocolError):
+            decode(data[:at], fingerprint="f")
+
+
+@pytest.mark.parametrize(("make", "decode"), BOTH, ids=["frame", "blob"])
+@given(st.data())
+def test_bytes_changed_by_who_knows_the_checksum_are_read_or_refused(
+    make: Callable[[], bytes], decode: Any, data: st.DataObject
+) -> None:
+    """Arrow's own reader and `validate` stand behind the checksum: nothing reaches a kernel unchecked."""
+    body = bytearray(make()[:-4])
+    for _ in range(data.draw(st.integers(1, 4))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(ProtocolError, IncompatibleStateError):
+        decode(bytes(body) + struct.pack("<I", zlib.crc32(body)), fingerprint="f")
+
+
+def test_a_key_offset_that_points_outside_is_refused_before_any_kernel_sees_it() -> None:
+    data = a_frame()
+    good = np.array([0, 1, 3, 3, 4, 5], np.int32).tobytes()
+    bad = np.array([0, 1, 3, 3, 4_000_000, 5], np.int32).tobytes()
+    assert data.count(good) == 1
+    body = data[:-4].replace(good, bad)
+    with pytest.raises(ProtocolError, match="offset"):
+        decode_frame(body + struct.pack("<I", zlib.crc32(body)), fingerprint="f")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_refused(data: bytes) -> None:
+    for decode in (decode_frame, decode_blob):
+        with pytest.raises(ProtocolError, match="is no evenflow"):
+            decode(data, fingerprint="f")
+
+
+def test_another_kind_query_or_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ProtocolError, match="no evenflow blob"):
+        decode_blob(a_frame(), fingerprint="f")
+    with pytest.raises(IncompatibleStateError, match="written for query f, but this is query g"):
+        decode_frame(a_frame(), fingerprint="g")
+    monkeypatch.setattr("evenflow.wire.envelope.WIRE_VERSION", 1)
+    old = encode_frame(frame_rows(), frame_header(epoch=99))
+    monkeypatch.undo()
+    with pytest.raises(IncompatibleStateError, match="version 1, this evenflow reads version 2"):
+        decode_frame(old, fingerprint="f")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"offsets": np.array([(4, 0, 0)])},
+        {"offsets": np.array([(0, 0, 0), (0, 1, 1)])},
+        {"offsets": np.array([(0, 5, 4)])},
+        {"told": np.array([(-1, 0, 0)])},
+        {"epoch": -1},
+        {"epoch": 1.5},
+        {"epoch": True},
+        {"input_partitions": 0},
+        {"fingerprint": 7},
+    ],
+)
+def test_a_frame_that_cannot_be_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises((ProtocolError, IncompatibleStateError)):
+        decode_frame(encode_frame(frame_rows(), frame_header(**fields)), fingerprint="f")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"segments": (Segment(3, 0, 0, 4, 0, 4, 0),)},
+        {"segments": (Segment(0, 5, 4, 4, 0, 4, 0),)},
+        {"segments": (Segment(0, 0, 0, 3, 0, 4, 0),)},
+        {"segments": (Segment(0, 0, 0, 4, 0, 4, 2),)},
+        {"segments": (Segment(0, 0, 0, 3, 0, 3, 0),)},
+        {"segments": (Segment(0, 0, 0, -4, 0, -4, 0),)},
+        {"lanes": np.array([(0, 4, 0, 0)])},
+        {"bucket": 2},
+        {"topic_id": None},
+        {"marks": np.array([[1, 2, 3]])},
+    ],
+)
+def test_a_blob_that_cannot_be_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError):
+        decode_blob(encode_blob(blob_rows(), blob_header(**fields)), fingerprint="f")
+
+
+@pytest.mark.parametrize("header", [b"[]", b"{", b"[" * 100_000, b'{"v":2,"kind":"frame"}', b"\xff"])
+def test_a_header_that_is_none_is_refused(header: bytes) -> None:
+    packer = Packer(frame_rows().schema, kind="frame", fields={})
+    schema = frame_rows().schema.with_metadata({b"evenflow": header})
+    packer._prefix = schema.serialize().to_pybytes()
+    with pytest.raises(ProtocolError):
+        decode_frame(packer.pack(frame_rows()), fingerprint="f")
+
+
+def test_parts_of_a_batch_are_near_the_size_whatever_the_types() -> None:
+    batch = pa.record_batch(
+        {
+            "key": pa.array([b"x" * (n % 50) for n in range(1_000)], pa.large_binary()),
+            "wide": pa.array([None] * 1_000, pa.decimal128(38, 0)),
+        }
+    )
+    parts = list(cut(batch, 2_000))
+    assert pa.Table.from_batches(parts).combine_chunks().to_batches()[0].equals(batch)
+    assert all(part.num_rows == 1 or part.get_total_buffer_size() for part in parts)
+    assert 15 < len(parts) < 40
