@@ -92,6 +92,10 @@ class Router:
         self._fingerprint = settings.fingerprint
         self._routed = settings.routed_partitions
         self._frame_schema = AggregatePlan.of(settings.query).frame_schema
+        # Not a slice of length 0: Arrow writes all the offsets of a slice's whole column.
+        self._no_tuples = pa.RecordBatch.from_arrays(
+            [pa.array([], column.type) for column in self._frame_schema], schema=self._frame_schema
+        )
         self._told: dict[int, int] = {}
 
     @property
@@ -126,8 +130,8 @@ class Router:
         told = self._to_tell(states)
         if not len(told):
             return []
-        batch, bounds = self._by_worker([])
-        return self._pack(batch, bounds, np.empty((0, 3), np.int64), told)
+        nobody = np.zeros(self._routed + 1, np.int64)
+        return self._pack(self._no_tuples, nobody, np.empty((0, 3), np.int64), told)
 
     def _to_tell(self, states: dict[int, PartitionState]) -> Int64s:
         """(partition, mark, next offset) of every partition once the slowest has passed a pane; shape (n, 3)."""
@@ -222,7 +226,7 @@ class Router:
         silent = tells
         if len(told):
             silent = wire.FramePacker(self._header(offsets, told[:0]), self._frame_schema)
-        empty = tells.pack(batch.slice(0, 0)) if len(told) else b""
+        empty = tells.pack(self._no_tuples) if len(told) else b""
         packed: list[tuple[int, bytes]] = []
         starts = bounds.tolist()
         for worker in range(self._routed):
@@ -250,9 +254,7 @@ class Router:
 
     def _by_worker(self, accepted: list[_Accepted]) -> tuple[pa.RecordBatch, Int64s]:
         if not accepted:
-            return self._batch(
-                _Accepted(pa.array([], pa.binary()), np.empty(0, np.int64), self._no_values())
-            ), np.zeros(self._routed + 1, dtype=np.int64)
+            return self._no_tuples, np.zeros(self._routed + 1, dtype=np.int64)
         keys = pa.concat_arrays([part.keys for part in accepted]) if len(accepted) > 1 else accepted[0].keys
         times = np.concatenate([part.times for part in accepted]) if len(accepted) > 1 else accepted[0].times
         values = accepted[0].values
@@ -283,10 +285,6 @@ class Router:
     def _batch(self, part: _Accepted) -> pa.RecordBatch:
         panes = pa.array(pane_of(part.times, self._query.slide_ms))
         return pa.RecordBatch.from_arrays([panes, part.keys, *part.values.columns], schema=self._frame_schema)
-
-    def _no_values(self) -> pa.RecordBatch:
-        parsed = self._parser.parse([], keys=[], timestamps=[])
-        return parsed.values
 
 
 def _why(verdict: Verdict, time: int, mark: int) -> str:

@@ -80,7 +80,7 @@ def encode_blob(batch: pa.RecordBatch, header: BlobHeader, *, part: int = 0, par
         "buckets": header.buckets,
         "input_partitions": header.input_partitions,
         "routed_partitions": header.routed_partitions,
-        "segments": numbers(np.array(header.segments, np.int64)),
+        "segments": numbers(np.array(header.segments, np.int64).reshape(-1, _SEGMENT_COLUMNS)),
         "marks": numbers(header.marks),
         "lanes": numbers(header.lanes),
     }
