@@ -229,11 +229,15 @@ class Router:
         empty = tells.pack(self._no_tuples) if len(told) else b""
         packed: list[tuple[int, bytes]] = []
         starts = bounds.tolist()
+        small = self._small(batch, bounds)
         for worker in range(self._routed):
             start, stop = starts[worker], starts[worker + 1]
             if start == stop:
                 if empty:
                     packed.append((worker, empty))
+                continue
+            if small[worker]:
+                packed.append((worker, tells.pack(batch.slice(start, stop - start))))
                 continue
             parts = list(wire.cut(batch.slice(start, stop - start), self._settings.partitioner.frame_bytes))
             last = len(parts) - 1
@@ -241,6 +245,12 @@ class Router:
                 packer = tells if number == last else silent
                 packed.append((worker, packer.pack(part, part=number, parts=len(parts))))
         return packed
+
+    def _small(self, batch: pa.RecordBatch, bounds: Int64s) -> list[bool]:
+        """Of each worker: whether its rows need no cutting."""
+        filled = np.concatenate([[0], np.cumsum(wire.weights(batch))])
+        fits: list[bool] = (np.diff(filled[bounds]) <= self._settings.partitioner.frame_bytes).tolist()
+        return fits
 
     def _header(self, offsets: Int64s, told: Int64s) -> wire.FrameHeader:
         return wire.FrameHeader(

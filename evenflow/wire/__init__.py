@@ -7,7 +7,7 @@ decoder takes any bytes: what it cannot read is a ProtocolError, what is another
 """
 
 from evenflow.wire.blob import BlobHeader, Segment, decode_blob, encode_blob
-from evenflow.wire.cut import cut
+from evenflow.wire.cut import cut, weights
 from evenflow.wire.frame import FrameHeader, FramePacker, decode_frame, encode_frame
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "decode_frame",
     "encode_blob",
     "encode_frame",
+    "weights",
 ]

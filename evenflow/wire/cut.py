@@ -16,7 +16,7 @@ def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
     if rows <= 1 or batch.nbytes <= max_bytes:
         yield batch
         return
-    filled = np.cumsum(_weights(batch))
+    filled = np.cumsum(weights(batch))
     start = 0
     while start < rows:
         base = int(filled[start - 1]) if start else 0
@@ -25,7 +25,7 @@ def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
         start = stop
 
 
-def _weights(batch: pa.RecordBatch) -> Int64s:
+def weights(batch: pa.RecordBatch) -> Int64s:
     """Bytes of each row, a little too many; shape (rows,)."""
     weights = np.zeros(batch.num_rows, dtype=np.int64)
     for column in batch.columns:
