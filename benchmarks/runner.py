@@ -25,12 +25,16 @@ SCENARIOS = (
     "partitioners_growth_workers",
     "partitioners_growth_keys",
     "partitioners_prompt_plan",
+    "growth_lanes",
+    "growth_panes",
+    "growth_keys",
+    "growth_service",
 )
 """Modules of `benchmarks/`, one scenario each."""
 
 GROUPS = {
     group: tuple(name for name in SCENARIOS if name.startswith(f"{group}_"))
-    for group in ("service", "partitioners")
+    for group in ("service", "partitioners", "growth")
 }
 """Names for several scenarios at once."""
 

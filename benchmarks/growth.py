@@ -1,0 +1,137 @@
+"""What the growth scenarios share: the two cores of combine and reduce in memory, timed by their CPU seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.settings import Query
+from evenflow.twostep import Layout, combine_task, reduce_windows
+from evenflow.wire import FrameHeader, FramePacker
+
+SLIDE = 1_000
+TASKS = 2
+
+
+class Memory(dict[str, bytes]):
+    """A bucket's state that counts what is read and written."""
+
+    moved = 0
+
+    def get(self, name: str, default: None = None) -> bytes | None:  # type: ignore[override]
+        value = super().get(name)
+        self.moved += 0 if value is None else len(value)
+        return value
+
+    def put(self, name: str, value: bytes) -> None:
+        self.moved += len(value)
+        self[name] = bytes(value)
+
+    def delete(self, name: str) -> None:
+        del self[name]
+
+
+@dataclass(kw_only=True)
+class Pipeline:
+    """Count and sum over windows of so many panes of a second, from frames to result rows, without any service."""
+
+    routed: int = 8
+    inputs: int = 4
+    buckets: int = 2
+    panes: int = 60
+    seed: int = 1
+    pane: int = 1_000_000
+    block: int = 0
+
+    def __post_init__(self) -> None:
+        aggregates = {"n": "count", "total": "sum(x)"}
+        query = Query(window=self.panes * SLIDE, slide=SLIDE, aggregates=aggregates, types={"x": "int64"})  # type: ignore[arg-type]
+        self.plan = AggregatePlan.of(query)
+        self.layout = Layout(
+            fingerprint="f",
+            topic_id="t",
+            input_partitions=self.inputs,
+            routed_partitions=self.routed,
+            buckets=self.buckets,
+            max_bytes=1_000_000,
+        )
+        self.states = [Memory() for _ in range(self.buckets)]
+        self._no_rows = pa.RecordBatch.from_arrays(
+            [pa.array([], field.type) for field in self.plan.frame_schema], schema=self.plan.frame_schema
+        )
+        self._random = np.random.default_rng(self.seed)
+
+    def frames(
+        self, *, tuples: int, keys: int, blocks: int = 1, close: int = 1
+    ) -> list[list[tuple[int, bytes]]]:
+        """By routed partition (offset, frame): blocks of tuples of the present pane, the last one closes `close` panes."""
+        made: list[list[tuple[int, bytes]]] = [[] for _ in range(self.routed)]
+        for number in range(blocks):
+            drawn = np.sort(self._random.integers(0, keys, tuples // blocks))
+            workers = drawn % self.routed
+            order = np.argsort(workers, kind="stable")
+            text = [b"%08d" % key for key in drawn[order].tolist()]
+            batch = pa.record_batch(
+                [np.full(len(drawn), self.pane), pa.array(text, pa.binary()), np.ones(len(drawn), np.int64)],
+                schema=self.plan.frame_schema,
+            )
+            bounds = np.searchsorted(workers[order], np.arange(self.routed + 1)).tolist()
+            packer = self._packer(closes=close if number == blocks - 1 else 0)
+            for routed in range(self.routed):
+                rows = batch.slice(bounds[routed], bounds[routed + 1] - bounds[routed])
+                made[routed].append((self.block, packer.pack(rows if rows.num_rows else self._no_rows)))
+            self.block += 1
+        self.pane += close
+        return made
+
+    def combine(self, frames: list[list[tuple[int, bytes]]]) -> tuple[list[list[bytes]], float]:
+        """Blobs by bucket of a micro-batch of two tasks, and the CPU seconds."""
+        blobs: list[list[bytes]] = [[] for _ in range(self.buckets)]
+        began = time.process_time()
+        for task in range(TASKS):
+            mine = range(task * self.routed // TASKS, (task + 1) * self.routed // TASKS)
+            for part in combine_task(self.plan, self.layout, [(routed, frames[routed]) for routed in mine]):
+                blobs[part.bucket].append(part.data)
+        return blobs, time.process_time() - began
+
+    def reduce(self, blobs: list[list[bytes]]) -> tuple[int, float]:
+        """Result rows of a micro-batch, and the CPU seconds of all buckets."""
+        rows = 0
+        began = time.process_time()
+        for state, data in zip(self.states, blobs, strict=True):
+            rows += sum(table.num_rows for table in reduce_windows(self.plan, state, data, fingerprint="f"))
+        return rows, time.process_time() - began
+
+    def batches(self, count: int, **frames: int) -> Iterator[tuple[float, float, int]]:
+        """CPU seconds of combine and of reduce, and result rows, of each of so many micro-batches."""
+        for _ in range(count):
+            blobs, combining = self.combine(self.frames(**frames))
+            rows, reducing = self.reduce(blobs)
+            yield combining, reducing, rows
+
+    @property
+    def moved(self) -> int:
+        """Bytes of state read and written so far."""
+        return sum(state.moved for state in self.states)
+
+    def _packer(self, *, closes: int) -> FramePacker:
+        first = self.block * 1_000
+        offsets = np.array([(number, first, first + 999) for number in range(self.inputs)], np.int64)
+        told = np.empty((0, 3), np.int64)
+        if closes:
+            mark = (self.pane + closes) * SLIDE
+            told = np.array([(number, mark, first + 1_000) for number in range(self.inputs)], np.int64)
+        header = FrameHeader(
+            fingerprint="f",
+            epoch=0,
+            input_partitions=self.inputs,
+            routed_partitions=self.routed,
+            offsets=offsets,
+            told=told,
+        )
+        return FramePacker(header, self.plan.frame_schema)

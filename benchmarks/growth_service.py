@@ -1,0 +1,52 @@
+"""The partitioner service with 1,000 routed and 100 input partitions beside 8 and 4, on a real broker."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from benchmarks.data_plane import plane_rate
+from benchmarks.spread import in_turns, ratios, spread
+from benchmarks.stream import settings_for, write_input
+from evenflow.settings import Settings
+from workbench.broker import EmbeddedBroker
+
+ID = "growth-service"
+WHAT = (
+    "tuples/s of the partitioner service with 1,000 routed x 100 input partitions against 8 x 4 (goal: 0.9)"
+)
+
+SMALL, LARGE = (8, 4), (1_000, 100)
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """Rates in turns and their ratio."""
+    tuples, repetitions = (200_000, 1) if smoke else (3_000_000, 3)
+    large = (64, 16) if smoke else LARGE
+    numbers = count()
+    with EmbeddedBroker() as broker:
+
+        def shaped(routed: int, inputs: int) -> Settings:
+            return settings_for(
+                broker.settings(),
+                f"bench-{next(numbers)}",
+                input={"topic": f"bench.input.{inputs}", "partitions": inputs},
+                partitioner={"name": "hashing", "workers": routed, "commit_interval": 50 if smoke else 500},
+            )
+
+        for shape in (SMALL, large):
+            write_input(shaped(*shape), tuples=tuples)
+        rates = in_turns(
+            {
+                "large": lambda: plane_rate(shaped(*large)),
+                "small": lambda: plane_rate(shaped(*SMALL)),
+            },
+            repetitions,
+        )
+    return {
+        "tuples": tuples,
+        "large": "{} x {}".format(*large),
+        "small": "{} x {}".format(*SMALL),
+        "large_tuples_per_second": spread(rates["large"]),
+        "small_tuples_per_second": spread(rates["small"]),
+        "ratio": ratios(rates["large"], rates["small"]),
+    }
