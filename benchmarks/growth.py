@@ -67,9 +67,12 @@ class Pipeline:
         self._random = np.random.default_rng(self.seed)
 
     def frames(
-        self, *, tuples: int, keys: int, blocks: int = 1, close: int = 1
+        self, *, tuples: int, keys: int, blocks: int = 1, close: int = 1, spread: int = 1
     ) -> list[list[tuple[int, bytes]]]:
-        """By routed partition (offset, frame): blocks of tuples of the present pane, the last one closes `close` panes."""
+        """By routed partition (offset, frame): blocks of tuples from the present pane on, over `spread` panes.
+
+        The last block closes `close` panes, which are then past.
+        """
         made: list[list[tuple[int, bytes]]] = [[] for _ in range(self.routed)]
         for number in range(blocks):
             drawn = np.sort(self._random.integers(0, keys, tuples // blocks))
@@ -77,7 +80,11 @@ class Pipeline:
             order = np.argsort(workers, kind="stable")
             text = [b"%08d" % key for key in drawn[order].tolist()]
             batch = pa.record_batch(
-                [np.full(len(drawn), self.pane), pa.array(text, pa.binary()), np.ones(len(drawn), np.int64)],
+                [
+                    self.pane + np.arange(len(drawn)) % spread,
+                    pa.array(text, pa.binary()),
+                    np.ones(len(drawn), np.int64),
+                ],
                 schema=self.plan.frame_schema,
             )
             bounds = np.searchsorted(workers[order], np.arange(self.routed + 1)).tolist()

@@ -1,4 +1,4 @@
-"""Which nodes a bucket has, in chunks of 1,024 panes: what a micro-batch does not touch is neither read nor written."""
+"""Which nodes a bucket has, in chunks of 256 panes: what a micro-batch does not touch is neither read nor written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from evenflow.arrays import Int64s
 from evenflow.twostep.stored import BucketState, packed, unpacked
 
-CHUNK = 1_024
+CHUNK = 256
 """Panes of a chunk; a chunk also has the nodes of higher levels that begin within it."""
 _LEVELS = CHUNK.bit_length()
 _SLOTS = 2 * CHUNK + 64

@@ -155,5 +155,14 @@ def _sliced(table: pa.Table) -> Iterator[pa.Table]:
 def _results(plan: AggregatePlan, table: pa.Table, start: int, end: int) -> pa.Table:
     rows = table.num_rows
     bounds = [pa.array(np.full(rows, bound, np.int64)) for bound in (start, end)]
-    columns = [*bounds, table["key"].cast(pa.binary()), *plan.finish(table).columns]
+    columns = [*bounds, _narrow(table["key"].chunk(0)), *plan.finish(table).columns]
     return pa.Table.from_arrays(columns, schema=plan.result_schema)
+
+
+def _narrow(keys: pa.LargeBinaryArray) -> pa.BinaryArray:
+    """The keys of a slice as ordinary binary; `cast` refuses a slice that lies beyond 2 GiB of its column."""
+    _, offsets, data = keys.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
+    own = pa.py_buffer((bounds - bounds[0]).astype(np.int32))
+    used = data.slice(int(bounds[0]), int(bounds[-1] - bounds[0])) if data is not None else pa.py_buffer(b"")
+    return pa.Array.from_buffers(pa.binary(), len(keys), [None, own, used])

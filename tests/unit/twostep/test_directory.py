@@ -27,8 +27,9 @@ def test_every_node_keeps_its_number_of_appends_through_a_save(counts: dict[tupl
 def test_all_nodes_of_a_chunk_have_places_of_their_own() -> None:
     state = Dict()
     directory = Directory(state)
-    nodes = [(level, number) for level in range(11) for number in range(CHUNK >> level)]
-    nodes += [(level, 0) for level in range(11, 40)]
+    levels = CHUNK.bit_length()
+    nodes = [(level, number) for level in range(levels) for number in range(CHUNK >> level)]
+    nodes += [(level, 0) for level in range(levels, 40)]
     for at, node in enumerate(nodes, start=1):
         directory.set(node, at)
     directory.save()
