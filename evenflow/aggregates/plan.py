@@ -19,7 +19,7 @@ from evenflow.aggregates.aggregate import ARROW_TYPES, ROWS, ROWS_COLUMN, Aggreg
 from evenflow.aggregates.grouping import Grouping, group_rows
 from evenflow.aggregates.reductions import reduce_column, subtract_column
 from evenflow.aggregates.registry import aggregate
-from evenflow.arrays import one_chunk
+from evenflow.arrays import Int64s, one_chunk, viewed
 from evenflow.keys import hash_keys
 from evenflow.settings.query import Query
 
@@ -176,5 +176,5 @@ def _combined(rows: pa.Table, partial: PartialColumn, groups: Grouping) -> pa.Ar
     return reduce_column(partial.combine, values, groups)
 
 
-def _int64s(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column)]
+def _int64s(column: pa.Array) -> Int64s:
+    return viewed(column.buffers()[1], np.int64, column.offset, len(column))

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from evenflow.aggregates.grouping import Grouping
 from evenflow.aggregates.wide import add_int64s, add_wide, from_words, subtract_wide, words
-from evenflow.arrays import Bools, UInt64s
+from evenflow.arrays import Bools, UInt64s, viewed
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 
@@ -106,7 +106,7 @@ def subtract_column(name: str, column: pa.Array, groups: Grouping, begin: int) -
 
 def _values(column: pa.Array, dtype: type[np.generic]) -> npt.NDArray[Any]:
     """The values of a column of this type of 8 bytes, without a copy; anything where null."""
-    return np.frombuffer(column.buffers()[1], dtype)[column.offset : column.offset + len(column)]
+    return viewed(column.buffers()[1], dtype, column.offset, len(column))
 
 
 def _valid(column: pa.Array) -> Bools:

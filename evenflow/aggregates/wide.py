@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Bools, Float64s, Int64s, UInt64s
+from evenflow.arrays import Bools, Float64s, Int64s, UInt64s, viewed
 from evenflow.kernels import kernel
 
 WIDE = pa.decimal128(38, 0)
@@ -63,8 +63,7 @@ def subtract_wide(of: Any, values: Any, valid: Any, out: Any) -> None:
 
 def words(column: pa.Array) -> UInt64s:
     """Low and high word of each value of a WIDE column, uint64[n, 2], without a copy; null rows hold anything."""
-    both = np.frombuffer(column.buffers()[1], np.uint64, 2 * (column.offset + len(column)))
-    return both.reshape(-1, 2)[column.offset :]
+    return viewed(column.buffers()[1], np.uint64, 2 * column.offset, 2 * len(column)).reshape(-1, 2)
 
 
 def from_words(sums: UInt64s) -> pa.Array:
@@ -74,8 +73,6 @@ def from_words(sums: UInt64s) -> pa.Array:
 
 def narrowed(column: pa.Array) -> tuple[Int64s, Bools]:
     """Each value of a WIDE column as int64, and whether it fits (where not, the int64 means nothing)."""
-    if not len(column):
-        return np.empty(0, np.int64), np.empty(0, np.bool_)
     both = words(column).view(np.int64)
     return both[:, 0], both[:, 1] == both[:, 0] >> 63
 
