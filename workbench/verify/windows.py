@@ -93,8 +93,7 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
         )
     values = []
     for i, spec in enumerate(query.aggregates.values()):
-        at = columns.index(spec.column) if spec.column else -1
-        value, magnitude = _finished(spec.function, at, query.value_columns.get(spec.column or ""))
+        value, magnitude = _finished(spec.function, columns.index(spec.column) if spec.column else -1)
         values.append(f"{value} AS a{i}, {magnitude} AS m{i}")
     db.execute(
         f"CREATE TABLE expected AS SELECT id, (last + 1) * {query.slide_ms} AS window_end, {', '.join(values)} "
@@ -108,16 +107,12 @@ def _folded(name: str, columns: list[str], query: Query) -> str:
     return "fsum" if is_float_sum else "sum"
 
 
-def _finished(function: str, at: int, kind: str | None) -> tuple[str, str]:
-    """SQL of an aggregate's value and of the magnitude its error is measured against (0: exact).
-
-    A sum of integers that does not fit in int64 is null.
-    """
+def _finished(function: str, at: int) -> tuple[str, str]:
+    """SQL of an aggregate's value and of the magnitude its error is measured against (0: exact)."""
     if function == "count":
         return "rows::HUGEINT", "0"
-    fits = f" AND TRY_CAST(s{at} AS BIGINT) IS NOT NULL" if kind == "int64" else ""
     finished = {
-        "sum": (f"CASE WHEN n{at} > 0{fits} THEN s{at} END", f"m{at}"),
+        "sum": (f"CASE WHEN n{at} > 0 THEN s{at} END", f"m{at}"),
         "mean": (f"CASE WHEN n{at} > 0 THEN s{at}::DOUBLE / n{at} END", f"m{at} / n{at}"),
         "min": (f"lo{at}", "0"),
         "max": (f"hi{at}", "0"),

@@ -185,5 +185,4 @@ def _aggregate(function: str, column: list[Any]) -> Any:
     values = [value for value in column if value is not None]
     if not values:
         return None
-    value = {"sum": sum, "min": min, "max": max, "mean": lambda v: sum(v) / len(v)}[function](values)
-    return value if isinstance(value, float) or -(2**63) <= value < 2**63 else None
+    return {"sum": sum, "min": min, "max": max, "mean": lambda v: sum(v) / len(v)}[function](values)
