@@ -4,6 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 FLAGS ?=
+# Tests run in this many processes, each with a broker of its own.
+JOBS ?= 2
+PYTEST = $(BIN)/python -m pytest -n $(JOBS)
+# The tests of a file stay in one process, to share what they start; long files come first.
+BY_FILE = --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-more lint format bench reproduce docs clean broker doctor
@@ -23,11 +28,11 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## the whole pipeline on this machine, compared with a direct aggregation (FLAGS=...)
 	$(BIN)/evenflow demo $(FLAGS)
 
-test: setup lint ## lint, types, layers, and the tests
-	$(BIN)/python -m pytest tests/unit tests/pipeline -m "not more" $(FLAGS)
+test: setup lint ## lint, types, layers, and the tests on two cores (JOBS=...)
+	$(PYTEST) $(BY_FILE) tests/pipeline tests/unit -m "not more" $(FLAGS)
 
 test-more: setup ## the longer suites (marked `more`) and a smoke run of every benchmark
-	$(BIN)/python -m pytest tests -m more $(FLAGS)
+	$(PYTEST) tests -m more $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke
 
 lint: setup ## ruff, mypy, import-linter

@@ -1,4 +1,4 @@
-"""Names of array types, the time before all times and the last one.
+"""Names of array types, the time before all times and the last one; an Arrow column as one piece.
 
 Kernels cannot hold None, so a clock that has not begun is NEVER: no event time and no slide is earlier.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 UInt8s = npt.NDArray[np.uint8]
 UInt32s = npt.NDArray[np.uint32]
@@ -22,3 +23,22 @@ State = dict[str, npt.NDArray[Any]]
 
 NEVER = -(2**63)
 LAST_TIME = 2**63 - 1
+
+
+def viewed(buffer: pa.Buffer | None, dtype: type[np.generic], start: int, count: int) -> npt.NDArray[Any]:
+    """Values start..start+count of an Arrow buffer, without a copy; there may be no buffer where there is no value.
+
+    Always read-only, whether Arrow could write to the buffer or not: a kernel is compiled for one kind of array.
+    """
+    offset = start * np.dtype(dtype).itemsize
+    values: npt.NDArray[Any] = np.empty(0, dtype)
+    if count:
+        assert buffer is not None
+        values = np.frombuffer(buffer, dtype, count, offset)
+    values.flags.writeable = False
+    return values
+
+
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array; without a copy where it is one already."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -2,11 +2,14 @@
 
 numba caches compiled code beside the source (`__pycache__`), or, when that folder is read-only, below
 the user's cache folder (`$XDG_CACHE_HOME/numba`, usually `~/.cache/numba`). `NUMBA_CACHE_DIR` overrides
-both; a container image sets it at build time and imports once. Two things are added here:
+both; a container image sets it at build time and imports once. Three things are added here:
 
 * numba's key covers the source file of a kernel but not the kernels it calls from other files, so an
   upgrade could run old machine code. Here the key covers every kernel and constant it reaches, and the
   compiler's options (kernels cached under others hid that a cold cache could not compile them).
+* numba numbers the files of a kernel's compiled forms. Two processes that compile two forms at once (cold
+  start of several services, tests on all cores) took the same number, so that one ran the other's machine
+  code. Here a file is named by the digest of its whole key; at worst a form is compiled twice.
 * when no folder at all is writable (read-only root, no home) numba refuses to import the module; here
   the kernel is compiled in memory instead, once per process.
 
@@ -24,7 +27,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NJIT: Any = numba.njit
@@ -56,7 +59,28 @@ def _parts(code: CodeType, known: Mapping[str, Any], seen: frozenset[str]) -> It
             yield f"{name}={value!r}".encode()
 
 
+class _NamedByKey(IndexDataCacheFile):
+    """Files of one kernel's compiled forms, each named by its key; every file is replaced in one step."""
+
+    def save(self, key: Any, data: Any) -> None:
+        """Store a compiled form. The index may lose an entry to another process, never point to a wrong one."""
+        name = self._data_name(hashlib.sha256(repr(key).encode()).hexdigest()[:16])
+        self._save_data(name, data)  # type: ignore[no-untyped-call]
+        self._save_index(self._load_index() | {key: name})  # type: ignore[no-untyped-call]
+
+    def _data_name(self, number: str) -> str:
+        return f"{self._index_name.removesuffix('.nbi')}.{number}.nbc"
+
+
 class _DeepCache(FunctionCache):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._cache_file = _NamedByKey(  # type: ignore[no-untyped-call]
+            cache_path=self._cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=self._impl.locator.get_source_stamp(),
+        )
+
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         options = repr(sorted(_OPTIONS.items()))
         return (*super()._index_key(sig, codegen), fingerprint(self._py_func), options)  # type: ignore[no-untyped-call]
@@ -66,7 +90,7 @@ def kernel(function: F) -> F:
     """Compile at first call, cached on disk when a folder allows it. No allocation inside; see the module."""
     compiled = _NJIT(function, **_OPTIONS)
     try:
-        compiled._cache = _DeepCache(function)  # type: ignore[no-untyped-call]
+        compiled._cache = _DeepCache(function)
     except RuntimeError:  # no writable folder anywhere
         return cast(F, compiled)
     return cast(F, compiled)

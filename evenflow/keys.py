@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int32s, UInt8s, UInt64s
+from evenflow.arrays import Int32s, UInt8s, UInt64s, viewed
 from evenflow.kernels import inlined, kernel
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
@@ -127,9 +127,9 @@ def hash_keys(keys: pa.Array | pa.ChunkedArray) -> UInt64s:
     if len(keys) == 0:
         return out
     _, offset_buffer, data_buffer = keys.buffers()
-    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
-    offsets = np.frombuffer(offset_buffer, np.int64 if wide else np.int32)
-    _hash_all(offsets[keys.offset : keys.offset + len(keys) + 1], data, out)
+    data = viewed(data_buffer, np.uint8, 0, data_buffer.size if data_buffer is not None else 0)
+    offsets = viewed(offset_buffer, np.int64 if wide else np.int32, keys.offset, len(keys) + 1)
+    _hash_all(offsets, data, out)
     return out
 
 

@@ -48,6 +48,8 @@ def broker_properties(log_dir: Path, port: int, controller_port: int) -> dict[st
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "4",
         "transaction.max.timeout.ms": "900000",
+        # How often the broker looks for transactions of the dead: ten seconds would be added to their timeout.
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "share.coordinator.state.topic.num.partitions": "1",

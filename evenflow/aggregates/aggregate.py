@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from evenflow.aggregates.wide import WIDE
 from evenflow.errors import ConfigError
 from evenflow.settings.query import AggregateSpec, ColumnType
 
@@ -22,7 +23,8 @@ class PartialColumn:
 
     `combine` and `merge` name the reductions (reductions.py) that make it from rows and from other
     partials; `source` is the value column read by `combine` (None: the row itself). `invertible` says
-    that subtracting a partial that was added before gives back exactly what was there.
+    that subtracting a partial that was added before gives back exactly what was there; `merge` is then
+    a reduction that `subtract_column` knows.
     Equal columns of different aggregates are computed once.
     """
 
@@ -39,7 +41,8 @@ class Aggregate:
     """One aggregate function, by its name in `[query.aggregates]`.
 
     `partials(column, type)` declares its partial columns, `result_type(type)` what it yields, and
-    `finish(partials, column)` computes that from a table holding those columns, row by row.
+    `finish(partials, column)` computes that from a table holding those columns, row by row. A value that
+    does not fit its type is null, never an error; `unfit(partials, column)` says how many rows have one.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Aggregate:
     partials: Callable[[str, pa.DataType], tuple[PartialColumn, ...]]
     result_type: Callable[[pa.DataType], pa.DataType]
     finish: Callable[[pa.Table, str], pa.Array]
+    unfit: Callable[[pa.Table, str], int] = lambda partials, column: 0
 
     def check(self, label: str, spec: AggregateSpec, column_type: ColumnType) -> None:
         """Raise ConfigError unless this aggregate can be computed as written (`label = spec`)."""
@@ -68,22 +72,30 @@ class Aggregate:
 
 
 ROWS_COLUMN = PartialColumn(
-    name=ROWS, type=pa.int64(), source=None, combine="count_all", merge="sum", invertible=True
+    name=ROWS, type=pa.int64(), source=None, combine="count_all", merge="sum_counts", invertible=True
 )
 
 
 def count_column(column: str) -> PartialColumn:
     """How many values of this column were not null."""
     return PartialColumn(
-        name=f"cnt_{column}", type=pa.int64(), source=column, combine="count", merge="sum", invertible=True
+        name=f"cnt_{column}",
+        type=pa.int64(),
+        source=column,
+        combine="count",
+        merge="sum_counts",
+        invertible=True,
     )
 
 
 def sum_column(column: str, type_: pa.DataType) -> PartialColumn:
-    """Sum of the values that were not null; 0 when there was none. Exactly invertible for integers only."""
+    """Sum of the values that were not null; 0 when there was none.
+
+    That of an int64 column has 128 bits and cannot overflow; it alone is exactly invertible.
+    """
     return PartialColumn(
         name=f"sum_{column}",
-        type=type_,
+        type=WIDE if pa.types.is_integer(type_) else type_,
         source=column,
         combine="sum",
         merge="sum",

@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int32s, Int64s, UInt64s
+from evenflow.arrays import Int32s, Int64s, UInt64s, viewed
 from evenflow.kernels import kernel
 from evenflow.keys import GOLDEN, hash_keys
-
-_EMPTY_DATA = np.empty(1, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -115,13 +113,12 @@ def group_rows(keys: pa.Array, panes: Int64s | None = None, *, hashes: UInt64s |
     if rows == 0:
         return Grouping(of, first)
     _, offset_buffer, data_buffer = keys.buffers()
-    width = np.int64 if pa.types.is_large_binary(keys.type) else np.int32
-    offsets = np.frombuffer(offset_buffer, width)[keys.offset : keys.offset + rows + 1]
+    wide = pa.types.is_large_binary(keys.type)
+    offsets = viewed(offset_buffer, np.int64 if wide else np.int32, keys.offset, rows + 1)
     offsets = offsets.astype(np.int64, copy=False)  # one compiled kernel for both widths
-    data = (
-        np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else _EMPTY_DATA
-    )
-    columns = (hashes, panes if panes is not None else np.empty(0, np.int64), offsets, data, of, first)
+    offsets.flags.writeable = False
+    data = viewed(data_buffer, np.uint8, 0, data_buffer.size if data_buffer is not None else 0)
+    columns = (hashes, viewed(None, np.int64, 0, 0) if panes is None else panes, offsets, data, of, first)
     table = _empty_table(1_024)
     row, count = _group(*columns, *table, 0, 0)
     while row < rows:

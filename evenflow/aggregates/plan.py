@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.aggregates.aggregate import ARROW_TYPES, ROWS, ROWS_COLUMN, Aggregate, PartialColumn
-from evenflow.aggregates.grouping import group_rows
-from evenflow.aggregates.reductions import reduce_column
+from evenflow.aggregates.grouping import Grouping, group_rows
+from evenflow.aggregates.reductions import reduce_column, subtract_column
 from evenflow.aggregates.registry import aggregate
+from evenflow.arrays import Int64s, one_chunk, viewed
 from evenflow.keys import hash_keys
 from evenflow.settings.query import Query
 
@@ -106,9 +107,7 @@ class AggregatePlan:
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partials per (pane, key) of these tuples (columns: frame_schema), in order of first appearance."""
         return self._grouped(
-            rows,
-            self.partial_schema,
-            lambda partial: (partial.combine, None if partial.source is None else _VALUE + partial.source),
+            rows, self.partial_schema, lambda partial, groups: _combined(rows, partial, groups)
         )
 
     def merge(self, tables: Sequence[pa.Table]) -> pa.Table:
@@ -125,17 +124,30 @@ class AggregatePlan:
             if tables
             else schema.empty_table()
         )
-        return self._grouped(joined, schema, lambda partial: (partial.merge, partial.name))
+        return self._grouped(
+            joined,
+            schema,
+            lambda partial, groups: reduce_column(partial.merge, one_chunk(joined[partial.name]), groups),
+        )
 
     def evict(self, totals: pa.Table, expired: Sequence[pa.Table], arrived: Sequence[pa.Table]) -> pa.Table:
         """Totals per key less the expired panes plus the arrived ones; keys without tuples are dropped.
 
-        Only for an invertible plan, whose partials are all integer sums.
+        Only for an invertible plan, and only panes that the totals hold may expire.
         """
         assert self.invertible
-        moved = self.merge([totals, *(self._negated(table) for table in expired), *arrived])
         if not expired:
-            return moved
+            return self.merge([totals, *arrived])
+        names = self.key_schema.names
+        joined = pa.concat_tables([table.select(names) for table in (totals, *arrived, *expired)])
+        stays = joined.num_rows - sum(table.num_rows for table in expired)
+        moved = self._grouped(
+            joined,
+            self.key_schema,
+            lambda partial, groups: subtract_column(
+                partial.merge, one_chunk(joined[partial.name]), groups, stays
+            ),
+        )
         return moved.filter(pc.not_equal(moved[ROWS], 0))
 
     def finish(self, table: pa.Table) -> pa.Table:
@@ -143,30 +155,28 @@ class AggregatePlan:
         columns = [function.finish(table, column) for _, function, column, _ in self.outputs]
         return pa.Table.from_arrays(columns, schema=self.output_schema)
 
-    def _negated(self, table: pa.Table) -> pa.Table:
-        columns = [table["key"], *(pc.negate(table[partial.name]) for partial in self.partials)]
-        return pa.Table.from_arrays(columns, schema=self.key_schema)
+    def unfit(self, table: pa.Table) -> int:
+        """How many values of `finish(table)` are null because they do not fit their type (a sum beyond int64)."""
+        return sum(function.unfit(table, column) for _, function, column, _ in self.outputs)
 
     def _grouped(
-        self, rows: pa.Table, schema: pa.Schema, how: Callable[[PartialColumn], tuple[str, str | None]]
+        self, rows: pa.Table, schema: pa.Schema, reduced: Callable[[PartialColumn, Grouping], pa.Array]
     ) -> pa.Table:
         if rows.num_rows == 0:
             return schema.empty_table()
-        keys = _one(rows["key"])
-        panes = _int64s(_one(rows["pane"])) if "pane" in schema.names else None
+        keys = one_chunk(rows["key"])
+        panes = _int64s(one_chunk(rows["pane"])) if "pane" in schema.names else None
         groups = group_rows(keys, panes, hashes=hash_keys(keys))
         columns = [] if panes is None else [pa.array(panes[groups.first])]
         columns.append(keys.take(pa.array(groups.first)).cast(_WIDE_KEY.type))
-        for partial in self.partials:
-            name, source = how(partial)
-            values = None if source is None else _one(rows[source])
-            columns.append(reduce_column(name, values, groups))
+        columns += [reduced(partial, groups) for partial in self.partials]
         return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+def _combined(rows: pa.Table, partial: PartialColumn, groups: Grouping) -> pa.Array:
+    values = None if partial.source is None else one_chunk(rows[_VALUE + partial.source])
+    return reduce_column(partial.combine, values, groups)
 
 
-def _int64s(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column)]
+def _int64s(column: pa.Array) -> Int64s:
+    return viewed(column.buffers()[1], np.int64, column.offset, len(column))

@@ -1,10 +1,12 @@
 """Associative reductions of one column over the groups of a `Grouping`: the atoms of partial columns.
 
-    count_all   rows                  sum   of what is not null, 0 for none
-    count       values not null       min   max: of what is not null, null for none; NaN only among NaNs
+    count_all    rows                                   sum   of what is not null, 0 for none
+    count        values not null                        min   max: of what is not null, null for none;
+    sum_counts   counts of either kind, added up              NaN only among NaNs
 
-Rows are taken in order, so float sums are the same whenever the rows are. An int64 sum that does not
-fit raises: it is computed with a carry, so only the true sum matters, not what was on the way to it.
+A `sum` of int64 values, or of such sums, is a 128-bit integer (wide.py): it cannot overflow. A sum of
+float64 values is a float64: beyond 1.8e308 it is infinite, as IEEE 754 has it. Counts stay far within int64.
+Rows are taken in order, so float sums are the same whenever the rows are.
 A name outside this table is taken for an Arrow hash kernel ("hash_" + name) and run by Arrow.
 """
 
@@ -19,15 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.aggregates.grouping import Grouping
-from evenflow.arrays import Bools
-from evenflow.errors import ConfigError, EvenflowError
+from evenflow.aggregates.wide import add_int64s, add_wide, from_words, subtract_wide, words
+from evenflow.arrays import Bools, UInt64s, viewed
+from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 
 _NO_MASK = np.empty(0, np.bool_)
-
-
-class SumOverflowError(EvenflowError):
-    """A sum of int64 values is outside the range of int64: no result is right, so there is none."""
 
 
 @kernel
@@ -44,20 +43,9 @@ def _count_valid(of: Any, valid: Any, out: Any) -> None:
 
 
 @kernel
-def _sum_int(of: Any, values: Any, valid: Any, out: Any, carry: Any) -> bool:
-    masked = valid.shape[0] > 0
-    overflowed = False
+def _sum_counts(of: Any, values: Any, sign: Any, out: Any) -> None:
     for row in range(of.shape[0]):
-        if masked and not valid[row]:
-            continue
-        group = of[row]
-        before, value = out[group], values[row]
-        after = before + value
-        if ((before ^ after) & (value ^ after)) < 0:
-            carry[group] += 1 if value > 0 else -1
-            overflowed = True
-        out[group] = after
-    return overflowed
+        out[of[row]] += sign * values[row]
 
 
 @kernel
@@ -98,14 +86,32 @@ def reduce_column(name: str, values: pa.Array | None, groups: Grouping) -> pa.Ar
     return ordered[f"value_{name}"].combine_chunks()
 
 
-def _values(column: pa.Array) -> tuple[npt.NDArray[Any], Bools]:
-    """The values (anything where null) and the mask of those not null (empty: there is no null)."""
-    dtype = np.int64 if pa.types.is_integer(column.type) else np.float64
-    buffer = column.buffers()[1]
-    values = np.frombuffer(buffer, dtype)[column.offset : column.offset + len(column)]
-    if column.null_count == 0:
-        return values, _NO_MASK
-    return values, pc.is_valid(column).to_numpy(zero_copy_only=False)
+def subtract_column(name: str, column: pa.Array, groups: Grouping, begin: int) -> pa.Array:
+    """As `reduce_column`, but rows from `begin` on are taken off what the rows before them add up to.
+
+    Only for `sum_counts` and for `sum` of 128-bit sums: exactly what was added goes off again.
+    """
+    kept, gone = column.slice(0, begin), column.slice(begin)
+    if name == "sum_counts":
+        counts = np.zeros(groups.count, np.int64)
+        _sum_counts(groups.of[:begin], _values(kept, np.int64), 1, counts)
+        _sum_counts(groups.of[begin:], _values(gone, np.int64), -1, counts)
+        return pa.array(counts)
+    assert name == "sum", name
+    sums = np.zeros((groups.count, 2), np.uint64)
+    add_wide(groups.of[:begin], words(kept), _valid(kept), sums)
+    subtract_wide(groups.of[begin:], words(gone), _valid(gone), sums)
+    return from_words(sums)
+
+
+def _values(column: pa.Array, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """The values of a column of this type of 8 bytes, without a copy; anything where null."""
+    return viewed(column.buffers()[1], dtype, column.offset, len(column))
+
+
+def _valid(column: pa.Array) -> Bools:
+    """Which values are not null; empty where none is."""
+    return pc.is_valid(column).to_numpy(zero_copy_only=False) if column.null_count else _NO_MASK
 
 
 def _reduce_count_all(values: pa.Array | None, groups: Grouping) -> pa.Array:
@@ -123,22 +129,27 @@ def _reduce_count(values: pa.Array | None, groups: Grouping) -> pa.Array:
     return pa.array(out)
 
 
+def _reduce_sum_counts(column: pa.Array | None, groups: Grouping) -> pa.Array:
+    assert column is not None
+    out = np.zeros(groups.count, np.int64)
+    if len(column):
+        _sum_counts(groups.of, _values(column, np.int64), 1, out)
+    return pa.array(out)
+
+
 def _reduce_sum(column: pa.Array | None, groups: Grouping) -> pa.Array:
     assert column is not None
-    if len(column) == 0:
-        return pa.array([], column.type)
-    values, valid = _values(column)
-    out = np.zeros(groups.count, values.dtype)
-    if values.dtype == np.float64:
-        _sum_float(groups.of, values, valid, out)
+    if pa.types.is_floating(column.type):
+        out = np.zeros(groups.count, np.float64)
+        if len(column):
+            _sum_float(groups.of, _values(column, np.float64), _valid(column), out)
         return pa.array(out)
-    carry = np.zeros(groups.count, np.int32)
-    if _sum_int(groups.of, values, valid, out, carry) and carry.any():
-        raise SumOverflowError(
-            "a sum of int64 values does not fit in int64 (beyond +-9.2e18)",
-            hint="declare the column as float64 in [query.types], or scale it down",
-        )
-    return pa.array(out)
+    sums: UInt64s = np.zeros((groups.count, 2), np.uint64)
+    if len(column) and pa.types.is_decimal(column.type):
+        add_wide(groups.of, words(column), _valid(column), sums)
+    elif len(column):
+        add_int64s(groups.of, _values(column, np.uint64), _valid(column), sums)
+    return from_words(sums)
 
 
 def _extreme_reduction(sign: int) -> Callable[[pa.Array | None, Grouping], pa.Array]:
@@ -146,9 +157,9 @@ def _extreme_reduction(sign: int) -> Callable[[pa.Array | None, Grouping], pa.Ar
         assert column is not None
         if len(column) == 0:
             return pa.array([], column.type)
-        values, valid = _values(column)
+        values = _values(column, np.int64 if pa.types.is_integer(column.type) else np.float64)
         out, found = np.zeros(groups.count, values.dtype), np.zeros(groups.count, np.bool_)
-        _extreme(groups.of, values, valid, sign, out, found)
+        _extreme(groups.of, values, _valid(column), sign, out, found)
         return pa.array(out, mask=None if found.all() else ~found)
 
     return reduce_extreme
@@ -157,6 +168,7 @@ def _extreme_reduction(sign: int) -> Callable[[pa.Array | None, Grouping], pa.Ar
 REDUCTIONS: dict[str, Callable[[pa.Array | None, Grouping], pa.Array]] = {
     "count_all": _reduce_count_all,
     "count": _reduce_count,
+    "sum_counts": _reduce_sum_counts,
     "sum": _reduce_sum,
     "min": _extreme_reduction(-1),
     "max": _extreme_reduction(1),

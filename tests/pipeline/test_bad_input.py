@@ -73,6 +73,7 @@ def test_each_kind_of_bad_record_is_rejected_with_its_reason_and_its_neighbours_
         (json.dumps(good | {"k": 5}).encode(), "unreadable", ""),
         (json.dumps(good | {"t": "noon"}).encode(), "unreadable", ""),
         (json.dumps(good | {"i": "one"}).encode(), "unreadable", ""),
+        (json.dumps(good | {"i": 2**63}).encode(), "unreadable", ""),
         (json.dumps(good | {"t": BEGIN + 10**12}).encode(), "jump", "max_jump"),
         (json.dumps(good | {"t": BEGIN - 60_000}).encode(), "late", "its partition's mark"),
     ]
@@ -88,8 +89,8 @@ def test_each_kind_of_bad_record_is_rejected_with_its_reason_and_its_neighbours_
         assert message.value() == value
         assert detail in dict(message.headers())["evenflow-detail"].decode(), source
     (state,) = all_states(settings).values()
-    assert (state.read, state.routed, state.rejected) == (19, 9, 10)
-    assert read_routed(settings).counts.total() == 9
+    assert (state.read, state.routed, state.rejected) == (21, 10, 11)
+    assert read_routed(settings).counts.total() == 10
 
 
 def test_settings_that_cannot_be_are_refused_by_the_command_with_what_would_do(

@@ -63,9 +63,15 @@ SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
 @pytest.mark.parametrize(
     ("partitioner", "query"),
     [
-        pytest.param("hashing", SLIDING | {"aggregates": INVERTIBLE}, id="hashing-sliding-totals"),
-        pytest.param("pkg", TUMBLING, id="pkg-tumbling"),
         pytest.param("evenflow", SLIDING, id="evenflow-sliding"),
+        # totals and tumbling windows on real Spark are in test_spark_stages.py as well
+        pytest.param(
+            "hashing",
+            SLIDING | {"aggregates": INVERTIBLE},
+            id="hashing-sliding-totals",
+            marks=pytest.mark.more,
+        ),
+        pytest.param("pkg", TUMBLING, id="pkg-tumbling", marks=pytest.mark.more),
         pytest.param("pkg", SLIDING, id="pkg-sliding", marks=pytest.mark.more),
         pytest.param("d-choices", SLIDING, id="d-choices-sliding", marks=pytest.mark.more),
         pytest.param("dalton", SLIDING, id="dalton-sliding", marks=pytest.mark.more),

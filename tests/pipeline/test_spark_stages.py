@@ -108,6 +108,7 @@ def test_both_split_stages_run_in_one_application(
     assert results(settings)[0] == stream.expected()
 
 
+@pytest.mark.more  # test_end_to_end.py kills and stops an application too, and the partitioner with it
 @pytest.mark.timeout(900)  # three starts of an application: minutes where other jobs hold the cores
 def test_an_application_killed_in_mid_stream_goes_on_exactly_and_stops_between_batches(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import pytest
 
 from evenflow import eights
-from evenflow.kernels import fingerprint
+from evenflow.kernels import _NamedByKey, fingerprint
 from evenflow.partitioners import d_choices, water_filling_route
 from evenflow.sketches import frequent, space_saving
 
@@ -47,3 +48,25 @@ def test_it_changes_with_what_vector_code_is_made_of(name: str, monkeypatch: pyt
     assert isinstance(other, FunctionType)
     monkeypatch.setattr(eights, name, 4 if name == "WIDTH" else other)
     assert fingerprint(water_filling_route.route.py_func) != before
+
+
+def test_two_processes_that_compile_two_forms_at_once_never_get_each_others_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs, reader = (_NamedByKey(str(tmp_path), "kernel", "stamp") for _ in range(3))
+    write = ours._save_data
+
+    def late(*form: Any) -> None:
+        theirs.save("their signature", "their code")
+        write(*form)
+
+    monkeypatch.setattr(theirs, "_load_index", dict)  # both have looked before either wrote
+    monkeypatch.setattr(ours, "_save_data", late)
+    ours.save("our signature", "our code")
+    found = reader.load("our signature"), reader.load("their signature")
+    assert found[0] in ("our code", None), "what is lost is compiled again"
+    assert found[1] in ("their code", None)
+    monkeypatch.undo()
+    ours.save("our signature", "our code")
+    theirs.save("their signature", "their code")
+    assert (reader.load("our signature"), reader.load("their signature")) == ("our code", "their code")

@@ -18,6 +18,9 @@ def make(**parts) -> Settings:
     return load_settings(query=query, **parts)
 
 
+CSV = {"input": {"format": "csv", "columns": ["k", "t", "v"]}}
+
+
 def rows_of(parsed):
     return list(
         zip(
@@ -113,6 +116,26 @@ def test_integer_values_stay_integers_when_declared():
     assert set(parsed.bad) == {1}
 
 
+@pytest.mark.parametrize("written", ["json", "csv"])
+@pytest.mark.parametrize(
+    ("kind", "fits", "does_not_fit"),
+    [
+        ("int64", [2**63 - 1, -(2**63)], ["9223372036854775808", "-9223372036854775809", "1" + "0" * 400]),
+        ("float64", [1.7976931348623157e308, -5e-324], ["1e309", "-1e309", "1" + "0" * 400]),
+    ],
+)
+def test_a_value_that_does_not_fit_its_declared_type_is_unreadable_and_its_neighbours_are_not(
+    written, kind, fits, does_not_fit
+):
+    row = {"json": '{"k":"a","t":1,"v":%s}', "csv": "a,1,%s"}[written]
+    source = CSV if written == "csv" else {}
+    values = [str(fits[0]), *does_not_fit, str(fits[1])]
+    parsed = Parser(make(query={"types": {"v": kind}}, **source)).parse([(row % v).encode() for v in values])
+    assert parsed.values.column("v").to_pylist() == fits
+    assert set(parsed.bad) == set(range(1, 4))
+    assert all(parsed.bad.values())
+
+
 def test_the_raw_record_key_may_be_any_bytes_and_empty_but_not_missing():
     parser = Parser(make(query={"key": "@key"}))
     parsed = parser.parse([b'{"t":1}'] * 3, keys=[b"\xff\x00", b"", None])
@@ -162,9 +185,6 @@ def test_times_beyond_what_libraries_hold_are_unreadable():
     parsed = Parser(make()).parse([b'{"k":"a","t":%d}' % t for t in (MAX_TIME, MAX_TIME + 1, -MAX_TIME - 1)])
     assert parsed.times.tolist() == [MAX_TIME]
     assert set(parsed.bad) == {1, 2}
-
-
-CSV = {"input": {"format": "csv", "columns": ["k", "t", "v"]}}
 
 
 def test_csv_records_with_quotes_line_breaks_and_missing_fields_are_told_apart():

@@ -245,7 +245,7 @@ def test_every_registered_format_refuses_what_is_not_there(item) -> None:
         ("r.csv", "key,key\na,1\n", KEYED, "occur twice"),
         ("r.csv", "", KEYED, "is empty"),
         ("r.csv.gz", ROWS, KEYED, "not a readable gzip"),
-        ("r.csv.gz", gzip.compress(ROWS.encode())[:-9], KEYED, "not a readable gzip"),
+        ("r.csv.gz", gzip.compress(ROWS.encode(), mtime=0)[:-9], KEYED, "not a readable gzip"),
         ("r.csv.zip", ROWS, KEYED, "not a readable zip"),
         ("r.tar.gz", "text", SourceOptions(), r"not a readable .tar.gz"),
         ("r.jsonl", '{"key":"a","time":1}\n{"key":\n', KEYED, r"row 2 \(\{\"key\":\)"),

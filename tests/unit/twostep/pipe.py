@@ -128,7 +128,7 @@ def direct(plan: AggregatePlan, rows: list[Row]) -> dict[tuple[int, bytes], dict
             if plan.emit_from is None or start >= plan.emit_from:
                 windows[start, row[1]].append(row)
     how = {
-        "sum": sum,
+        "sum": lambda values: _fitting(sum(values)),
         "min": min,
         "max": max,
         "mean": lambda values: float(sum(values)) / len(values),
@@ -146,9 +146,14 @@ def direct(plan: AggregatePlan, rows: list[Row]) -> dict[tuple[int, bytes], dict
     return results
 
 
+def _fitting(value: Any) -> Any:
+    """A sum of int64 values beyond int64 is null."""
+    return value if isinstance(value, float) or -(2**63) <= value < 2**63 else None
+
+
 KEYS = st.sampled_from([b"", b"a", b"b", b"c", b"\xff\x00", b"k" * 70])
 VALUES = st.tuples(
-    st.one_of(st.none(), st.integers(-(2**40), 2**40)),
+    st.one_of(st.none(), st.integers(-(2**40), 2**40), st.sampled_from([-(2**63), 1 - 2**63, 2**63 - 1])),
     st.one_of(st.none(), st.integers(-(2**20), 2**20).map(lambda n: n / 8)),
 )
 

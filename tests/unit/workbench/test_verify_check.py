@@ -90,6 +90,12 @@ def test_a_float_sum_may_be_off_by_its_rounding_only(topics: Topics) -> None:
     assert _kinds(topics) == {"value": 1}
 
 
+def test_a_float_sum_beyond_all_floats_is_infinite() -> None:
+    topics = run(_settings(), [[record("a", 5, v=1e308), record("a", 6, v=1e308), end(2)], [end(0)]])
+    topics.rows = [{**row, "total": "Infinity", "mean": "Infinity"} for row in topics.rows]
+    assert topics.check().exact
+
+
 def test_a_row_written_twice_alike_is_no_difference(topics: Topics) -> None:
     topics.rows.append(topics.rows[2])
     assert topics.check().exact
