@@ -114,7 +114,7 @@ class DataPlane:
     def _open(self) -> None:
         specs = topic_admin.pipeline_topics(self._settings)
         topic_admin.ensure_topics(self._settings.kafka, list(specs.values()))
-        claim(self._settings)
+        claim(self._settings, self._watchdog)
         names = [self._settings.topic(role) for role in ("input", "routed", "rejected")]
         topics = topic_admin.describe(self._settings.kafka, names)
         self._side = SideRecords(self._settings)

@@ -370,19 +370,22 @@ def committed_offsets(
         )
 
 
-def state_reader(settings: Settings) -> Consumer:
+def state_reader(settings: Settings, *, stable: bool = False) -> Consumer:
     """A client that reads the group's committed offsets without being a member of it.
+
+    stable: the broker answers only when no transaction that may change them is pending.
 
     Not the admin client's `list_consumer_group_offsets`: librdkafka 2.16 takes the whole process down with
     it (a segmentation fault) while the group's coordinator is being loaded, as on a broker that has just started.
     """
+    isolation = "read_committed" if stable else "read_uncommitted"
     return clients.consumer(
-        settings.kafka, group=data_plane_group(settings), **{"isolation.level": "read_uncommitted"}
+        settings.kafka, group=data_plane_group(settings), **{"isolation.level": isolation}
     )
 
 
 def committed_states(reader: Consumer, settings: Settings) -> dict[int, PartitionState]:
-    """Last committed state of every input partition of the group, whoever owns it; does not wait for transactions."""
+    """Last committed state of every input partition of the group, whoever owns it."""
     topic = settings.topic("input")
     deadline = time.monotonic() + settings.kafka.request_timeout / 1000
     partitions = [TopicPartition(topic, number) for number in range(settings.input.partitions)]
@@ -399,9 +402,9 @@ def committed_states(reader: Consumer, settings: Settings) -> dict[int, Partitio
     }
 
 
-def all_states(settings: Settings) -> dict[int, PartitionState]:
-    """`committed_states` with a reader of its own, for who asks once."""
-    reader = state_reader(settings)
+def all_states(settings: Settings, *, stable: bool = False) -> dict[int, PartitionState]:
+    """`committed_states` with a `state_reader` of its own, for who asks once."""
+    reader = state_reader(settings, stable=stable)
     try:
         return committed_states(reader, settings)
     finally:
