@@ -28,9 +28,10 @@ from evenflow.errors import DataLossError, EvenflowError, IncompatibleStateError
 from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from partitioner_service.ends import LogEnds
 from partitioner_service.route import Slice
 from topics import clients
-from topics.admin import check_group_rights
+from topics.admin import check_group_rights, log_ends
 
 log = logging.getLogger(__name__)
 
@@ -49,12 +50,15 @@ _WAIT = {
 }
 """Answers about committed offsets that mean "ask again", never "there is no state"."""
 
+_ASK_SECONDS = 2.0
+
 
 class TopicIds(NamedTuple):
-    """Kafka's ids of the two topics that committed state belongs to."""
+    """Kafka's ids of the topics that committed state belongs to."""
 
     input: str
     routed: str
+    rejected: str
 
 
 class Stopping(EvenflowError):
@@ -65,8 +69,9 @@ class Source:
     """Reads the input topic as a member of the data plane's group.
 
     states: working state of every owned partition; committed: as of the last commit. just_assigned: nothing
-    has come since the last assignment (pausing before that can lose the position in librdkafka). `settle` is
-    called before ownership is given up, with True when the open transaction may still be committed.
+    has come since the last assignment (pausing before that can lose the position in librdkafka). ends: where the
+    logs were seen to end. `settle` is called before ownership is given up, with True when the open transaction
+    may still be committed.
     """
 
     def __init__(
@@ -92,9 +97,8 @@ class Source:
         self._needs_timestamp = needs_timestamp
         self._settle = settle
         self._stopping = stopping
-        self._clock = clock
         self._failure: BaseException | None = None
-        self._at_end_since: dict[int, float] = {}
+        self.ends = LogEnds(self._ends_now, clock=clock)
         self._consumer: Consumer = clients.consumer(
             settings.kafka, group=data_plane_group(settings), **consumer_config(settings)
         )
@@ -129,16 +133,11 @@ class Source:
             self.just_assigned = False
         return self._slices(messages)
 
-    def at_end_for(self, partition: int) -> float:
-        """Seconds that the position of this partition has been at the log's end; 0 when it is not."""
-        since = self._at_end_since.get(partition)
-        return 0.0 if since is None else self._clock() - since
-
     def rewind(self, states: dict[int, PartitionState]) -> None:
         """Continue from these states: position and working state go together (rule 2)."""
         self._resume_all()
         self.states = dict(states)
-        self._at_end_since.clear()
+        self.ends.forget()
         self.just_assigned = True
         self._consumer.assign([TopicPartition(self._topic, p, s.offset) for p, s in states.items()])
 
@@ -168,6 +167,9 @@ class Source:
         _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
         return None if high < 0 else max(0, high - self.states[partition].offset)
 
+    def _ends_now(self, partitions: Collection[int]) -> dict[int, int]:
+        return log_ends(self._settings.kafka, self._topic, partitions, timeout=_ASK_SECONDS)
+
     def close(self) -> None:
         """Leave the group (the revoke callback settles an open transaction first)."""
         self._consumer.close()
@@ -189,15 +191,16 @@ class Source:
             state = self.states.get(partition)
             if state is None:
                 continue
-            self._at_end_since.pop(partition, None)
+            self.ends.left(partition)
             if ends.get(partition, 0) <= records[-1].offset():
                 ends.pop(partition, None)  # more records came after that end
             if records[0].offset() < state.offset:
                 records = [record for record in records if record.offset() >= state.offset]
             if records:
                 slices.append(self._slice(partition, records))
-        for partition in ends:  # said only once for each end: not to be forgotten, or it never falls asleep
-            self._at_end_since.setdefault(partition, self._clock())
+        for partition, offset in ends.items():  # said only once for each end: not to be forgotten
+            if partition in self.states:
+                self.ends.reached(partition, offset)
         return slices
 
     def _slice(self, partition: int, records: list[Message]) -> Slice:
@@ -264,7 +267,7 @@ class Source:
             self._failure = self._failure or error
         self.states = {}
         self.committed = {}
-        self._at_end_since.clear()
+        self.ends.forget()
         consumer.unassign()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -160,6 +161,19 @@ def describe(kafka: KafkaSettings, names: Iterable[str]) -> dict[str, TopicState
     """What these topics are now; those that do not exist are absent."""
     client = admin(kafka)
     return _states(client, kafka, names)
+
+
+def log_ends(
+    kafka: KafkaSettings, topic: str, partitions: Iterable[int], *, timeout: float
+) -> dict[int, int]:
+    """High watermarks of these partitions as their leaders say now; without an answer within `timeout` s, absent."""
+    wanted = [TopicPartition(topic, partition) for partition in partitions]
+    futures = admin(kafka).list_offsets(dict.fromkeys(wanted, OffsetSpec.latest()), request_timeout=timeout)
+    found = {}
+    for part, future in futures.items():
+        with suppress(KafkaException, TimeoutError):
+            found[part.partition] = future.result(timeout + 1).offset
+    return found
 
 
 def delete_topics(kafka: KafkaSettings, names: Iterable[str]) -> None:
