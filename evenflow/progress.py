@@ -21,7 +21,7 @@ from evenflow.settings.query import Query
 from evenflow.strict_json import INT64, NotStrict, StrictObject, read_object, shown
 from evenflow.windows import END_MARK, NO_MARK
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 _MAX, _IDLE, _RUN = range(3)
 _LONGEST_RUN = 16
 _MOST_BYTES = 4_096
@@ -40,18 +40,18 @@ class Verdict(IntEnum):
 class PartitionState:
     """Everything known of one input partition after the record before `offset`.
 
-    topic_id, routed_id: Kafka's ids of the input and routed topic. first_time, max_time: first and largest
-    accepted event time (ms), None before the first. idle_mark: largest mark it was
-    given while idle, None if never. asleep: idle now. run: times of the last consecutive tuples that
-    were too far ahead (rule 5), fewer than `jump_confirmations`. ended_producers: ids whose end marker
-    was read; announced: how many are to end (None before the first marker). read = routed + rejected,
-    all cumulative.
+    topic_id, routed_id, rejected_id: Kafka's ids of the input, routed and rejected topic. first_time, max_time:
+    first and largest accepted event time (ms), None before the first. idle_mark: largest mark it was given while
+    idle, None if never. asleep: idle now. run: times of the last consecutive tuples that were too far ahead
+    (rule 5), fewer than `jump_confirmations`. ended_producers: ids whose end marker was read; announced: how many
+    are to end (None before the first marker). read = routed + rejected, all cumulative.
     """
 
     fingerprint: str
     topic_id: str
     offset: int
     routed_id: str = ""
+    rejected_id: str = ""
     first_time: int | None = None
     max_time: int | None = None
     idle_mark: int | None = None
@@ -92,6 +92,7 @@ class PartitionState:
             "q": self.fingerprint,
             "t": self.topic_id,
             "to": self.routed_id,
+            "no": self.rejected_id,
             "first": self.first_time,
             "max": self.max_time,
             "idle": self.idle_mark,
@@ -130,6 +131,7 @@ def _decoded(fields: StrictObject, offset: int) -> PartitionState:
         topic_id=fields.text("t", most=64),
         offset=offset,
         routed_id=fields.text("to", most=64),
+        rejected_id=fields.text("no", most=64),
         first_time=fields.optional("first", fields.whole, *INT64),
         max_time=fields.optional("max", fields.whole, *INT64),
         idle_mark=fields.optional("idle", fields.whole, *INT64),

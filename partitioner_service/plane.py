@@ -32,6 +32,7 @@ from partitioner_service.source import Source, Stopping, TopicIds
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
+from topics.watch import TopicWatch
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +131,7 @@ class DataPlane:
         )
         self._source = Source(
             self._settings,
-            topic_ids=TopicIds(topics[names[0]].topic_id, topics[names[1]].topic_id),
+            topic_ids=TopicIds(*(topics[name].topic_id for name in names)),
             needs_key=self._router.parser.needs_key,
             needs_timestamp=self._router.parser.needs_timestamp,
             settle=self._settle,
@@ -138,11 +139,13 @@ class DataPlane:
             clock=self._clock,
         )
         self._pace = Pace(self._settings, self._source, clock=self._clock)
+        self._watch = TopicWatch(self._settings.kafka, topics.values(), clock=self._clock)
         self._source.subscribe()
 
     def _step(self) -> None:
         slices = self._source.read(self._options.block_tuples, self._options.linger / 1000)
         self._progressed_at = self._clock()
+        self._watch.check()
         try:
             if slices:
                 began = self._clock()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from operator import methodcaller
 from typing import Any, NamedTuple
@@ -337,6 +337,7 @@ def check_continues(settings: Settings, state: PartitionState, topic_ids: TopicI
     for topic, before, now in (
         (where, state.topic_id, topic_ids.input),
         (settings.topic("routed"), state.routed_id, topic_ids.routed),
+        (settings.topic("rejected"), state.rejected_id, topic_ids.rejected),
     ):
         if before != now:
             raise DataLossError(

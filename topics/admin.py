@@ -29,7 +29,7 @@ REJECTED_RECORD_BYTES = 8_388_608
 _WEEK_MS = 7 * 24 * 3_600_000
 _NEVER_MS = 2**63 - 1
 _POLL_SECONDS = 0.05
-_UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _REFUSED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 _NOT_YET = frozenset(
     {
@@ -182,7 +182,7 @@ def delete_topics(kafka: KafkaSettings, names: Iterable[str]) -> None:
     if not listed:
         return
     for name, future in client.delete_topics(listed, request_timeout=seconds(kafka)).items():
-        _result(future, kafka, f"deleting topic {name}", absent=_UNKNOWN)
+        _result(future, kafka, f"deleting topic {name}", absent=UNKNOWN_TOPIC)
     deadline = time.monotonic() + seconds(kafka)
     while left := _describe_topics(client, kafka, listed):
         if time.monotonic() >= deadline:
@@ -257,7 +257,7 @@ def _states(client: AdminClient, kafka: KafkaSettings, names: Iterable[str]) -> 
     return {
         name: TopicState(
             name=name,
-            topic_id=_url_safe(str(topic.topic_id)),
+            topic_id=url_safe(str(topic.topic_id)),
             partitions=len(topic.partitions),
             begin=begin.get(name, {}),
             end=end.get(name, {}),
@@ -268,7 +268,7 @@ def _states(client: AdminClient, kafka: KafkaSettings, names: Iterable[str]) -> 
     }
 
 
-def _url_safe(topic_id: str) -> str:
+def url_safe(topic_id: str) -> str:
     """The form in which Kafka's own tools print a topic id."""
     return topic_id.replace("+", "-").replace("/", "_").rstrip("=")
 
@@ -280,7 +280,7 @@ def _describe_topics(
     if not listed:
         return {}
     futures = client.describe_topics(TopicCollection(listed), request_timeout=seconds(kafka))
-    found = {n: _result(f, kafka, f"describing topic {n}", absent=_UNKNOWN) for n, f in futures.items()}
+    found = {n: _result(f, kafka, f"describing topic {n}", absent=UNKNOWN_TOPIC) for n, f in futures.items()}
     return {name: topic for name, topic in found.items() if topic is not None}
 
 
@@ -297,7 +297,7 @@ def _offsets(
             last_try = time.monotonic() >= deadline
             again = frozenset() if last_try else _NOT_YET
             doing = f"reading the offsets of topic {part.topic}"
-            found = _result(future, kafka, doing, absent=_UNKNOWN | again)
+            found = _result(future, kafka, doing, absent=UNKNOWN_TOPIC | again)
             if found is not None:
                 offsets.setdefault(part.topic, {})[part.partition] = found.offset
             elif _code(future) in again:
@@ -315,7 +315,7 @@ def _configs(client: AdminClient, kafka: KafkaSettings, names: list[str]) -> dic
     configs: dict[str, dict[str, str]] = {}
     for resource, future in futures.items():
         doing = f"reading the configuration of topic {resource.name}"
-        entries = _result(future, kafka, doing, absent=_UNKNOWN | _REFUSED)
+        entries = _result(future, kafka, doing, absent=UNKNOWN_TOPIC | _REFUSED)
         configs[resource.name] = {entry.name: entry.value for entry in (entries or {}).values()}
     return configs
 

@@ -58,6 +58,7 @@ STATE = PartitionState(
     fingerprint="f" * 16,
     topic_id="t",
     routed_id="r",
+    rejected_id="j",
     offset=3,
     first_time=1,
     max_time=9,
