@@ -289,7 +289,7 @@ def consumer_config(settings: Settings) -> dict[str, Any]:
 
 def data_plane_group(settings: Settings) -> str:
     """Consumer group of the data plane; its committed offsets carry the state of every input partition."""
-    return f"{settings.query.name}.partitioner"
+    return settings.data_plane_group
 
 
 def load_states(

@@ -322,6 +322,11 @@ class Settings(BaseSettings):
         return self.partitioner.routed_partitions or self.partitioner.workers
 
     @property
+    def data_plane_group(self) -> str:
+        """Consumer group of the partitioners; its committed offsets carry the state of every input partition."""
+        return f"{self.query.name}.partitioner"
+
+    @property
     def max_skew(self) -> int:
         """Event time (ms) that an input partition may be ahead of the slowest."""
         if self.partitioner.max_skew is not None:
