@@ -139,7 +139,10 @@ def test_after_a_pause_of_the_process_a_partition_whose_log_has_grown_meanwhile_
 ):
     """The clock jumps while nothing is read, as it does for a process that was stopped and continued."""
     settings = make_settings(
-        kafka_settings, query_name, input={"partitions": 2}, partitioner={"idle_timeout": "30s"}
+        kafka_settings,
+        query_name,
+        input={"partitions": 2},
+        partitioner={"idle_timeout": "30s", "max_skew": "1h"},
     )
     create_topics(settings)
     write(settings, [(0, {"k": "a", "t": 9_000, "v": 1}), (1, {"k": "b", "t": 1_000, "v": 1})], end=False)
