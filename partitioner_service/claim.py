@@ -132,9 +132,10 @@ class _Claim:
         if not written and not known:
             return
         missing = sorted(set(topics[self._input].begin) - set(known))
+        holds = f"{' and '.join(written)} {'hold' if written[1:] else 'holds'} what the query wrote"
         raise IncompatibleStateError(
-            f"{' and '.join(written) or 'the group'} {'hold' if written[1:] else 'holds'} what the query wrote, but the "
-            f"group {data_plane_group(self._settings)} has no committed offsets of input partitions {missing}",
+            f"{holds if written else 'the query has begun'}, but the group {data_plane_group(self._settings)} has no "
+            f"committed offsets of input partitions {missing}",
             hint="the offsets expired or were deleted: see 'Rebuild after data loss' in docs/operations.md",
         )
 
