@@ -13,9 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenflow.errors import ProtocolError
+from evenflow.strict_json import read_object, shown
 
 HEADER = "evenflow-end-of-stream"
 _ID = re.compile(r"[A-Za-z0-9._-]{1,24}")
+_FIELDS = ("producer", "tuples", "producers")
+_MOST_BYTES = 1_000
+MOST_PRODUCERS = 16
+MOST_TUPLES = 2**62
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +36,7 @@ class EndOfStream:
             raise ProtocolError(
                 f"producer id {self.producer!r} must be 1-24 letters, digits, '.', '_' or '-'"
             )
-        if self.tuples < 0 or not 1 <= self.producers <= 16:
+        if not 0 <= self.tuples <= MOST_TUPLES or not 1 <= self.producers <= MOST_PRODUCERS:
             raise ProtocolError(
                 f"an end-of-stream marker with {self.tuples} tuples and {self.producers} producers"
             )
@@ -46,8 +51,18 @@ class EndOfStream:
         """The marker in these headers, or None; raises ProtocolError when it is damaged."""
         for name, value in headers or ():
             if name == HEADER:
-                try:
-                    return cls(**json.loads(value or b""))
-                except (ValueError, TypeError) as error:
-                    raise ProtocolError(f"unreadable end-of-stream marker {value!r}: {error}") from None
+                return cls._decoded(value)
         return None
+
+    @classmethod
+    def _decoded(cls, value: bytes | str | None) -> EndOfStream:
+        try:
+            fields = read_object(value, most_bytes=_MOST_BYTES)
+            fields.only(_FIELDS)
+            return cls(
+                producer=fields.text("producer", most=24),
+                tuples=fields.whole("tuples", 0, MOST_TUPLES),
+                producers=fields.whole("producers", 1, MOST_PRODUCERS),
+            )
+        except ValueError as error:
+            raise ProtocolError(f"unreadable end-of-stream marker {shown(value)}: {error}") from None

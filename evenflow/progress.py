@@ -16,13 +16,15 @@ import numpy as np
 from evenflow.arrays import Int64s, UInt8s
 from evenflow.errors import IncompatibleStateError
 from evenflow.kernels import kernel
-from evenflow.markers import EndOfStream
+from evenflow.markers import MOST_PRODUCERS, EndOfStream
 from evenflow.settings.query import Query
+from evenflow.strict_json import INT64, NotStrict, StrictObject, read_object, shown
 from evenflow.windows import END_MARK, NO_MARK
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 _MAX, _IDLE, _RUN = range(3)
 _LONGEST_RUN = 16
+_MOST_BYTES = 4_096
 
 
 class Verdict(IntEnum):
@@ -38,18 +40,18 @@ class Verdict(IntEnum):
 class PartitionState:
     """Everything known of one input partition after the record before `offset`.
 
-    topic_id, routed_id: Kafka's ids of the input and routed topic. first_time, max_time: first and largest
-    accepted event time (ms), None before the first. idle_mark: largest mark it was
-    given while idle, None if never. asleep: idle now. run: times of the last consecutive tuples that
-    were too far ahead (rule 5), fewer than `jump_confirmations`. ended_producers: ids whose end marker
-    was read; announced: how many are to end (None before the first marker). read = routed + rejected,
-    all cumulative.
+    topic_id, routed_id, rejected_id: Kafka's ids of the input, routed and rejected topic. first_time, max_time:
+    first and largest accepted event time (ms), None before the first. idle_mark: largest mark it was given while
+    idle, None if never. asleep: idle now. run: times of the last consecutive tuples that were too far ahead
+    (rule 5), fewer than `jump_confirmations`. ended_producers: ids whose end marker was read; announced: how many
+    are to end (None before the first marker). read = routed + rejected, all cumulative.
     """
 
     fingerprint: str
     topic_id: str
     offset: int
     routed_id: str = ""
+    rejected_id: str = ""
     first_time: int | None = None
     max_time: int | None = None
     idle_mark: int | None = None
@@ -90,6 +92,7 @@ class PartitionState:
             "q": self.fingerprint,
             "t": self.topic_id,
             "to": self.routed_id,
+            "no": self.rejected_id,
             "first": self.first_time,
             "max": self.max_time,
             "idle": self.idle_mark,
@@ -107,33 +110,52 @@ class PartitionState:
     def decode(cls, metadata: str | None, *, offset: int) -> PartitionState:
         """The state committed with `offset`; raises IncompatibleStateError when there is none or it is damaged."""
         try:
-            fields = json.loads(metadata or "")
-            if fields["v"] != STATE_VERSION:
-                raise IncompatibleStateError(
-                    f"committed state has version {fields['v']}, this is {STATE_VERSION}"
-                )
-            return cls(
-                fingerprint=fields["q"],
-                topic_id=fields["t"],
-                offset=offset,
-                routed_id=fields["to"],
-                first_time=fields["first"],
-                max_time=fields["max"],
-                idle_mark=fields["idle"],
-                asleep=fields["asleep"],
-                run=tuple(fields["run"]),
-                ended_producers=tuple(fields["eos"]),
-                announced=fields["of"],
-                read=fields["read"],
-                routed=fields["routed"],
-                rejected=fields["rejected"],
-            )
-        except (ValueError, KeyError, TypeError) as error:
+            return _decoded(read_object(metadata, most_bytes=_MOST_BYTES), offset)
+        except ValueError as error:
             raise IncompatibleStateError(
-                f"the committed offset {offset} carries no evenflow state ({metadata!r}: {error!r})",
+                f"the committed offset {offset} carries no evenflow state ({shown(metadata)}: {error})",
                 hint="another program committed to this consumer group: give the query a new name, "
                 "or delete the group and the query's topics to begin again",
             ) from None
+
+
+def _decoded(fields: StrictObject, offset: int) -> PartitionState:
+    version = fields.whole("v", 0, 1_000_000)
+    if version != STATE_VERSION:
+        raise IncompatibleStateError(
+            f"the state committed with offset {offset} has version {version}, this evenflow reads {STATE_VERSION}",
+            hint="finish the query with the evenflow that began it, or give it a new name",
+        )
+    state = PartitionState(
+        fingerprint=fields.text("q", most=64),
+        topic_id=fields.text("t", most=64),
+        offset=offset,
+        routed_id=fields.text("to", most=64),
+        rejected_id=fields.text("no", most=64),
+        first_time=fields.optional("first", fields.whole, *INT64),
+        max_time=fields.optional("max", fields.whole, *INT64),
+        idle_mark=fields.optional("idle", fields.whole, *INT64),
+        asleep=fields.flag("asleep"),
+        run=tuple(fields.wholes("run", *INT64, most=_LONGEST_RUN)),
+        ended_producers=tuple(fields.texts("eos", longest=24, most=MOST_PRODUCERS)),
+        announced=fields.optional("of", fields.whole, 1, MOST_PRODUCERS),
+        read=fields.whole("read", 0, INT64[1]),
+        routed=fields.whole("routed", 0, INT64[1]),
+        rejected=fields.whole("rejected", 0, INT64[1]),
+    )
+    _refuse_contradictions(state)
+    return state
+
+
+def _refuse_contradictions(state: PartitionState) -> None:
+    if state.read != state.routed + state.rejected:
+        raise NotStrict(f"{state.read} read, but {state.routed} routed and {state.rejected} rejected")
+    if (state.first_time is None) != (state.max_time is None):
+        raise NotStrict("of the first and the largest event time one is missing")
+    if (state.announced is None) != (not state.ended_producers):
+        raise NotStrict("of the producers that ended and their number one is missing")
+    if len(set(state.ended_producers)) < len(state.ended_producers):
+        raise NotStrict("a producer ended twice")
 
 
 @dataclass(frozen=True)

@@ -1,85 +1,153 @@
 """The beginning of a query: give every input partition its first committed state, exactly once.
 
 From then on a partition without committed state is an error, never a fresh start (pipeline rule 4).
-Several instances may start at once: the transactional id `<query>.claim` lets one of them win, and
-the broker accepts offsets from outside the group only while the group has no members.
+
+Several instances may start at once, and Kafka takes offsets from outside of the group even while it has members.
+So the beginning is locked before it is read (rule 14): `init_transactions` of the id `<query>.claim` fences
+whoever held it before, then committed offsets are read, then the first ones are committed. Whoever was fenced
+between its reading and its commit has read in vain: its commit fails, and it looks again. A commit that was under
+way when another took the lock is either aborted or, by the time `init_transactions` returns, complete; hence
+offsets are read as stable ones.
 """
 
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable, Mapping
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.source import all_states, data_plane_group
+from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
+from topics.admin import TopicState
 
 log = logging.getLogger(__name__)
 
+_TRIES = 10
+_LOOKS = 20
+_LOOK_SECONDS = 0.1
+_TRANSACTION_TIMEOUT_MS = 10_000
 
-def claim(settings: Settings) -> None:
+
+def claim(settings: Settings, watchdog: Watchdog, *, pause: Callable[[float], None] = time.sleep) -> None:
     """Commit the initial state of every input partition unless the query has begun already.
 
-    Raises IncompatibleStateError when the offsets are gone although frames were routed already.
+    Raises IncompatibleStateError when offsets are gone although the query had begun.
     """
-    kafka = settings.kafka
-    topic, routed = settings.topic("input"), settings.topic("routed")
-    refusal: str | None = None
-    for _ in range(10):
-        # In this order: frames are written only after a claim, so whoever sees one must see all offsets too.
-        topics = topic_admin.describe(kafka, [topic, routed])
-        known = all_states(settings)
-        if len(known) == settings.input.partitions:
+    refusal = None
+    for _ in range(_TRIES):
+        if _has_begun(settings, pause, looks=1 if refusal is None else _LOOKS):
             return
-        if any(end > 0 for end in topics[routed].end.values()):
-            missing = sorted(set(topics[topic].begin) - set(known))
-            raise IncompatibleStateError(
-                f"{routed} holds frames, but the group {data_plane_group(settings)} has no committed offsets of "
-                f"input partitions {missing}",
-                hint="the offsets expired or were deleted: see 'Rebuild after data loss' in docs/operations.md",
-            )
-        first = [
-            TopicPartition(
-                topic,
-                partition,
-                begin,
-                PartitionState(
-                    fingerprint=settings.fingerprint,
-                    topic_id=topics[topic].topic_id,
-                    routed_id=topics[routed].topic_id,
-                    offset=begin,
-                ).encode(),
-            )
-            for partition, begin in topics[topic].begin.items()
-            if partition not in known
-        ]
-        refusal = _commit_outside_the_group(settings, first)
+        refusal = _Claim(settings, watchdog).attempt()
         if refusal is None:
-            log.info("query %s begins at %s", settings.query.name, {p.partition: p.offset for p in first})
             return
+        log.info("another instance begins the query: %s", refusal)
     raise IncompatibleStateError(
-        f"could not commit the first offsets of {topic} for group {data_plane_group(settings)}: {refusal}",
+        f"could not commit the first offsets of {settings.topic('input')} for group {data_plane_group(settings)}: "
+        f"{refusal}",
         hint="unless rights are missing, members that know nothing of this query are in that group: stop them",
     )
 
 
-def _commit_outside_the_group(settings: Settings, offsets: list[TopicPartition]) -> str | None:
-    """Kafka's words when it refused, None when the offsets are committed."""
-    timeout = settings.kafka.request_timeout / 1000
-    producer = clients.producer(settings.kafka, **{"transactional.id": f"{settings.query.name}.claim"})
-    consumer = clients.consumer(settings.kafka, group=data_plane_group(settings))
-    try:
-        producer.init_transactions(timeout)
-        producer.begin_transaction()
-        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), timeout)
-        producer.commit_transaction(timeout)
+def _has_begun(settings: Settings, pause: Callable[[float], None], *, looks: int) -> bool:
+    """Whether every partition has its state. Looked at more than once by who was fenced: the other commits now."""
+    for look in range(looks):
+        if len(all_states(settings)) == settings.input.partitions:
+            return True
+        if look + 1 < looks:
+            pause(_LOOK_SECONDS)
+    return False
+
+
+class _Claim:
+    """One attempt: lock, read, commit, in this order."""
+
+    def __init__(self, settings: Settings, watchdog: Watchdog) -> None:
+        self._settings = settings
+        self._bounded = watchdog.bounded
+        self._timeout = settings.kafka.request_timeout / 1000
+        self._input, self._routed, self._rejected = map(settings.topic, ("input", "routed", "rejected"))
+
+    def attempt(self) -> str | None:
+        """None when the query has begun by now; Kafka's words when it refused."""
+        try:
+            producer = self._locked()
+            first = self._first_offsets()
+            if first:
+                self._commit(producer, first)
+                log.info(
+                    "query %s begins at %s",
+                    self._settings.query.name,
+                    {entry.partition: entry.offset for entry in first},
+                )
+        except KafkaException as error:
+            return str(error.args[0].str())
         return None
-    except KafkaException as error:
-        log.info("another instance begins the query: %s", error.args[0].str())
-        return str(error.args[0].str())
-    finally:
-        consumer.close()
+
+    def _locked(self) -> Producer:
+        producer = clients.producer(
+            self._settings.kafka,
+            **{
+                "transactional.id": f"{self._settings.query.name}.claim",
+                "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
+            },
+        )
+        with self._bounded("init_transactions", self._timeout):
+            producer.init_transactions(self._timeout)
+        return producer
+
+    def _first_offsets(self) -> list[TopicPartition]:
+        """Where every partition begins, with its first state; none when the query has begun."""
+        # In this order: records are written only after a claim, so whoever sees one must see all offsets too.
+        topics = topic_admin.describe(self._settings.kafka, [self._input, self._routed, self._rejected])
+        known = all_states(self._settings, stable=True)
+        if len(known) == self._settings.input.partitions:
+            return []
+        self._refuse_lost(topics, known)
+        return [
+            TopicPartition(
+                self._input,
+                partition,
+                begin,
+                PartitionState(
+                    fingerprint=self._settings.fingerprint,
+                    topic_id=topics[self._input].topic_id,
+                    routed_id=topics[self._routed].topic_id,
+                    rejected_id=topics[self._rejected].topic_id,
+                    offset=begin,
+                ).encode(),
+            )
+            for partition, begin in topics[self._input].begin.items()
+        ]
+
+    def _refuse_lost(self, topics: Mapping[str, TopicState], known: Mapping[int, PartitionState]) -> None:
+        """The first offsets were committed together: some of them, or none although records were written, is a loss."""
+        written = [name for name in (self._routed, self._rejected) if any(topics[name].end.values())]
+        if not written and not known:
+            return
+        missing = sorted(set(topics[self._input].begin) - set(known))
+        holds = f"{' and '.join(written)} {'hold' if written[1:] else 'holds'} what the query wrote"
+        raise IncompatibleStateError(
+            f"{holds if written else 'the query has begun'}, but the group {data_plane_group(self._settings)} has no "
+            f"committed offsets of input partitions {missing}",
+            hint="the offsets expired or were deleted: see 'Rebuild after data loss' in docs/operations.md",
+        )
+
+    def _commit(self, producer: Producer, offsets: list[TopicPartition]) -> None:
+        consumer = clients.consumer(self._settings.kafka, group=data_plane_group(self._settings))
+        try:
+            producer.begin_transaction()
+            with self._bounded("send_offsets_to_transaction", self._timeout):
+                producer.send_offsets_to_transaction(
+                    offsets, consumer.consumer_group_metadata(), self._timeout
+                )
+            with self._bounded("commit_transaction", self._timeout):
+                producer.commit_transaction(self._timeout)
+        finally:
+            consumer.close()

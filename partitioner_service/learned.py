@@ -52,7 +52,7 @@ class LearnedState:
             return fresh, 0
         snapshot, epoch = saved
         try:
-            restored = partitioners.restore(snapshot)
+            restored = partitioners.restore(snapshot, like=fresh)
         except IncompatibleStateError as error:
             log.warning("learned state is not usable, starting without (quality only): %s", error)
             return fresh, 0

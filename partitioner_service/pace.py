@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException
 from evenflow.errors import EvenflowError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from evenflow.windows import NO_MARK
+from evenflow.windows import NO_MARK, panes_closed_by
 from partitioner_service.source import Source, committed_states, state_reader
 
 log = logging.getLogger(__name__)
@@ -53,28 +53,46 @@ class Pace:
     def asleep(self) -> dict[int, PartitionState]:
         """New states of owned partitions that have been at the log's end for the whole idle timeout.
 
-        Each gets the mark of the slowest partition that is awake.
+        Each gets the mark of the slowest partition that is awake. Where the brokers do not confirm the end now,
+        or the progress of a partition is not known, nothing falls asleep.
         """
         timeout = self._settings.partitioner.idle_timeout
         if timeout is None:
             return {}
-        query, states = self._settings.query, self._source.states
-        sleepy = {
-            p for p, s in states.items() if not s.ended and self._source.at_end_for(p) >= timeout / 1000
-        }
-        if not sleepy:
-            return {}
-        awake = [
-            s.mark(query)
-            for p, s in self.everyone().items()
-            if not s.ended and not s.asleep and p not in sleepy
-        ]
-        if not awake or (target := min(awake)) == NO_MARK:
-            return {}
+        states, ends = self._source.states, self._source.ends
+        sleepy = {p for p, s in states.items() if not s.ended and ends.since(p) >= timeout / 1000}
+        confirmed = ends.confirmed(self._moved(sleepy, self._slowest_awake(sleepy)))
+        target = self._slowest_awake(confirmed)  # that of one whose log has grown counts, too
         return {
-            p: replace(states[p], asleep=True, idle_mark=max(target, states[p].mark(query)))
-            for p in sleepy
-            if not (states[p].asleep and states[p].mark(query) >= target)
+            p: replace(states[p], asleep=True, idle_mark=max(target, states[p].mark(self._settings.query)))
+            for p in self._moved(confirmed, target)
+            if target is not None
+        }
+
+    def _slowest_awake(self, sleepy: set[int]) -> int | None:
+        """The mark (ms) of the slowest partition that is awake, None if there is none or not all are known."""
+        if not sleepy:
+            return None
+        everyone = self.everyone()
+        if len(everyone) < self._settings.input.partitions:
+            return None
+        query = self._settings.query
+        marks = [
+            s.mark(query) for p, s in everyone.items() if not s.ended and not s.asleep and p not in sleepy
+        ]
+        target = min(marks, default=NO_MARK)
+        return None if target == NO_MARK else target
+
+    def _moved(self, partitions: set[int], target: int | None) -> set[int]:
+        """Those for which this mark changes anything: they fall asleep, or more of their panes are closed."""
+        if target is None:
+            return set()
+        query, states = self._settings.query, self._source.states
+        closed = panes_closed_by(target, query.slide_ms)
+        return {
+            p
+            for p in partitions
+            if not states[p].asleep or closed > panes_closed_by(states[p].mark(query), query.slide_ms)
         }
 
     def hold_back_the_hasty(self) -> None:

@@ -32,6 +32,7 @@ from partitioner_service.source import Source, Stopping, TopicIds
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
+from topics.watch import TopicWatch
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +116,7 @@ class DataPlane:
     def _open(self) -> None:
         specs = topic_admin.pipeline_topics(self._settings)
         topic_admin.ensure_topics(self._settings.kafka, list(specs.values()))
-        claim(self._settings)
+        claim(self._settings, self._watchdog)
         names = [self._settings.topic(role) for role in ("input", "routed", "rejected")]
         topics = topic_admin.describe(self._settings.kafka, names)
         self._side = SideRecords(self._settings)
@@ -131,7 +132,7 @@ class DataPlane:
         )
         self._source = Source(
             self._settings,
-            topic_ids=TopicIds(topics[names[0]].topic_id, topics[names[1]].topic_id),
+            topic_ids=TopicIds(*(topics[name].topic_id for name in names)),
             needs_key=self._router.parser.needs_key,
             needs_timestamp=self._router.parser.needs_timestamp,
             settle=self._settle,
@@ -139,6 +140,7 @@ class DataPlane:
             clock=self._clock,
         )
         self._pace = Pace(self._settings, self._source, clock=self._clock)
+        self._watch = TopicWatch(self._settings.kafka, topics.values(), clock=self._clock)
         self._source.subscribe()
 
     def _step(self) -> None:
@@ -147,6 +149,7 @@ class DataPlane:
             self._rewinds = self._source.rewinds
             self._router.forget_what_was_told()
         self._progressed_at = self._clock()
+        self._watch.check()
         try:
             if slices:
                 began = self._clock()

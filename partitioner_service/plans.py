@@ -8,7 +8,7 @@ from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK
 from partitioner_service.plane import Plan, plan_record
-from partitioner_service.records import SideRecords
+from partitioner_service.records import LAST_EPOCH, SideRecords
 from topics import admin, clients
 
 
@@ -34,6 +34,11 @@ def publish(
         )
     admin.ensure_topics(settings.kafka, list(admin.pipeline_topics(settings).values()))
     last = max((plan["epoch"] for plan in SideRecords(settings).plans()), default=0)
+    if last >= LAST_EPOCH:
+        raise ConfigError(
+            f"{settings.topic('plan')} holds a plan of the last epoch {last}: no later one can be published",
+            hint="delete that topic, and the query's snapshots topic with it",
+        )
     plan = Plan(
         epoch=last + 1, p=workers, effective_from=NO_MARK if effective_from is None else effective_from
     )

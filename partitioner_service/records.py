@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from confluent_kafka import KafkaException
 
+from evenflow.partitioners.base import MAX_WORKERS
 from evenflow.settings import Settings
+from evenflow.strict_json import read_object, shown
+from evenflow.windows import END_MARK, NO_MARK
 from topics import clients, reader
 
 log = logging.getLogger(__name__)
@@ -21,6 +25,9 @@ log = logging.getLogger(__name__)
 _FIT = "evenflow-fit"
 _EPOCH = "evenflow-epoch"
 _LARGEST_SNAPSHOT = 30_000_000
+_LARGEST_PLAN = 10_000
+_EPOCH_DIGITS = re.compile(rb"[0-9]{1,9}")
+LAST_EPOCH = 999_999_999
 
 
 class SideRecords:
@@ -50,18 +57,22 @@ class SideRecords:
         )
 
     def snapshot(self, fit: str) -> tuple[bytes, int] | None:
-        """The last snapshot of this instance and its plan epoch; None when there is none or for other options."""
+        """The last snapshot of this instance and its plan epoch; None when there is none that fits."""
         last = None
         for message in self._records("snapshots"):
             if message.key() == self._identity.encode():
                 last = message
-        if last is None:
+        if last is None or last.value() is None:
             return None
         headers = dict(last.headers() or ())
         if headers.get(_FIT) != fit.encode():
             log.info("learned state of other options is left alone")
             return None
-        return last.value(), int(headers.get(_EPOCH, b"0"))
+        try:
+            return last.value(), parse_epoch(headers.get(_EPOCH))
+        except ValueError as error:
+            log.warning("learned state is not usable, starting without (quality only): %s", error)
+            return None
 
     def plans(self) -> list[dict[str, int]]:
         """Every plan published so far, in order, as keyword arguments of Plan; what is no plan is ignored."""
@@ -92,11 +103,18 @@ class SideRecords:
 def parse_plan(value: bytes | None) -> dict[str, int]:
     """`{epoch, p, r, effective_from}` as keyword arguments of Plan; raises ValueError when it is none."""
     try:
-        fields = json.loads(value or b"")
+        fields = read_object(value, most_bytes=_LARGEST_PLAN)
         return {
-            "epoch": int(fields["epoch"]),
-            "p": int(fields["p"]),
-            "effective_from": int(fields["effective_from"]),
+            "epoch": fields.whole("epoch", 1, LAST_EPOCH),
+            "p": fields.whole("p", 1, MAX_WORKERS),
+            "effective_from": fields.whole("effective_from", NO_MARK, END_MARK),
         }
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"no plan: {value!r} ({error!r})") from None
+    except ValueError as error:
+        raise ValueError(f"no plan: {shown(value)} ({error})") from None
+
+
+def parse_epoch(header: bytes | None) -> int:
+    """The plan epoch in a snapshot's header; raises ValueError when it is none."""
+    if header is None or not _EPOCH_DIGITS.fullmatch(header):
+        raise ValueError(f"no plan epoch: {shown(header)}")
+    return int(header)

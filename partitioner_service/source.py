@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from operator import methodcaller
 from typing import Any, NamedTuple
@@ -28,9 +28,10 @@ from evenflow.errors import DataLossError, EvenflowError, IncompatibleStateError
 from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from partitioner_service.ends import LogEnds
 from partitioner_service.route import Slice
 from topics import clients
-from topics.admin import check_group_rights
+from topics.admin import check_group_rights, log_ends
 
 log = logging.getLogger(__name__)
 
@@ -49,12 +50,15 @@ _WAIT = {
 }
 """Answers about committed offsets that mean "ask again", never "there is no state"."""
 
+_ASK_SECONDS = 2.0
+
 
 class TopicIds(NamedTuple):
-    """Kafka's ids of the two topics that committed state belongs to."""
+    """Kafka's ids of the topics that committed state belongs to."""
 
     input: str
     routed: str
+    rejected: str
 
 
 class Stopping(EvenflowError):
@@ -65,8 +69,9 @@ class Source:
     """Reads the input topic as a member of the data plane's group.
 
     states: working state of every owned partition; committed: as of the last commit. just_assigned: nothing
-    has come since the last assignment (pausing before that can lose the position in librdkafka). `settle` is
-    called before ownership is given up, with True when the open transaction may still be committed.
+    has come since the last assignment (pausing before that can lose the position in librdkafka). ends: where the
+    logs were seen to end. `settle` is called before ownership is given up, with True when the open transaction
+    may still be committed.
     """
 
     def __init__(
@@ -93,9 +98,8 @@ class Source:
         self._needs_timestamp = needs_timestamp
         self._settle = settle
         self._stopping = stopping
-        self._clock = clock
         self._failure: BaseException | None = None
-        self._at_end_since: dict[int, float] = {}
+        self.ends = LogEnds(self._ends_now, clock=clock)
         self._consumer: Consumer = clients.consumer(
             settings.kafka, group=data_plane_group(settings), **consumer_config(settings)
         )
@@ -130,17 +134,12 @@ class Source:
             self.just_assigned = False
         return self._slices(messages)
 
-    def at_end_for(self, partition: int) -> float:
-        """Seconds that the position of this partition has been at the log's end; 0 when it is not."""
-        since = self._at_end_since.get(partition)
-        return 0.0 if since is None else self._clock() - since
-
     def rewind(self, states: dict[int, PartitionState]) -> None:
         """Continue from these states: position and working state go together (rule 2)."""
         self._resume_all()
         self.rewinds += 1
         self.states = dict(states)
-        self._at_end_since.clear()
+        self.ends.forget()
         self.just_assigned = True
         self._consumer.assign([TopicPartition(self._topic, p, s.offset) for p, s in states.items()])
 
@@ -170,6 +169,9 @@ class Source:
         _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
         return None if high < 0 else max(0, high - self.states[partition].offset)
 
+    def _ends_now(self, partitions: Collection[int]) -> dict[int, int]:
+        return log_ends(self._settings.kafka, self._topic, partitions, timeout=_ASK_SECONDS)
+
     def close(self) -> None:
         """Leave the group (the revoke callback settles an open transaction first)."""
         self._consumer.close()
@@ -191,15 +193,16 @@ class Source:
             state = self.states.get(partition)
             if state is None:
                 continue
-            self._at_end_since.pop(partition, None)
+            self.ends.left(partition)
             if ends.get(partition, 0) <= records[-1].offset():
                 ends.pop(partition, None)  # more records came after that end
             if records[0].offset() < state.offset:
                 records = [record for record in records if record.offset() >= state.offset]
             if records:
                 slices.append(self._slice(partition, records))
-        for partition in ends:  # said only once for each end: not to be forgotten, or it never falls asleep
-            self._at_end_since.setdefault(partition, self._clock())
+        for partition, offset in ends.items():  # said only once for each end: not to be forgotten
+            if partition in self.states:
+                self.ends.reached(partition, offset)
         return slices
 
     def _slice(self, partition: int, records: list[Message]) -> Slice:
@@ -266,7 +269,7 @@ class Source:
             self._failure = self._failure or error
         self.states = {}
         self.committed = {}
-        self._at_end_since.clear()
+        self.ends.forget()
         consumer.unassign()
 
 
@@ -288,7 +291,7 @@ def consumer_config(settings: Settings) -> dict[str, Any]:
 
 def data_plane_group(settings: Settings) -> str:
     """Consumer group of the data plane; its committed offsets carry the state of every input partition."""
-    return f"{settings.query.name}.partitioner"
+    return settings.data_plane_group
 
 
 def load_states(
@@ -336,6 +339,7 @@ def check_continues(settings: Settings, state: PartitionState, topic_ids: TopicI
     for topic, before, now in (
         (where, state.topic_id, topic_ids.input),
         (settings.topic("routed"), state.routed_id, topic_ids.routed),
+        (settings.topic("rejected"), state.rejected_id, topic_ids.rejected),
     ):
         if before != now:
             raise DataLossError(
@@ -372,19 +376,22 @@ def committed_offsets(
         )
 
 
-def state_reader(settings: Settings) -> Consumer:
+def state_reader(settings: Settings, *, stable: bool = False) -> Consumer:
     """A client that reads the group's committed offsets without being a member of it.
+
+    stable: the broker answers only when no transaction that may change them is pending.
 
     Not the admin client's `list_consumer_group_offsets`: librdkafka 2.16 takes the whole process down with
     it (a segmentation fault) while the group's coordinator is being loaded, as on a broker that has just started.
     """
+    isolation = "read_committed" if stable else "read_uncommitted"
     return clients.consumer(
-        settings.kafka, group=data_plane_group(settings), **{"isolation.level": "read_uncommitted"}
+        settings.kafka, group=data_plane_group(settings), **{"isolation.level": isolation}
     )
 
 
 def committed_states(reader: Consumer, settings: Settings) -> dict[int, PartitionState]:
-    """Last committed state of every input partition of the group, whoever owns it; does not wait for transactions."""
+    """Last committed state of every input partition of the group, whoever owns it."""
     topic = settings.topic("input")
     deadline = time.monotonic() + settings.kafka.request_timeout / 1000
     partitions = [TopicPartition(topic, number) for number in range(settings.input.partitions)]
@@ -401,9 +408,9 @@ def committed_states(reader: Consumer, settings: Settings) -> dict[int, Partitio
     }
 
 
-def all_states(settings: Settings) -> dict[int, PartitionState]:
-    """`committed_states` with a reader of its own, for who asks once."""
-    reader = state_reader(settings)
+def all_states(settings: Settings, *, stable: bool = False) -> dict[int, PartitionState]:
+    """`committed_states` with a `state_reader` of its own, for who asks once."""
+    reader = state_reader(settings, stable=stable)
     try:
         return committed_states(reader, settings)
     finally:

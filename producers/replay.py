@@ -158,9 +158,7 @@ class Replay:
     def run(self, *, end: bool, create_topic: bool) -> ReplaySummary:
         """Check the topic, send, end."""
         topic = self._topic(create_topic)
-        refuse_ended(
-            self._settings.kafka, topic, producer=self._producer_id, producers=self._settings.input.producers
-        )
+        refuse_ended(self._settings, topic, producer=self._producer_id)
         delivery = Delivery(self._settings.kafka, topic.name, topic.partitions)
         self._start = self._clock.monotonic()
         try:

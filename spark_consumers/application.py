@@ -33,6 +33,7 @@ from spark_consumers.sinks.base import spark_types
 from spark_consumers.sinks.kafka import topic_writer
 from spark_consumers.sources import records
 from topics.admin import TopicState, ensure_topics, may_write, pipeline_topics
+from topics.watch import TopicWatch
 
 _LOG = logging.getLogger("evenflow.spark")
 _LOOK_SECONDS = 0.25
@@ -66,7 +67,8 @@ def run(
                 running.append(_Stage(spark, settings, stage, topics))
             if ready is not None:
                 ready(spark)
-            _wait(running, stop, until_ended)
+            watch = TopicWatch(settings.kafka, (topics[role] for role in topics if role != "telemetry"))
+            _wait(running, stop, until_ended, watch)
         finally:
             for started in running:
                 started.finish()
@@ -106,7 +108,8 @@ class _Stage:
             return
         sink = sink_of(settings)
         sink.admit(settings, lambda place: Folder(self._spark, place).names(), self._checkpoint.planned)
-        self._checkpoint.admit(read, results=sink.place(settings))
+        written = {role: topics[role] for role in sorted(sink.topics)}
+        self._checkpoint.admit(read, written=written, results=sink.place(settings))
 
     @property
     def failed(self) -> bool:
@@ -200,10 +203,11 @@ def _sink(writer: Any, settings: Settings, stage: Stage) -> Any:
     return writer.format(name).options(**options)
 
 
-def _wait(running: list[_Stage], stop: threading.Event, until_ended: bool) -> None:
+def _wait(running: list[_Stage], stop: threading.Event, until_ended: bool, watch: TopicWatch) -> None:
     """Until told to stop, until a query stops by itself, or until everything is over."""
     left = list(running)
     while not stop.wait(_LOOK_SECONDS):
+        watch.check()
         if any(stage.failed for stage in running):
             return
         while until_ended and left and left[0].over():

@@ -16,14 +16,16 @@ from pyspark.sql import SparkSession
 
 from evenflow.errors import DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
+from evenflow.strict_json import read_object
 from evenflow.wire import Segment, decode_blob
 from spark_consumers.folders import Folder
 from topics.admin import TopicState
 from topics.reader import read_range
 
 Stage = Literal["fused", "combine", "reduce"]
-NOTE_VERSION = 2
+NOTE_VERSION = 3
 _NOTE = "evenflow.json"
+_LARGEST_NOTE = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +116,7 @@ class Checkpoint:
                 hint="set it back, or give the query a new name (new topics and checkpoint)",
             )
         for role, state in topics.items():
-            if note["topics"].get(role, state.topic_id) != state.topic_id:
+            if note["topics"].get(role) != state.topic_id:
                 raise DataLossError(
                     f"topic {state.name} was deleted and made again since the checkpoint {self.location} was written",
                     hint="what was in it is lost: give the query a new name, or rebuild it (docs/operations.md)",
@@ -144,7 +146,15 @@ class Checkpoint:
 
     def _note(self) -> dict[str, Any] | None:
         text = self._folder.read(_NOTE)
-        return None if text is None else json.loads(text)
+        if text is None:
+            return None
+        try:
+            return read_object(text, most_bytes=_LARGEST_NOTE, depth=10).fields
+        except ValueError as error:
+            raise IncompatibleStateError(
+                f"{self.location}/{_NOTE} cannot be read: {error}",
+                hint="restore the checkpoint folder from a copy, or give the query a new name",
+            ) from None
 
     @property
     def _folder(self) -> Folder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -28,7 +29,7 @@ REJECTED_RECORD_BYTES = 8_388_608
 _WEEK_MS = 7 * 24 * 3_600_000
 _NEVER_MS = 2**63 - 1
 _POLL_SECONDS = 0.05
-_UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _REFUSED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 _NOT_YET = frozenset(
     {
@@ -162,13 +163,26 @@ def describe(kafka: KafkaSettings, names: Iterable[str]) -> dict[str, TopicState
     return _states(client, kafka, names)
 
 
+def log_ends(
+    kafka: KafkaSettings, topic: str, partitions: Iterable[int], *, timeout: float
+) -> dict[int, int]:
+    """High watermarks of these partitions as their leaders say now; without an answer within `timeout` s, absent."""
+    wanted = [TopicPartition(topic, partition) for partition in partitions]
+    futures = admin(kafka).list_offsets(dict.fromkeys(wanted, OffsetSpec.latest()), request_timeout=timeout)
+    found = {}
+    for part, future in futures.items():
+        with suppress(KafkaException, TimeoutError):
+            found[part.partition] = future.result(timeout + 1).offset
+    return found
+
+
 def delete_topics(kafka: KafkaSettings, names: Iterable[str]) -> None:
     """Delete the topics that exist and wait until they are gone."""
     client, listed = admin(kafka), list(names)
     if not listed:
         return
     for name, future in client.delete_topics(listed, request_timeout=seconds(kafka)).items():
-        _result(future, kafka, f"deleting topic {name}", absent=_UNKNOWN)
+        _result(future, kafka, f"deleting topic {name}", absent=UNKNOWN_TOPIC)
     deadline = time.monotonic() + seconds(kafka)
     while left := _describe_topics(client, kafka, listed):
         if time.monotonic() >= deadline:
@@ -243,7 +257,7 @@ def _states(client: AdminClient, kafka: KafkaSettings, names: Iterable[str]) -> 
     return {
         name: TopicState(
             name=name,
-            topic_id=_url_safe(str(topic.topic_id)),
+            topic_id=url_safe(str(topic.topic_id)),
             partitions=len(topic.partitions),
             begin=begin.get(name, {}),
             end=end.get(name, {}),
@@ -254,7 +268,7 @@ def _states(client: AdminClient, kafka: KafkaSettings, names: Iterable[str]) -> 
     }
 
 
-def _url_safe(topic_id: str) -> str:
+def url_safe(topic_id: str) -> str:
     """The form in which Kafka's own tools print a topic id."""
     return topic_id.replace("+", "-").replace("/", "_").rstrip("=")
 
@@ -266,7 +280,7 @@ def _describe_topics(
     if not listed:
         return {}
     futures = client.describe_topics(TopicCollection(listed), request_timeout=seconds(kafka))
-    found = {n: _result(f, kafka, f"describing topic {n}", absent=_UNKNOWN) for n, f in futures.items()}
+    found = {n: _result(f, kafka, f"describing topic {n}", absent=UNKNOWN_TOPIC) for n, f in futures.items()}
     return {name: topic for name, topic in found.items() if topic is not None}
 
 
@@ -283,7 +297,7 @@ def _offsets(
             last_try = time.monotonic() >= deadline
             again = frozenset() if last_try else _NOT_YET
             doing = f"reading the offsets of topic {part.topic}"
-            found = _result(future, kafka, doing, absent=_UNKNOWN | again)
+            found = _result(future, kafka, doing, absent=UNKNOWN_TOPIC | again)
             if found is not None:
                 offsets.setdefault(part.topic, {})[part.partition] = found.offset
             elif _code(future) in again:
@@ -301,7 +315,7 @@ def _configs(client: AdminClient, kafka: KafkaSettings, names: list[str]) -> dic
     configs: dict[str, dict[str, str]] = {}
     for resource, future in futures.items():
         doing = f"reading the configuration of topic {resource.name}"
-        entries = _result(future, kafka, doing, absent=_UNKNOWN | _REFUSED)
+        entries = _result(future, kafka, doing, absent=UNKNOWN_TOPIC | _REFUSED)
         configs[resource.name] = {entry.name: entry.value for entry in (entries or {}).values()}
     return configs
 

@@ -36,10 +36,14 @@ from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.errors import ConfigError, DisorderError, IncompatibleStateError
 from evenflow.kernels import kernel
 from evenflow.partitioners.exchange import Exchange
+from evenflow.strict_json import read_object
 
 SNAPSHOT_VERSION = 1
 _DIGEST_BYTES = 32
 _METADATA_KEY = b"evenflow-partitioner"
+_MOST_HEADER_BYTES = 1_000_000
+_OTHER_TYPES = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+"""What a header raises whose fields are of other types than ours."""
 MAX_WORKERS = 1 << 20
 
 KeyPolicy = Literal["hashing", "affinity", "splitting"]
@@ -225,6 +229,23 @@ class Partitioner(ABC):
         }
         return _pack(header, state)
 
+    def check_made_alike(self, header: Mapping[str, Any]) -> None:
+        """IncompatibleStateError unless the header's partitioner differs from this one in nothing but workers.
+
+        Asked before one is made by a header: arrays are as long as options say.
+        """
+        mine = {
+            "name": self.name,
+            "seed": self.seed,
+            "source": self.source,
+            "sources": self.sources,
+            "options": self.options.model_dump(mode="json"),
+            "max_disorder_ms": self.max_disorder_ms,
+        }
+        differing = [field for field, value in mine.items() if header.get(field) != value]
+        if differing:
+            raise _misfit(self.name, f"it was made with another {', '.join(differing)}")
+
     def _resume(self, header: Mapping[str, Any], state: State) -> None:
         self._check_state(state)
         self._tuples = int(header["tuples"])
@@ -370,12 +391,14 @@ def unpack(snapshot: bytes) -> tuple[dict[str, Any], State]:
         raise IncompatibleStateError("this is no partitioner snapshot, or a damaged one: its digest is wrong")
     try:
         with pa.ipc.open_stream(stream) as reader:
-            header = json.loads(reader.schema.metadata[_METADATA_KEY])
+            header = read_object(
+                reader.schema.metadata[_METADATA_KEY], most_bytes=_MOST_HEADER_BYTES, depth=8
+            ).fields
             batch = reader.read_next_batch()
         version = header["version"]
         if version == SNAPSHOT_VERSION:
             return header, {name: _array(batch, name, shape) for name, shape in header["shapes"].items()}
-    except (pa.ArrowException, LookupError, TypeError, ValueError, AttributeError, StopIteration) as error:
+    except (pa.ArrowException, *_OTHER_TYPES, StopIteration) as error:
         raise IncompatibleStateError(f"this is no partitioner snapshot: {error!r}") from None
     raise IncompatibleStateError(
         f"the snapshot has format {version}; this evenflow reads format {SNAPSHOT_VERSION}",

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners.am import Am
-from evenflow.partitioners.base import KeyPolicy, Options, Partitioner, unpack
+from evenflow.partitioners.base import _OTHER_TYPES, KeyPolicy, Options, Partitioner, _misfit, unpack
 from evenflow.partitioners.cam import Cam
 from evenflow.partitioners.cg import ConsistentGrouping
 from evenflow.partitioners.cm import Cm
@@ -114,10 +114,18 @@ def create(
     )
 
 
-def restore(snapshot: bytes) -> Partitioner:
-    """The partitioner that gave this snapshot, at that moment. IncompatibleStateError says why not."""
+def restore(snapshot: bytes, *, like: Partitioner | None = None) -> Partitioner:
+    """The partitioner that gave this snapshot, at that moment. IncompatibleStateError says why not.
+
+    like: refuse what was made with another name, seed, source or options; only the number of workers is free.
+    """
     header, state = unpack(snapshot)
+    if like is not None:
+        like.check_made_alike(header)
     try:
+        # Before anything is made: its arrays are as long as the header claims.
+        if len(state.get("_sent", ())) != header["workers"]:
+            raise _misfit(header["name"], f"it has not the loads of {header['workers']} workers")
         made = create(
             header["name"],
             workers=header["workers"],
@@ -130,7 +138,7 @@ def restore(snapshot: bytes) -> Partitioner:
         made._resume(header, state)
     except ConfigError as error:
         raise IncompatibleStateError(f"the snapshot does not fit this evenflow: {error.message}") from None
-    except (KeyError, ValueError, TypeError, IndexError) as error:
+    except _OTHER_TYPES as error:
         raise IncompatibleStateError(f"the snapshot does not fit this evenflow: {error!r}") from None
     return made
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from evenflow.arrays import Float64s, Int64s, State, UInt64s
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners.base import SNAPSHOT_VERSION, _pack, unpack
+from evenflow.strict_json import INT64, StrictObject
+
+_NUMBERS = {"member", "round", "total", "dsync_ms"}
+_DTYPES = {"keys": np.uint64, "frequencies": np.int64, "row_keys": np.uint64, "values": np.float64}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,4 +88,26 @@ def _from_bytes(kind: type[Any], data: bytes) -> Any:
         ) from None
     if header.get("message") != kind.__name__:
         raise IncompatibleStateError(f"this is a {header.get('message', 'snapshot')}, not a {kind.__name__}")
-    return kind(**header["fields"], **arrays)
+    try:
+        return _checked(kind(**header["fields"], **arrays))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise IncompatibleStateError(f"this is no {kind.__name__}: {error!r}") from None
+
+
+def _checked(message: Any) -> Any:
+    """The message, if its numbers and arrays are of the declared types: kernels do not check."""
+    numbers = StrictObject(vars(message))
+    for name in _NUMBERS & vars(message).keys():
+        numbers.whole(name, 0, INT64[1])
+    if "late" in vars(message):
+        numbers.flag("late")
+    for name in _DTYPES.keys() & vars(message).keys():
+        array = vars(message)[name]
+        if array.dtype != _DTYPES[name] or array.ndim != (2 if name == "values" else 1):
+            raise ValueError(f"{name} is of {array.dtype} and shape {array.shape}")
+    rows = getattr(message, "row_keys", message.keys)
+    if len(message.values) != len(rows):
+        raise ValueError(f"{len(message.values)} rows of values for {len(rows)} keys")
+    if len(getattr(message, "frequencies", message.keys)) != len(message.keys):
+        raise ValueError("keys and frequencies differ in number")
+    return message

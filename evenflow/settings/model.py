@@ -141,6 +141,10 @@ class InputSettings(_Section):
     )
 
 
+_BLOCK_WORK = 1_000
+"""ms that a block may take between its reading and the end of the transaction."""
+
+
 class PartitionerSettings(_Section):
     """The partitioner service."""
 
@@ -176,12 +180,17 @@ class PartitionerSettings(_Section):
     )
     linger: Duration = Field(
         default=50,
-        description="How long a block waits to fill while records are scarce; bounds frames per second.",
+        description="How long a block waits to fill while records are scarce; bounds frames per second, and how long "
+        "a stop takes to be noticed.",
     )
-    commit_interval: Duration = Field(default=500, description="Length of a transaction (processing time).")
+    commit_interval: Duration = Field(
+        default=500,
+        description="Length of a transaction (processing time); up to a linger and a block's work are added to it.",
+    )
     transaction_timeout: Duration = Field(
         default=10_000,
-        description="A crashed instance holds back readers for at most this long. More than commit_interval.",
+        description="A crashed instance holds back readers for at most this long. At least commit_interval + linger "
+        "+ 1s, or the broker aborts what is about to be committed.",
     )
     idle_timeout: Duration | None = Field(
         default=None,
@@ -206,6 +215,18 @@ class PartitionerSettings(_Section):
     web_port: int = Field(
         default=0, ge=0, le=65535, description="Port of the status page. 0: a free one, logged."
     )
+
+    @model_validator(mode="after")
+    def _transactions_end_in_time(self) -> PartitionerSettings:
+        # Whether it is time to commit is asked after each block: the last one may begin just before that.
+        longest = self.commit_interval + self.linger + _BLOCK_WORK
+        if longest > self.transaction_timeout:
+            raise ValueError(
+                f"commit_interval ({self.commit_interval} ms) + linger ({self.linger} ms) + {_BLOCK_WORK} ms for a block's "
+                f"work must not exceed transaction_timeout ({self.transaction_timeout} ms): a transaction is as long as "
+                "that, and the broker would abort each before it is committed. Lower the first two"
+            )
+        return self
 
 
 class SparkSettings(_Section):
@@ -289,12 +310,6 @@ class Settings(BaseSettings):
                 f"partitioner.workers ({self.partitioner.workers}) exceeds partitioner.routed_partitions "
                 f"({self.routed_partitions}): a worker is a partition of the routed topic"
             )
-        if self.partitioner.commit_interval >= self.partitioner.transaction_timeout:
-            raise ValueError(
-                f"partitioner.commit_interval ({self.partitioner.commit_interval} ms) must be less than "
-                f"partitioner.transaction_timeout ({self.partitioner.transaction_timeout} ms): every transaction would "
-                "time out"
-            )
         if self.input.format == "csv":
             if not self.input.columns:
                 raise ValueError("input.format = 'csv' needs input.columns, the names of the fields in order")
@@ -320,6 +335,11 @@ class Settings(BaseSettings):
     def routed_partitions(self) -> int:
         """Partitions of the routed topic."""
         return self.partitioner.routed_partitions or self.partitioner.workers
+
+    @property
+    def data_plane_group(self) -> str:
+        """Consumer group of the partitioners; its committed offsets carry the state of every input partition."""
+        return f"{self.query.name}.partitioner"
 
     @property
     def max_skew(self) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 import pytest
 
 from evenflow.errors import ServiceError
+from partitioner_service import claim
 from partitioner_service.plane import DataPlane
 from partitioner_service.sink import Sink
 from partitioner_service.source import all_states
@@ -23,6 +25,66 @@ from tests.pipeline.routed import (
 )
 
 pytestmark = pytest.mark.pipeline
+
+
+def test_a_claimant_that_stalls_between_its_reading_and_its_commit_overwrites_no_live_offset(
+    kafka_settings, query_name, monkeypatch
+):
+    settings = make_settings(kafka_settings, query_name)
+    create_topics(settings)
+    rows = some_rows(400)
+    write(settings, rows[:200], end=False)
+    has_read, go_on, stalled = threading.Event(), threading.Event(), []
+    read = claim.all_states
+
+    def read_and_stall(*words, **more):
+        found = read(*words, **more)
+        if threading.current_thread().name == "stalled":
+            stalled.append(found)
+            if len(stalled) == 2:  # the reading that its commit rests on
+                has_read.set()
+                assert go_on.wait(60)
+        return found
+
+    monkeypatch.setattr(claim, "all_states", read_and_stall)
+    late = threading.Thread(target=claim.claim, args=(settings, Watchdog()), name="stalled", daemon=True)
+    late.start()
+    assert has_read.wait(60)
+    plane = DataPlane(settings)
+    thread, errors = start_thread(plane)
+    wait_until(lambda: total(all_states(settings))[0] == 200 or errors)
+    go_on.set()
+    late.join(60)
+    assert not late.is_alive()
+    assert [len(found) for found in stalled] == [0, 0, 4], "its commit was refused, and it looked again"
+    assert total(all_states(settings)) == (200, 200, 0), "live offsets were overwritten"
+    write(settings, rows[200:], end=False)
+    write_end(settings, Counter(p for p, _ in rows))
+    wait_until(lambda: all(s.ended for s in all_states(settings).values()) or errors)
+    plane.stop()
+    thread.join(60)
+    assert not errors
+    assert read_routed(settings).counts == expected_counts(settings, rows)
+
+
+def test_instances_that_begin_a_query_together_all_begin_it_once(kafka_settings, query_name):
+    settings = make_settings(kafka_settings, query_name)
+    create_topics(settings)
+    errors: list[BaseException] = []
+
+    def begin() -> None:
+        try:
+            claim.claim(settings, Watchdog())
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=begin) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not errors
+    assert sorted(all_states(settings)) == [0, 1, 2, 3]
 
 
 def test_two_instances_share_the_input_and_rebalance_in_mid_stream_exactly(

@@ -45,6 +45,30 @@ def test_a_routed_topic_that_was_recreated_is_refused(kafka_settings, query_name
         run(settings)
 
 
+def test_a_rejected_topic_that_was_recreated_is_refused(kafka_settings, query_name):
+    settings = began(kafka_settings, query_name)
+    admin.delete_topics(settings.kafka, [settings.topic("rejected")])
+    with pytest.raises(DataLossError, match="rejected was deleted and created again"):
+        run(settings)
+
+
+@pytest.mark.parametrize("role", ["input", "routed", "rejected"])
+def test_a_topic_that_is_recreated_under_a_running_partitioner_stops_it_within_seconds(
+    kafka_settings, query_name, role
+):
+    settings = make_settings(kafka_settings, query_name)
+    create_topics(settings)
+    write(settings, some_rows(200), end=False)
+    plane = DataPlane(settings)
+    thread, errors = start_thread(plane)
+    wait_until(lambda: total(all_states(settings))[0] == 200 or errors)
+    admin.delete_topics(settings.kafka, [settings.topic(role)])
+    create_topics(settings)
+    thread.join(30)
+    assert isinstance(errors[0], DataLossError)
+    assert settings.topic(role) in str(errors[0])
+
+
 def test_records_deleted_before_they_were_read_are_noticed_and_refused(kafka_settings, query_name):
     settings = make_settings(kafka_settings, query_name, input={"partitions": 1})
     create_topics(settings)

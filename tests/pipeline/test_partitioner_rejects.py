@@ -7,6 +7,9 @@ from collections import Counter
 
 import pytest
 
+from evenflow.markers import HEADER
+from evenflow.settings import Settings
+from partitioner_service.learned import LearnedState
 from partitioner_service.plane import DataPlane
 from partitioner_service.source import all_states
 from tests.pipeline.planes import run, start_thread, total, wait_until
@@ -113,3 +116,29 @@ def test_a_block_of_nothing_but_bad_records_is_rejected_one_by_one_in_good_time(
     found = rejections(settings)
     assert [message.value() for _, _, message in found] == [bad[n % len(bad)] for n in range(50_000)]
     assert {reason for reason, _, _ in found} == {"unreadable"}
+
+
+def test_hostile_markers_plans_and_snapshots_end_no_partitioner_and_its_neighbours_are_routed(
+    kafka_settings, query_name
+):
+    settings = make_settings(kafka_settings, query_name, input={"partitions": 1})
+    create_topics(settings)
+    client = clients.producer(settings.kafka)
+    bad = [b"[" * 200_000, b'{"producer":"t","tuples":1.5}', b'{"producer":"t","tuples":true}', None]
+    for body in bad:
+        client.produce(settings.topic("input"), headers=[(HEADER, body)])
+    for body in (b'{"epoch":1e400,"p":1,"effective_from":0}', b"[" * 200_000, None):
+        client.produce(settings.topic("plan"), value=body)
+    fit = _fit(settings)
+    for epoch in (b"1", b"1e400"):
+        headers = [("evenflow-fit", fit.encode()), ("evenflow-epoch", epoch)]
+        client.produce(settings.topic("snapshots"), key="0", value=b"\xff" * 99, headers=headers)
+    clients.flush(client, settings.kafka)
+    write(settings, [(0, {"k": "a", "t": t, "v": 1}) for t in range(5)])
+    run(settings)
+    assert [reason for reason, _, _ in rejections(settings)] == ["unreadable"] * len(bad)
+    assert total(all_states(settings)) == (5 + len(bad), 5, len(bad))
+
+
+def _fit(settings: Settings) -> str:
+    return LearnedState(settings, None)._fit()  # type: ignore[arg-type]

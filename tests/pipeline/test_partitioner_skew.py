@@ -19,6 +19,7 @@ from tests.pipeline.routed import (
     write,
     write_end,
 )
+from topics.admin import log_ends
 
 pytestmark = pytest.mark.pipeline
 
@@ -131,3 +132,61 @@ def test_a_partition_paused_for_its_haste_changes_owner_and_nothing_is_lost(kafk
     routed = read_routed(first)
     assert routed.counts == expected_counts(first, [*rows, last])
     assert every_lane_ended(first, routed)
+
+
+def test_after_a_pause_of_the_process_a_partition_whose_log_has_grown_meanwhile_is_not_put_to_sleep(
+    kafka_settings, query_name
+):
+    """The clock jumps while nothing is read, as it does for a process that was stopped and continued."""
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        input={"partitions": 2},
+        partitioner={"idle_timeout": "30s", "max_skew": "1h"},
+    )
+    create_topics(settings)
+    write(settings, [(0, {"k": "a", "t": 9_000, "v": 1}), (1, {"k": "b", "t": 1_000, "v": 1})], end=False)
+    now = [0.0]
+    plane = DataPlane(settings, clock=lambda: now[0])
+    plane._open()
+    try:
+        source = plane._source
+
+        def steps_until(condition):
+            def step() -> bool:
+                plane._step()
+                now[0] += 0.01
+                return condition()
+
+            wait_until(step)
+
+        steps_until(lambda: source.states and all(p in source.ends._ends for p in (0, 1)))
+        write(settings, [(0, {"k": "a", "t": 20_000, "v": 1})], end=False)
+        steps_until(lambda: source.states[0].max_time == 20_000 and 0 in source.ends._ends)
+        now[0] += 20
+        write(settings, [(0, {"k": "a", "t": 21_000, "v": 1})], end=False)
+        steps_until(lambda: source.states[0].max_time == 21_000)
+        write(settings, [(1, {"k": "b", "t": 2_000, "v": 1})], end=False)
+        now[0] += 11  # partition 1 was seen at its end 31 s ago
+        plane._put_to_sleep()
+        assert not source.states[1].asleep
+        steps_until(lambda: source.states[1].max_time == 2_000 and 1 in source.ends._ends)
+        assert source.states[1].rejected == 0
+        now[0] += 20
+        write(settings, [(0, {"k": "a", "t": 22_000, "v": 1})], end=False)
+        steps_until(lambda: source.states[0].max_time == 22_000)
+        now[0] += 11
+        plane._put_to_sleep()
+        assert source.states[1].asleep, "its log has not grown for the whole timeout"
+        assert source.states[1].idle_mark == 22_000
+    finally:
+        plane._abandon()
+        plane._close()
+
+
+def test_partitions_that_no_broker_answers_for_are_absent_from_the_ends_of_logs(kafka_settings, query_name):
+    settings = make_settings(kafka_settings, query_name, input={"partitions": 2})
+    create_topics(settings)
+    write(settings, [(1, b"x")], end=False)
+    assert log_ends(settings.kafka, settings.topic("input"), [0, 1, 7], timeout=5) == {0: 0, 1: 1}
+    assert log_ends(settings.kafka, "no-such-topic", [0], timeout=5) == {}

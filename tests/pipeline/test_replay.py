@@ -10,22 +10,26 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Message, Producer
+from confluent_kafka import Message, Producer, TopicPartition
 
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
-from evenflow.markers import EndOfStream
+from evenflow.markers import HEADER, EndOfStream
+from evenflow.progress import PartitionState
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from evenflow.settings.kafka import librdkafka_config
+from producers import ended
 from producers.clock import ManualClock
 from producers.datasets import open_source
 from producers.profiles import FixedRate, Recorded
 from producers.records import values_of
 from producers.replay import DeliveryError, replay
 from producers.source import Source, SourceOptions
-from topics.admin import TopicSpec, describe, ensure_topics, pipeline_topics
+from topics.admin import TopicSpec, TopicState, describe, ensure_topics, pipeline_topics
+from topics.clients import consumer
 from topics.reader import read_range
 
 pytestmark = pytest.mark.pipeline
@@ -166,6 +170,75 @@ def test_an_ended_topic_is_refused_and_not_written_to(
     tuples, markers = topic_content(settings)
     assert sum(map(len, tuples.values())) == 4
     assert sum(map(len, markers.values())) == 3
+
+
+@pytest.mark.parametrize("behind", ["a tuple", "a damaged marker", "a transaction"])
+def test_a_topic_that_ended_somewhere_before_its_last_record_is_refused(
+    kafka_settings: KafkaSettings, query_name: str, rows: str, behind: str
+) -> None:
+    settings = settings_for(kafka_settings, query_name)
+    replay(settings, source_for(settings, rows))
+    stranger = Producer(
+        librdkafka_config(kafka_settings)
+        | ({"transactional.id": query_name} if behind == "a transaction" else {})
+    )
+    if behind == "a transaction":
+        stranger.init_transactions()
+        stranger.begin_transaction()
+    for partition in range(3):
+        headers = [(HEADER, b"[" * 9_999)] if behind == "a damaged marker" else None
+        value = None if headers else b"{}"
+        stranger.produce(settings.topic("input"), value=value, partition=partition, headers=headers)
+    if behind == "a transaction":
+        stranger.commit_transaction()  # its mark is the last offset, and no record
+    stranger.flush()
+    with pytest.raises(IncompatibleStateError, match="has ended"):
+        replay(settings, source_for(settings, rows), producer_id="another")
+
+
+def test_what_partitioners_have_read_is_not_read_again_to_find_markers(
+    kafka_settings: KafkaSettings, query_name: str, rows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_for(kafka_settings, query_name, input={"producers": 2})
+    replay(settings, source_for(settings, rows), producer_id="one")
+    topic = describe(kafka_settings, [settings.topic("input")])[settings.topic("input")]
+    commit_states(settings, topic, ended=("one",))
+    read: list[Message] = []
+
+    def watched(*words: object, **more: object) -> Iterator[list[Message]]:
+        for batch in read_range(*words, **more):  # type: ignore[arg-type]
+            read.extend(batch)
+            yield batch
+
+    monkeypatch.setattr(ended, "read_range", watched)
+    with pytest.raises(IncompatibleStateError, match="'one' has ended already"):
+        replay(settings, source_for(settings, rows), producer_id="one")
+    replay(settings, source_for(settings, rows), producer_id="two")
+    assert read == []
+    with pytest.raises(IncompatibleStateError, match="all 2 announced producers have ended"):
+        replay(settings, source_for(settings, rows), producer_id="three")
+
+
+def commit_states(settings: Settings, topic: TopicState, *, ended: tuple[str, ...]) -> None:
+    """As a partitioner does that has read the whole topic."""
+    client = consumer(settings.kafka, group=settings.data_plane_group)
+    offsets = [
+        TopicPartition(
+            topic.name,
+            partition,
+            end,
+            PartitionState(
+                fingerprint=settings.fingerprint,
+                topic_id=topic.topic_id,
+                offset=end,
+                ended_producers=ended,
+                announced=2,
+            ).encode(),
+        )
+        for partition, end in topic.end.items()
+    ]
+    client.commit(offsets=offsets, asynchronous=False)
+    client.close()
 
 
 def test_a_replay_without_end_may_be_followed_by_another(

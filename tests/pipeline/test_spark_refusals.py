@@ -72,6 +72,28 @@ def test_a_changed_query_and_a_recreated_or_trimmed_topic_are_refused(
         run(settings)
 
 
+@pytest.mark.more
+def test_a_results_topic_that_is_recreated_stops_the_application_and_is_refused_at_the_next_start(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(kafka_settings, query_name, tmp_path)
+    spec = admin.pipeline_topics(settings)["results"]
+    Stream(settings).write(3)
+
+    def recreate() -> bool:
+        if consumed(settings, "fused", "routed") and not recreated:
+            admin.delete_topics(kafka_settings, [spec.name])
+            admin.ensure_topics(kafka_settings, [spec])
+            recreated.append(True)
+        return False
+
+    recreated: list[bool] = []
+    with pytest.raises(DataLossError, match=r"\.results was deleted and created again while the service ran"):
+        run_until(settings, recreate)
+    with pytest.raises(DataLossError, match=r"\.results was deleted and made again"):
+        run(settings)
+
+
 def test_a_foreign_record_stops_the_application_with_its_error(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

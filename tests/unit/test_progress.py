@@ -106,12 +106,13 @@ def test_committed_state_stays_well_below_the_brokers_limit():
     state = replace(
         FRESH,
         offset=2**60,
+        first_time=-(2**60),
         max_time=-(2**60),
         idle_mark=2**60,
         run=tuple(2**60 + i for i in range(15)),
         ended_producers=tuple(f"{i:024d}" for i in range(16)),
         announced=16,
-        read=2**60,
+        read=2**61,
         routed=2**60,
         rejected=2**60,
     )

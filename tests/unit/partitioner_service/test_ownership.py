@@ -85,14 +85,15 @@ def consumer(monkeypatch: pytest.MonkeyPatch) -> Consumer:
     return fake
 
 
-def reading(settle: Any) -> Source:
+def reading(settle: Any, **more: Any) -> Source:
     return Source(
         SETTINGS,
-        topic_ids=TopicIds("t", "r"),
+        topic_ids=TopicIds("t", "r", "j"),
         needs_key=False,
         needs_timestamp=False,
         settle=settle,
         stopping=lambda: False,
+        **more,
     )
 
 
@@ -168,11 +169,13 @@ def test_a_paused_partition_is_resumed_before_it_is_assigned_again(consumer: Con
 def test_the_end_of_a_partition_counts_unless_records_came_after_it(
     consumer: Consumer, messages: list[Record], at_end: bool
 ) -> None:
-    reader = reading(lambda commit: None)
+    now = [0.0]
+    reader = reading(lambda commit: None, clock=lambda: now[-1])
     reader.rewind({0: state(5)})
     consumer.records = messages
     reader.read(10, 0)
-    assert (0 in reader._at_end_since) is at_end
+    now.append(30.0)
+    assert reader.ends.since(0) == (30.0 if at_end else 0.0)
 
 
 class Plane:

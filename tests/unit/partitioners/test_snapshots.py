@@ -64,6 +64,9 @@ def test_foreign_and_newer_snapshots_are_refused_with_the_reason(monkeypatch: py
         ({"evenflow-partitioner": '{"version": 1, "shapes": {"a": [1]}}'}, {"a": []}),
         ({"evenflow-partitioner": '{"version": 1, "shapes": {"a": [2]}}'}, {"a": [[1]]}),
         ({"evenflow-partitioner": '{"version": 1, "shapes": {"a": "x"}}'}, {"a": [[1]]}),
+        ({"evenflow-partitioner": '{"version": 1, "shapes": {"a": [1e400]}}'}, {"a": [[1]]}),
+        ({"evenflow-partitioner": f'{{"version": 1, "shapes": {{"a": [{2**70}]}}}}'}, {"a": [[1]]}),
+        ({"evenflow-partitioner": '{"version": ' + "[" * 200_000}, {"a": [1]}),
         ({"evenflow-partitioner": '{"version": 1, "shapes": {"a": [1]}}'}, None),
     ],
 )
@@ -87,6 +90,27 @@ def test_a_snapshot_with_another_header_is_refused(header: dict) -> None:
     del known["shapes"], known["seed"]
     with pytest.raises(IncompatibleStateError, match="does not fit"):
         restore(_pack({**known, **header, **({"seed": 7} if header else {})}, state))
+
+
+def test_a_header_that_claims_more_workers_than_it_has_loads_makes_nothing() -> None:
+    header, state = unpack(create("d-choices", workers=4, load="windowed", window_ms=1_000).snapshot())
+    del header["shapes"]
+    with pytest.raises(IncompatibleStateError, match="loads of 1048576 workers"):
+        restore(_pack({**header, "workers": 1 << 20}, state))
+
+
+@pytest.mark.parametrize(
+    "other", [{"name": "pkg"}, {"seed": 8}, {"sources": 2}, {"options": {}}, {"max_disorder_ms": 5}]
+)
+def test_a_snapshot_of_what_was_made_otherwise_is_refused_where_one_of_the_same_make_is_wanted(
+    other: dict,
+) -> None:
+    fresh = create("d-choices", workers=4)
+    assert restore(create("d-choices", workers=7).snapshot(), like=fresh).workers == 7
+    header, state = unpack(fresh.snapshot())
+    del header["shapes"]
+    with pytest.raises(IncompatibleStateError, match=f"made with another {next(iter(other))}"):
+        restore(_pack({**header, **other}, state), like=fresh)
 
 
 @each

@@ -1,10 +1,13 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners import create
-from evenflow.settings import KafkaSettings, load_settings, save_settings
+from evenflow.settings import KafkaSettings, PartitionerSettings, load_settings, save_settings
 from evenflow.settings.describe import describe_settings, settings_markdown
 from evenflow.settings.durations import format_duration, parse_duration
 from evenflow.settings.kafka import aiokafka_config, java_config, librdkafka_config, spark_options
@@ -212,6 +215,33 @@ def test_a_password_is_never_printed() -> None:
     assert 'p"w' not in SASL.model_dump_json()
 
 
-def test_a_transaction_that_would_always_time_out_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"must be less than partitioner\.transaction_timeout"):
-        load_settings(partitioner={"commit_interval": "10s"})
+@pytest.mark.parametrize(
+    "partitioner",
+    [
+        {"commit_interval": "10s"},
+        {"linger": "10s"},
+        {"linger": "60s", "commit_interval": 1},
+        {"linger": "5s", "commit_interval": "6s"},
+        {"linger": 500, "commit_interval": "9s"},
+        {"transaction_timeout": "1s"},
+    ],
+)
+def test_a_transaction_that_would_always_time_out_is_refused(partitioner: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=r"must not exceed transaction_timeout .* abort each before it"):
+        load_settings(partitioner=partitioner)
+
+
+@given(st.integers(1, 20_000), st.integers(1, 20_000), st.integers(1_000, 20_000))
+def test_of_settings_that_are_accepted_each_transaction_ends_a_block_s_work_before_its_timeout(
+    commit_interval: int, linger: int, timeout: int
+) -> None:
+    """As the data plane does it: while records are scarce each read takes a linger, and then it may be time to commit."""
+    try:
+        options = PartitionerSettings(
+            commit_interval=commit_interval, linger=linger, transaction_timeout=timeout
+        )
+    except ValidationError:
+        assert commit_interval + linger + 1_000 > timeout
+        return
+    reads = -(-options.commit_interval // options.linger)
+    assert reads * options.linger + 1_000 <= options.transaction_timeout

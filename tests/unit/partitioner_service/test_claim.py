@@ -1,0 +1,65 @@
+"""The first offsets were committed together: what is left of them afterwards is nothing, all, or a loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evenflow.errors import IncompatibleStateError
+from evenflow.settings import Settings
+from partitioner_service import claim
+from partitioner_service.watchdog import Watchdog
+from topics.admin import TopicState
+
+SETTINGS = Settings(query={"name": "q"}, input={"partitions": 2})
+
+
+class Began(Exception):
+    """The first offsets would have been committed."""
+
+
+def attempt(monkeypatch: pytest.MonkeyPatch, *, known: list[int], ends: dict[str, int]) -> None:
+    """One claim on a broker with these committed partitions and ends of topics."""
+    topics = {
+        f"q.{role}": TopicState(
+            name=f"q.{role}", topic_id=role, partitions=2, begin={0: 0, 1: 0}, end={0: 0, 1: end}, config={}
+        )
+        for role, end in {"input": 9, "routed": 0, "rejected": 0, **ends}.items()
+    }
+
+    def commit(self: Any, producer: object, offsets: list[Any]) -> None:
+        assert [(entry.partition, entry.offset) for entry in offsets] == [(0, 0), (1, 0)]
+        raise Began
+
+    monkeypatch.setattr(claim.topic_admin, "describe", lambda kafka, names: topics)
+    monkeypatch.setattr(claim, "all_states", lambda settings, stable=False: dict.fromkeys(known))
+    monkeypatch.setattr(claim._Claim, "_locked", lambda self: None)
+    monkeypatch.setattr(claim._Claim, "_commit", commit)
+    claim.claim(SETTINGS, Watchdog(), pause=lambda seconds: None)
+
+
+def test_a_query_of_which_nothing_is_known_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Began):
+        attempt(monkeypatch, known=[], ends={})
+
+
+def test_a_query_that_has_begun_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempt(monkeypatch, known=[0, 1], ends={"routed": 5})
+
+
+@pytest.mark.parametrize(
+    ("known", "ends", "said"),
+    [
+        ([], {"routed": 5}, r"q\.routed holds .* input partitions \[0, 1\]"),
+        ([], {"rejected": 5}, r"q\.rejected holds .* input partitions \[0, 1\]"),
+        ([], {"routed": 5, "rejected": 5}, r"q\.routed and q\.rejected hold "),
+        ([0], {"routed": 5}, r"q\.routed holds .* input partitions \[1\]"),
+        ([0], {}, r"the query has begun, but .* input partitions \[1\]"),
+    ],
+)
+def test_offsets_that_are_gone_are_refused_with_the_partitions_that_lack_them(
+    monkeypatch: pytest.MonkeyPatch, known: list[int], ends: dict[str, int], said: str
+) -> None:
+    with pytest.raises(IncompatibleStateError, match=said):
+        attempt(monkeypatch, known=known, ends=ends)

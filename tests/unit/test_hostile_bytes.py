@@ -1,0 +1,205 @@
+"""Every decoder of every topic takes any bytes (pipeline rule 16): one table, one list, and mutations of what is valid.
+
+A new decoder is one line in `DECODERS`: how to call it, what is valid, and what it may raise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from evenflow.errors import IncompatibleStateError, ProtocolError
+from evenflow.markers import HEADER, EndOfStream
+from evenflow.partitioners import create, restore
+from evenflow.partitioners.base import _pack, unpack
+from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from evenflow.strict_json import NotStrict, read_object
+from partitioner_service.parse import Parser
+from partitioner_service.records import parse_epoch, parse_plan
+from tests.hostile import BYTES, with_a_wrong_number
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """`read` one byte string; `valid` is one that it takes; `refusal` is all that it may raise.
+
+    numbers: names of the JSON fields that hold a number.
+    """
+
+    read: Callable[[bytes], Any]
+    valid: bytes
+    refusal: type[Exception]
+    numbers: tuple[str, ...] = ()
+
+
+def _parser(**words: Any) -> Callable[[bytes], Any]:
+    made = Settings(
+        query={"name": "q", "key": "k", "time": "t", "aggregates": {"s": "sum(v)"}, "types": {"v": "int64"}},
+        input=words,
+    )
+    parser = Parser(made)
+    return lambda data: parser.parse([data])
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+STATE = PartitionState(
+    fingerprint="f" * 16,
+    topic_id="t",
+    routed_id="r",
+    rejected_id="j",
+    offset=3,
+    first_time=1,
+    max_time=9,
+    idle_mark=4,
+    run=(5, 6),
+    ended_producers=("p",),
+    announced=2,
+    read=3,
+    routed=2,
+    rejected=1,
+).encode()
+MARKER = EndOfStream(producer="p", tuples=3, producers=2).headers()[0][1]
+PLAN = json.dumps({"epoch": 3, "p": 2, "r": 4, "effective_from": 60_000}).encode()
+SYNC = SyncMessage(
+    member=0,
+    round=1,
+    total=10,
+    late=False,
+    keys=np.array([1, 2], np.uint64),
+    frequencies=np.array([3, 4]),
+    row_keys=np.array([1], np.uint64),
+    values=np.zeros((1, 4)),
+)
+TABLE = GlobalTable(round=1, total=9, dsync_ms=5, keys=np.array([1], np.uint64), values=np.zeros((1, 4)))
+ROW = b'{"k":"a","t":1,"v":2}'
+
+DECODERS: dict[str, Decoder] = {
+    "committed metadata": Decoder(
+        lambda data: PartitionState.decode(_text(data), offset=3),
+        STATE.encode(),
+        IncompatibleStateError,
+        ("v", "first", "max", "idle", "of", "read", "routed", "rejected"),
+    ),
+    "marker": Decoder(
+        lambda data: EndOfStream.from_headers([("x", b""), (HEADER, data)]),
+        MARKER,
+        ProtocolError,
+        ("tuples", "producers"),
+    ),
+    "plan": Decoder(parse_plan, PLAN, ValueError, ("epoch", "p", "effective_from")),
+    "epoch of a snapshot": Decoder(parse_epoch, b"12", ValueError),
+    "snapshot": Decoder(restore, create("d-choices", workers=4).snapshot(), IncompatibleStateError),
+    "sync message": Decoder(SyncMessage.from_bytes, SYNC.to_bytes(), IncompatibleStateError),
+    "global table": Decoder(GlobalTable.from_bytes, TABLE.to_bytes(), IncompatibleStateError),
+    "strict JSON": Decoder(lambda data: read_object(data, most_bytes=10_000), b'{"a":[1]}', NotStrict),
+    "tuple, json": Decoder(_parser(), ROW, NotImplementedError),
+    "tuple, csv": Decoder(_parser(format="csv", columns=["k", "t", "v"]), b"a,1,2", NotImplementedError),
+}
+each = pytest.mark.parametrize("decoder", DECODERS.values(), ids=DECODERS)
+
+
+def taken(decoder: Decoder, data: bytes) -> bool:
+    """Whether the decoder read it; False when it refused in the one way that it may."""
+    refused: Exception | None = None
+    try:
+        decoder.read(data)
+    except decoder.refusal as error:
+        refused = error
+    assert len(str(refused)) < 3_000, "a message repeats what it was given"
+    return refused is None
+
+
+@each
+def test_what_is_valid_is_read(decoder: Decoder) -> None:
+    assert taken(decoder, decoder.valid)
+
+
+@each
+@pytest.mark.parametrize("number", range(len(BYTES)))
+def test_no_hostile_bytes_raise_anything_but_a_refusal(decoder: Decoder, number: int) -> None:
+    taken(decoder, BYTES[number])
+
+
+@pytest.mark.parametrize("decoder", [d for d in DECODERS.values() if d.numbers])
+def test_nothing_is_taken_for_a_number_that_is_none(decoder: Decoder) -> None:
+    """1.5, true or 1e23 tuples are refused, and so is a number that is missing or there twice."""
+    for name in decoder.numbers:
+        for data in with_a_wrong_number(decoder.valid, name):
+            assert not taken(decoder, data), data[:300]
+
+
+@each
+@given(data=st.binary(max_size=300))
+@settings(max_examples=60, deadline=None)
+@example(data=b"\xff" * 300)
+def test_any_bytes_are_read_or_refused(decoder: Decoder, data: bytes) -> None:
+    taken(decoder, data)
+
+
+@each
+@given(draw=st.data())
+@settings(max_examples=80, deadline=None)
+def test_a_valid_encoding_that_was_cut_flipped_or_mixed_is_read_or_refused(
+    decoder: Decoder, draw: st.DataObject
+) -> None:
+    data = bytearray(decoder.valid)
+    for _ in range(draw.draw(st.integers(1, 4))):
+        at = draw.draw(st.integers(0, max(0, len(data) - 1)))
+        what = draw.draw(st.sampled_from(["flip", "cut", "insert", "repeat"]))
+        if what == "flip" and data:
+            data[at] ^= draw.draw(st.integers(1, 255))
+        elif what == "cut":
+            del data[at : at + draw.draw(st.integers(1, 20))]
+        elif what == "insert":
+            data[at:at] = draw.draw(st.binary(min_size=1, max_size=8))
+        else:
+            data[at:at] = data[at : at + 30]
+    taken(decoder, bytes(data))
+
+
+@pytest.mark.parametrize("value", [None, "text", b""])
+def test_a_marker_header_of_any_type_is_refused(value: Any) -> None:
+    with pytest.raises(ProtocolError, match="end-of-stream marker"):
+        EndOfStream.from_headers([(HEADER, value)])
+
+
+@pytest.mark.parametrize("value", [None, b""])
+def test_a_plan_without_value_is_refused(value: bytes | None) -> None:
+    with pytest.raises(ValueError, match="no plan"):
+        parse_plan(value)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"fields": {}},
+        {"fields": {"member": 1e400, "round": 1, "total": 1, "late": False}},
+        {"fields": {"member": True, "round": 1, "total": 1, "late": False}},
+        {"keys": np.array([1.0])},
+        {"keys": np.array([1], np.uint64)},
+        {"values": np.zeros(1)},
+        {"values": np.zeros((3, 4))},
+        {"surplus": np.zeros(1)},
+    ],
+)
+def test_a_sync_message_whose_fields_are_of_other_types_is_refused_though_its_digest_is_right(
+    changed: dict[str, Any],
+) -> None:
+    header, arrays = unpack(SYNC.to_bytes())
+    header = {name: value for name, value in {**header, **changed}.items() if name in header}
+    del header["shapes"]
+    arrays |= {name: value for name, value in changed.items() if name not in header}
+    with pytest.raises(IncompatibleStateError, match="no SyncMessage"):
+        SyncMessage.from_bytes(_pack(header, arrays))

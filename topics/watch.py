@@ -1,0 +1,99 @@
+"""Topics that are deleted or made anew while a service runs: noticed within seconds, not at the next start.
+
+A client goes on under the name of a topic as if nothing had happened. So the ids that Kafka gives topics are
+compared every few seconds with those of the start, all in one request that nobody waits for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaException, TopicCollection
+
+from evenflow.errors import DataLossError
+from evenflow.settings import KafkaSettings
+from topics.admin import UNKNOWN_TOPIC, TopicState, url_safe
+from topics.clients import admin
+
+_EVERY_SECONDS = 3.0
+_ANSWER_SECONDS = 10.0
+_TIMES_ABSENT = 3
+
+
+class Answer(Protocol):
+    """One topic's answer to come: `concurrent.futures.Future` of a description with a `topic_id`."""
+
+    def done(self) -> bool:
+        """Whether it has come."""
+
+    def result(self) -> Any:
+        """The description; raises KafkaException."""
+
+
+Ask = Callable[[list[str]], dict[str, Answer]]
+
+
+class TopicWatch:
+    """Raises from `check` once one of these topics is another than it was; no answer is no verdict.
+
+    topics: as they were at the start. A topic counts as deleted when that is the answer three times in a row: a
+    broker that has just started may not know of it yet.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        topics: Iterable[TopicState],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        ask: Ask | None = None,
+    ) -> None:
+        self._kafka = kafka
+        self._ids = {topic.name: topic.topic_id for topic in topics}
+        self._clock = clock
+        self._ask = self._describe if ask is None else ask
+        self._asked_at = clock()
+        self._answers: dict[str, Answer] = {}
+        self._absent = dict.fromkeys(self._ids, 0)
+
+    def check(self) -> None:
+        """Look at answers that have come, and ask again when it is time; never waits.
+
+        Raises DataLossError when a topic was deleted, or deleted and created again.
+        """
+        if self._answers and all(answer.done() for answer in self._answers.values()):
+            answers, self._answers = self._answers, {}
+            for name, answer in answers.items():
+                self._judge(name, answer)
+        if self._clock() - self._asked_at >= _EVERY_SECONDS and not self._answers:
+            self._asked_at = self._clock()
+            self._answers = self._ask(list(self._ids))
+
+    def _judge(self, name: str, answer: Answer) -> None:
+        try:
+            now = url_safe(str(answer.result().topic_id))
+        except KafkaException as error:
+            absent = error.args[0].code() in UNKNOWN_TOPIC
+            self._absent[name] = self._absent[name] + 1 if absent else 0
+            if self._absent[name] >= _TIMES_ABSENT:
+                raise _lost(f"{name} was deleted while the service ran") from None
+            return
+        self._absent[name] = 0
+        if now != self._ids[name]:
+            raise _lost(
+                f"{name} was deleted and created again while the service ran (topic id {self._ids[name]} is now {now})"
+            )
+
+    def _describe(self, names: list[str]) -> dict[str, Answer]:
+        client = admin(self._kafka)
+        return dict(client.describe_topics(TopicCollection(names), request_timeout=_ANSWER_SECONDS))
+
+
+def _lost(what: str) -> DataLossError:
+    return DataLossError(
+        what,
+        hint="what was in it is lost: stop the query's services, give the query a new name and replay its input, or "
+        "see 'Rebuild after data loss' in docs/operations.md",
+    )
