@@ -11,14 +11,15 @@ Marks are lines of a small table: many segments of a batch have been told the sa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from evenflow.arrays import Int64s
 from evenflow.errors import ProtocolError
-from evenflow.wire.envelope import Data, Packer, numbers, open_record, read_numbers, read_text, read_whole
+from evenflow.strict_json import StrictObject
+from evenflow.wire.envelope import Data, Packer, numbers, open_record, read_numbers
 
 _KIND = "blob"
 _SEGMENT_COLUMNS = 7
@@ -95,15 +96,15 @@ def decode_blob(data: Data, *, fingerprint: str) -> Blob:
     return blob
 
 
-def _header(fields: dict[str, Any]) -> BlobHeader:
-    inputs = read_whole(fields, "input_partitions", least=1, most=65_536)
+def _header(fields: StrictObject) -> BlobHeader:
+    inputs = fields.whole("input_partitions", 1, 65_536)
     header = BlobHeader(
-        fingerprint=read_text(fields, "fingerprint"),
-        topic_id=read_text(fields, "topic_id"),
-        bucket=read_whole(fields, "bucket"),
-        buckets=read_whole(fields, "buckets", least=1),
+        fingerprint=fields.text("fingerprint", most=100),
+        topic_id=fields.text("topic_id", most=100),
+        bucket=fields.whole("bucket", 0, 2**31),
+        buckets=fields.whole("buckets", 1, 2**31),
         input_partitions=inputs,
-        routed_partitions=read_whole(fields, "routed_partitions", least=1),
+        routed_partitions=fields.whole("routed_partitions", 1, 2**31),
         segments=tuple(
             Segment(*row) for row in read_numbers(fields, "segments", columns=_SEGMENT_COLUMNS).tolist()
         ),

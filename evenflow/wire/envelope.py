@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from evenflow.arrays import Int64s
 from evenflow.errors import IncompatibleStateError, ProtocolError
+from evenflow.strict_json import StrictObject, read_object
 
 METADATA_KEY = b"evenflow"
 WIRE_VERSION = 2
@@ -31,6 +32,8 @@ _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _TRAILER = struct.Struct("<III")
 _MESSAGE = struct.Struct("<iI")
 _LARGEST_REMEMBERED = 65_536
+_LARGEST_HEADER = 16 * 1024 * 1024
+_WORD = 100
 _MOST_NUMBERS = 256 * 1024 * 1024
 _UNREADABLE = (
     pa.ArrowException,
@@ -49,7 +52,7 @@ _UNREADABLE = (
 Data: TypeAlias = bytes | pa.Buffer
 
 
-Read = Callable[[dict[str, Any]], Any]
+Read = Callable[[StrictObject], Any]
 """Makes a header of its JSON fields; raises ProtocolError for fields that cannot be."""
 
 
@@ -124,47 +127,33 @@ def numbers(rows: Int64s) -> str:
     return base64.b64encode(zlib.compress(differences.T.tobytes(), 1)).decode()
 
 
-def read_numbers(fields: dict[str, Any], name: str, *, columns: int) -> Int64s:
+def read_numbers(fields: StrictObject, name: str, *, columns: int) -> Int64s:
     """The rows of int64 that `numbers` wrote, shape (n, columns); ProtocolError for anything else."""
     try:
+        packed = base64.b64decode(fields.text(name, most=_LARGEST_HEADER), validate=True)
         inflating = zlib.decompressobj()
-        data = inflating.decompress(base64.b64decode(fields[name], validate=True), _MOST_NUMBERS)
+        data = inflating.decompress(packed, _MOST_NUMBERS)
         if not inflating.eof:
             raise ValueError("it is too long, or has no end")
         differences = np.frombuffer(data, "<i8").reshape(columns, -1)
         return np.ascontiguousarray(np.cumsum(differences, axis=1).T)
-    except (KeyError, TypeError, ValueError, zlib.error) as error:
+    except (ValueError, zlib.error) as error:
         raise ProtocolError(f"the header's {name!r} cannot be read: {_short(error)}") from None
-
-
-def read_whole(fields: dict[str, Any], name: str, *, least: int = 0, most: int = 2**31) -> int:
-    """A whole number between `least` and `most`; ProtocolError for anything else."""
-    value = fields.get(name)
-    if type(value) is not int or not least <= value <= most:
-        raise ProtocolError(f"the header's {name!r} is {value!r}, not a whole number from {least} to {most}")
-    return value
-
-
-def read_text(fields: dict[str, Any], name: str) -> str:
-    """A string; ProtocolError for anything else."""
-    value = fields.get(name)
-    if not isinstance(value, str):
-        raise ProtocolError(f"the header's {name!r} is {value!r}, not a text")
-    return value
 
 
 def _schema(prefix: bytes, kind: str, read: Read) -> _Schema:
     with pa.ipc.open_stream(prefix + _END) as reader:
         schema = reader.schema
-    fields = json.loads((schema.metadata or {})[METADATA_KEY])
-    if not isinstance(fields, dict) or fields.get("kind") != kind:
+    fields = read_object((schema.metadata or {})[METADATA_KEY], most_bytes=_LARGEST_HEADER)
+    if fields.text("kind", most=_WORD) != kind:
         raise ValueError("its header is that of something else")
-    if fields.get("v") != WIRE_VERSION:
+    version = fields.whole("v", 1, 2**31)
+    if version != WIRE_VERSION:
         raise IncompatibleStateError(
-            f"this record is a {kind} of version {fields.get('v')!r}, this evenflow reads version {WIRE_VERSION}",
+            f"this record is a {kind} of version {version}, this evenflow reads version {WIRE_VERSION}",
             hint="finish the query with the evenflow that began it, or give the query a new name",
         )
-    return _Schema(read_text(fields, "fingerprint"), read(fields), schema.remove_metadata())
+    return _Schema(fields.text("fingerprint", most=_WORD), read(fields), schema.remove_metadata())
 
 
 _remembered = lru_cache(maxsize=64)(_schema)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from evenflow.arrays import Int64s
 from evenflow.errors import ProtocolError
-from evenflow.wire.envelope import Data, Packer, numbers, open_record, read_numbers, read_text, read_whole
+from evenflow.strict_json import StrictObject
+from evenflow.wire.envelope import Data, Packer, numbers, open_record, read_numbers
 
 _KIND = "frame"
 
@@ -75,12 +75,12 @@ def decode_frame(data: Data, *, fingerprint: str) -> Frame:
     return Frame(**open_record(data, kind=_KIND, fingerprint=fingerprint, read=_header)._asdict())
 
 
-def _header(fields: dict[str, Any]) -> FrameHeader:
+def _header(fields: StrictObject) -> FrameHeader:
     header = FrameHeader(
-        fingerprint=read_text(fields, "fingerprint"),
-        epoch=read_whole(fields, "epoch", most=2**62),
-        input_partitions=read_whole(fields, "input_partitions", least=1),
-        routed_partitions=read_whole(fields, "routed_partitions", least=1),
+        fingerprint=fields.text("fingerprint", most=100),
+        epoch=fields.whole("epoch", 0, 2**62),
+        input_partitions=fields.whole("input_partitions", 1, 2**31),
+        routed_partitions=fields.whole("routed_partitions", 1, 2**31),
         offsets=read_numbers(fields, "offsets", columns=3),
         told=read_numbers(fields, "told", columns=3),
     )

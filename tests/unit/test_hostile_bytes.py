@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evenflow.errors import IncompatibleStateError, ProtocolError
+from evenflow.errors import EvenflowError, IncompatibleStateError, ProtocolError
 from evenflow.markers import HEADER, EndOfStream
 from evenflow.partitioners import create, restore
 from evenflow.partitioners.base import _pack, unpack
@@ -103,6 +103,8 @@ DECODERS: dict[str, Decoder] = {
     "snapshot": Decoder(restore, create("d-choices", workers=4).snapshot(), IncompatibleStateError),
     "sync message": Decoder(SyncMessage.from_bytes, SYNC.to_bytes(), IncompatibleStateError),
     "global table": Decoder(GlobalTable.from_bytes, TABLE.to_bytes(), IncompatibleStateError),
+    "frame": Decoder(lambda data: decode_frame(data, fingerprint="f"), a_frame(), EvenflowError),
+    "blob": Decoder(lambda data: decode_blob(data, fingerprint="f"), a_blob(), EvenflowError),
     "strict JSON": Decoder(lambda data: read_object(data, most_bytes=10_000), b'{"a":[1]}', NotStrict),
     "tuple, json": Decoder(_parser(), ROW, NotImplementedError),
     "tuple, csv": Decoder(_parser(format="csv", columns=["k", "t", "v"]), b"a,1,2", NotImplementedError),
