@@ -21,6 +21,7 @@ SCENARIOS = (
     "service_reducer",
     "service_end_to_end_fused",
     "service_end_to_end_split",
+    "service_peers",
     "partitioners_speed",
     "partitioners_growth_workers",
     "partitioners_growth_keys",
@@ -76,6 +77,8 @@ def table(figures: dict[str, Any], indent: str = "  ") -> str:
         label = f"{indent}{name.replace('_', ' '):<36}"
         if isinstance(value, dict) and set(value) == {"min", "median", "max"}:
             lines.append(label + " / ".join(_shown(value[part]) for part in ("min", "median", "max")))
+        elif isinstance(value, dict) and name.startswith("cpu_seconds_per"):
+            lines.append(label + "  ".join(f"{k}={_shown(v)}" for k, v in value.items()))
         elif isinstance(value, dict):
             lines += [label.rstrip(), table(value, indent + "  ")]
         elif isinstance(value, list) and value and isinstance(value[0], dict):
