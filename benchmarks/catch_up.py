@@ -14,12 +14,12 @@ from benchmarks.running import Running
 from benchmarks.slopes import Length, slope
 from benchmarks.stream import EVENT_RATE
 from benchmarks.telling import step
-from evenflow.errors import ServiceError
 from topics.reader import read_range
 from workbench.processes import ChildProcess
 
-_QUIET_SECONDS = 3.0
+_QUIET_SECONDS = 1.0
 _MOST_SECONDS = 300.0
+_SLIDE_MS = 1_000
 _Ends = dict[int, int]
 
 
@@ -40,11 +40,15 @@ class _Seen:
         pairs = zip(self.moments, self.moments[1:], strict=False)
         return [first for first, then in pairs if first[1] == then[1] and first[1].get(SAMPLE, 0) > 0]
 
+    def newest_row(self, ends: _Ends) -> tuple[int, int]:
+        """Append time and window end (ms) of the newest row when the topic ended there."""
+        begin, end = {SAMPLE: ends[SAMPLE] - 1}, {SAMPLE: ends[SAMPLE]}
+        (appended, window_end, _), *_ = sampled_rows(self.running.settings, begin, end).tolist()
+        return appended, window_end
+
     def length(self, ends: _Ends, began: float) -> Length:
         """How far the results were when the topic ended there."""
-        (appended, window_end, _), *_ = sampled_rows(
-            self.running.settings, {SAMPLE: ends[SAMPLE] - 1}, {SAMPLE: ends[SAMPLE]}
-        ).tolist()
+        appended, window_end = self.newest_row(ends)
         moment = appended / 1000
         used = self.running.meter.between(began, moment)
         tuples = (window_end - self.start) * EVENT_RATE // 1000
@@ -60,7 +64,7 @@ def catch_up(running: Running, *, tuples: int, start: int, short: int) -> dict[s
     with step(f"catch-up of {tuples:,} tuples", running.counts):
         spark, partitioner = running.start("aggregate"), running.start("partition")
         startup = _startup(running, seen, spark, partitioner, began)
-        _until_quiet(running, seen)
+        _until_all(running, seen, last_window(start, tuples))
         running.meter.now()
     lengths = [seen.length(ends, began) for ends in _each_once(seen)]
     least = next((length for length in lengths if length.tuples >= short), lengths[0])
@@ -68,6 +72,12 @@ def catch_up(running: Running, *, tuples: int, start: int, short: int) -> dict[s
     if lengths[-1].tuples > least.tuples:
         found["slope"] = slope(least, lengths[-1])
     return found
+
+
+def last_window(start: int, tuples: int) -> int:
+    """End (ms) of the last window that closes without an end of the stream: that before the newest tuple."""
+    newest = start + (tuples - 1) * 1000 // EVENT_RATE
+    return (newest - 1) // _SLIDE_MS * _SLIDE_MS
 
 
 def _each_once(seen: _Seen) -> list[_Ends]:
@@ -101,19 +111,20 @@ def _startup(
     }
 
 
-def _until_quiet(running: Running, seen: _Seen) -> None:
-    """Wait until nothing has come to the results topic for three seconds."""
-    changed = began = time.monotonic()
-    while time.monotonic() - changed < _QUIET_SECONDS:
-        time.sleep(0.25)
-        running.check()
+def _until_all(running: Running, seen: _Seen, last_window: int) -> None:
+    """Wait until rows of the last window are there, and nothing has come for a second.
+
+    `last_window`: its end in ms.
+    """
+
+    def reached() -> bool:
         seen.note()
-        if seen.moments[-1][1] != seen.moments[-2][1]:
-            changed = time.monotonic()
-        if time.monotonic() - began > _MOST_SECONDS:
-            raise ServiceError(
-                f"results still came after {_MOST_SECONDS:g} s", hint="is the machine very busy?"
-            )
+        moment, ends = seen.moments[-1]
+        if any(then != ends for at, then in seen.moments[-20:] if at > moment - _QUIET_SECONDS):
+            return False
+        return ends.get(SAMPLE, 0) > 0 and seen.newest_row(ends)[1] >= last_window
+
+    running.wait(reached, "the rows of the last window", patience=_MOST_SECONDS, every=0.25)
 
 
 def _first_append(running: Running) -> int:

@@ -170,7 +170,7 @@ def budget(used: Used, *, tuples: int, rows: int | None = None) -> dict[str, obj
 
 
 def _per_million(used: Used, number: int) -> dict[str, float]:
-    each = {label: seconds for label, seconds in used.items() if label != COMPILERS}
+    each = {label: seconds for label, seconds in used.items() if label != COMPILERS and seconds > 0}
     return {
         label: round(1e6 * seconds / number, 2) for label, seconds in {"all": total(used), **each}.items()
     }

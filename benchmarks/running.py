@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cpu import CpuMeter
+from benchmarks.cpu import CpuMeter, Used
 from benchmarks.latency import SAMPLE, sampled_rows
 from benchmarks.stream import settings_for, source_words
+from benchmarks.telling import step
 from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings, Settings, save_settings
 from topics.admin import describe
@@ -23,6 +24,7 @@ from workbench.processes import ChildProcess
 
 WORKERS = 8
 _PATIENCE = 90.0
+_LONGEST = 420.0
 _BEHIND_MS = 4_000
 """Results are up to date when the newest window ended no longer ago than this."""
 
@@ -95,8 +97,8 @@ class Running:
         return {} if state is None else dict(state.end)
 
     def counts(self) -> dict[str, int]:
-        """For `telling.step`: tuples in and rows out so far."""
-        return {"tuples in": self.records("input"), "rows out": self.records("results")}
+        """For `telling.step`: records so far."""
+        return {"tuples in": self.records("input"), "results out": self.records("results")}
 
     def up_to_date(self) -> None:
         """Wait until the newest window of the results ended a moment ago."""
@@ -124,6 +126,27 @@ class Running:
         for service in self._lasting:
             if not service.alive:
                 raise ServiceError(f"{service.name} ended with {service.returncode}:\n{service.tail()}")
+
+
+def run_to_end(running: Running, what: str) -> tuple[float, Used]:
+    """Seconds and CPU time of partitioner and Spark application from their start until both have ended."""
+    meter = running.meter
+    with step(f"evenflow, {what}", running.counts):
+        began = meter.now()
+        services = [
+            running.start_passing("partition", "--until-ended"),
+            running.start_passing("aggregate", "--until-ended"),
+        ]
+        for service in services:
+            ended_well(service)
+        ended = meter.now()
+    return ended - began, meter.between(began, ended)
+
+
+def ended_well(child: ChildProcess) -> None:
+    """Wait for its end; ServiceError when it failed or takes too long."""
+    if child.wait(_LONGEST):
+        raise ServiceError(f"{child.name} ended with {child.returncode}:\n{child.tail()}")
 
 
 @contextmanager

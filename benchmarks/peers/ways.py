@@ -15,18 +15,16 @@ from pathlib import Path
 
 from benchmarks.cpu import CpuMeter
 from benchmarks.peers.flink import PROGRAM, connector_jar
-from benchmarks.running import Running, running_query
+from benchmarks.running import ended_well, run_to_end, running_query
 from benchmarks.slopes import Length
 from benchmarks.stream import settings_for, write_input
 from benchmarks.telling import step
-from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings, Settings
 from spark_consumers.jars import spark_kafka_jars
 from topics.admin import delete_topics
 from workbench.processes import ChildProcess
 
 ZIPF = 1.4
-_PATIENCE = 420.0
 
 
 @dataclass
@@ -53,18 +51,10 @@ class Stage:
         with running_query(
             self.kafka, self.meter, query, input={"topic": _topic(tuples)}, results={"sink": sink}
         ) as running:
-            with step(f"evenflow ({sink}) over {tuples:,} tuples", lambda: _rows_out(running)):
-                began = self.meter.now()
-                services = [
-                    running.start_passing("partition", "--until-ended"),
-                    running.start_passing("aggregate", "--until-ended"),
-                ]
-                for service in services:
-                    _ended_well(service)
-                ended = self.meter.now()
+            seconds, used = run_to_end(running, f"sink {sink}, {tuples:,} tuples")
             rows = running.records("results")
             delete_topics(self.kafka, [running.settings.topic(role) for role in ("routed", "results")])
-        return Length(tuples, ended - began, self.meter.between(began, ended), rows)
+        return Length(tuples, seconds, used, rows)
 
     def flink(self, tuples: int, *, python: Path) -> Length:
         """Flink SQL into a black hole; `python` is the one that has it."""
@@ -94,7 +84,7 @@ class Stage:
                 )
                 try:
                     self.meter.watch(child.pid, java.replace("jvm", "python"), java=java)
-                    _ended_well(child)
+                    ended_well(child)
                 finally:
                     child.terminate()
                 ended = self.meter.now()
@@ -106,15 +96,6 @@ def _environment(folder: Path, python: str) -> Mapping[str, str]:
     """Ours, less what leads to our own packages."""
     ours = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
     return ours | {"FLINK_LOG_DIR": str(folder), "PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
-
-
-def _ended_well(child: ChildProcess) -> None:
-    if child.wait(_PATIENCE):
-        raise ServiceError(f"{child.name} ended with {child.returncode}:\n{child.tail()}")
-
-
-def _rows_out(running: Running) -> dict[str, int]:
-    return {"frames": running.records("routed"), "result records": running.records("results")}
 
 
 def _topic(tuples: int) -> str:

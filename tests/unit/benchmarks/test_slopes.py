@@ -6,6 +6,7 @@ import pytest
 from benchmarks.latency import judged, percentile
 from benchmarks.runner import table
 from benchmarks.service_peers import ratios
+from benchmarks.service_results import row_cost
 from benchmarks.slopes import Length, highest, slope
 from benchmarks.spread import Speed, beside
 from benchmarks.telling import progress, step
@@ -30,6 +31,15 @@ def test_a_slope_needs_a_longer_length_that_took_longer() -> None:
         slope(Length(5, 1.0, {}), Length(5, 2.0, {}))
     with pytest.raises(ValueError, match="not more than"):
         slope(Length(5, 2.0, {}), Length(6, 2.0, {}))
+
+
+def test_a_row_costs_what_the_long_window_used_more() -> None:
+    found = row_cost(
+        Length(9, 20.0, {"jvm": 30.0, "broker": 1.0}, 500_000),
+        Length(9, 24.0, {"jvm": 38.0, "broker": 3.0}, 2_500_000),
+    )
+    assert found["result_rows"] == 2_000_000
+    assert found["cpu_seconds_per_million_rows"] == {"all": 5.0, "jvm": 4.0, "broker": 1.0}
 
 
 @pytest.mark.parametrize("first", range(8))
