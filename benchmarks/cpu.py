@@ -14,11 +14,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 
-from benchmarks.processes import Process, ProcessTable, ancestors
+from benchmarks.processes import Process, ProcessTable, ancestors, machine_seconds
 
 Used = dict[str, float]
-"""CPU seconds by label. `COMPILERS` is a part of the JVM's, and not of the sum."""
+"""CPU seconds by label. `COMPILERS` is a part of the JVM's and `MACHINE` is all there is: neither is in the sum."""
 COMPILERS = "jvm compilers"
+MACHINE = "machine"
+_NOT_SUMMED = (COMPILERS, MACHINE)
 _EVERY = 0.5
 _Key = tuple[int, int]
 
@@ -90,8 +92,13 @@ class Ledger:
 class CpuMeter:
     """Looks twice a second, in a thread of its own, and tells what was used between two moments."""
 
-    def __init__(self, look: Callable[[], Mapping[int, Process]] | None = None) -> None:
+    def __init__(
+        self,
+        look: Callable[[], Mapping[int, Process]] | None = None,
+        machine: Callable[[], float] = machine_seconds,
+    ) -> None:
         self._look = look or ProcessTable().read
+        self._machine = machine
         self._ledger = Ledger()
         self._series: list[tuple[float, Used]] = []
         self._lock = threading.Lock()
@@ -111,7 +118,7 @@ class CpuMeter:
         with self._lock:
             self._ledger.look(self._look())
             moment = time.time()
-            self._series.append((moment, self._ledger.used()))
+            self._series.append((moment, self._ledger.used() | {MACHINE: self._machine()}))
         return moment
 
     def between(self, begin: float, end: float) -> Used:
@@ -152,7 +159,16 @@ class CpuMeter:
 
 def total(used: Used) -> float:
     """CPU seconds of all processes together."""
-    return sum(seconds for label, seconds in used.items() if label != COMPILERS)
+    return sum(seconds for label, seconds in used.items() if label not in _NOT_SUMMED)
+
+
+def occupancy(used: Used, seconds: float) -> dict[str, float]:
+    """How many cores were busy with what is measured, and with anything else on this machine meanwhile."""
+    ours = total(used)
+    found = {"cores_used": round(ours / seconds, 2)}
+    if MACHINE in used:
+        found["cores_used_by_others"] = round(max(0.0, used[MACHINE] - ours) / seconds, 2)
+    return found
 
 
 def budget(used: Used, *, tuples: int, rows: int | None = None) -> dict[str, object]:
@@ -170,7 +186,7 @@ def budget(used: Used, *, tuples: int, rows: int | None = None) -> dict[str, obj
 
 
 def _per_million(used: Used, number: int) -> dict[str, float]:
-    each = {label: seconds for label, seconds in used.items() if label != COMPILERS and seconds > 0}
+    each = {label: seconds for label, seconds in used.items() if label not in _NOT_SUMMED and seconds > 0}
     return {
         label: round(1e6 * seconds / number, 2) for label, seconds in {"all": total(used), **each}.items()
     }

@@ -28,10 +28,10 @@ import numpy as np
 
 from benchmarks.bare import bare_read
 from benchmarks.catch_up import catch_up
-from benchmarks.cpu import budget
+from benchmarks.cpu import budget, occupancy
 from benchmarks.latency import judged, sampled_rows
 from benchmarks.running import WORKERS, Running, measured_broker, running_query
-from benchmarks.slopes import LENGTHS, highest
+from benchmarks.slopes import highest
 from benchmarks.stream import EVENT_RATE, KEYS, write_input
 from benchmarks.telling import step
 from evenflow.errors import ServiceError
@@ -42,6 +42,8 @@ LADDER = (
     *(150_000, 175_000, 200_000, 225_000, 250_000, 275_000, 300_000, 350_000, 400_000),
 )
 """Tuples per second."""
+_LENGTHS = (2_000_000, 6_000_000)
+"""Tuples from which on, and up to which, the slope of catching up is taken."""
 _TRICKLE = 1_000
 _FIRST = 0.5
 """Part of the catch-up rate that is tried first: live, the replay shares the cores."""
@@ -67,11 +69,11 @@ def measure(wiring: Literal["fused", "split"], *, smoke: bool) -> dict[str, obje
 
 
 def _figures(running: Running, zipf: float, *, smoke: bool) -> dict[str, object]:
-    short, tuples = (50_000, 200_000) if smoke else LENGTHS
+    short, tuples = (50_000, 200_000) if smoke else _LENGTHS
     start = int(time.time() * 1000) - tuples * 1000 // EVENT_RATE
     with step(f"Zipf {zipf}: writing {tuples:,} tuples", running.counts):
         write_input(running.settings, tuples=tuples, zipf=zipf, start=start, end=False)
-    found: dict[str, Any] = {"bare_read": bare_read(running.settings, running.meter, most=LENGTHS[0])}
+    found: dict[str, Any] = {"bare_read": bare_read(running.settings, running.meter, most=_LENGTHS[0])}
     found["catch_up"] = catch_up(running, tuples=tuples, start=start, short=short)
     found["cpu_times_bare_read"] = _times(found["catch_up"].get("slope"), found["bare_read"])
     running.start_replay("trickle", zipf, _TRICKLE)
@@ -156,6 +158,7 @@ class _Live:
         loads = self._loads(told)
         running.up_to_date()
         rows = sampled_rows(running.settings, before)
+        used = running.meter.between(begun, over)
         emitted = sum(after.values()) - sum(before.values())
         return {
             "rate": rate,
@@ -163,7 +166,8 @@ class _Live:
             "W": loads,
             **judged(rows[rows[:, 1] <= over * 1000], rate, achieved, int(begun * 1000)),
             "rows_per_second": round(emitted / (over - begun)),
-            **budget(running.meter.between(begun, over), tuples=max(1, last - first), rows=emitted),
+            **occupancy(used, over - begun),
+            **budget(used, tuples=max(1, last - first), rows=emitted),
         }
 
     def _loads(self, told: int) -> float:

@@ -87,6 +87,13 @@ def _seconds(*ticks: str) -> float:
     return sum(map(int, ticks)) * _TICK
 
 
+def machine_seconds() -> float:
+    """CPU seconds since boot of all that ran on all cores, and of other guests of the host that took them (steal)."""
+    with open(f"{_PROC}/stat", encoding="ascii") as file:
+        user, nice, system, _idle, _iowait, *rest = file.readline().split()[1:9]
+    return _seconds(user, nice, system, *rest)
+
+
 def ancestors(pid: int, processes: Mapping[int, Process]) -> list[int]:
     """The process itself, its parent, and so on, as far as they are known."""
     line: list[int] = []

@@ -98,7 +98,8 @@ class Running:
 
     def counts(self) -> dict[str, int]:
         """For `telling.step`: records so far."""
-        return {"tuples in": self.records("input"), "results out": self.records("results")}
+        roles = {"tuples in": "input", "frames": "routed", "results out": "results"}
+        return {what: self.records(role) for what, role in roles.items()}
 
     def up_to_date(self) -> None:
         """Wait until the newest window of the results ended a moment ago."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.cpu import CpuMeter, budget
+from benchmarks.cpu import CpuMeter, budget, occupancy
 from benchmarks.running import measured_broker, run_to_end, running_query
 from benchmarks.slopes import Length
 from benchmarks.telling import step
@@ -65,6 +65,7 @@ def row_cost(short: Length, long: Length) -> dict[str, Any]:
     return {
         "result_rows": rows,
         "seconds": round(long.seconds - short.seconds, 2),
+        **occupancy(used, long.seconds - short.seconds),
         "cpu_seconds_per_million_rows": costs["cpu_seconds_per_million_tuples"],
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.cpu import Used, budget
+from benchmarks.cpu import Used, budget, occupancy
 
 LENGTHS = (2_000_000, 8_000_000)
 """Tuples of the short and of the long one."""
@@ -35,7 +35,7 @@ def slope(short: Length, long: Length) -> dict[str, object]:
     }
     if rows is not None:
         found |= {"result_rows": rows, "result_rows_per_second": round(rows / seconds)}
-    return found | budget(used, tuples=tuples, rows=rows)
+    return found | occupancy(used, seconds) | budget(used, tuples=tuples, rows=rows)
 
 
 def highest(ladder: Sequence[int], first: int, holds: Callable[[int], bool]) -> int | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeVar
 
-from benchmarks.cpu import Used, budget, total
+from benchmarks.cpu import Used, budget, occupancy, total
 from benchmarks.telling import step
 
 Figure = TypeVar("Figure")
@@ -50,7 +50,8 @@ def beside(ours: Sequence[Speed], theirs: Sequence[Speed], names: tuple[str, str
         found[f"{name}_tuples_per_second"] = spread([speed.tuples_per_second for speed in speeds])
         found[f"{name}_cpu_seconds_per_million_tuples"] = spread([speed.cpu for speed in speeds])
         by_process = budget(_sum(speeds), tuples=sum(speed.tuples for speed in speeds))
-        found[f"{name}_by_process"] = by_process
+        seconds = sum(speed.tuples / speed.tuples_per_second for speed in speeds)
+        found[f"{name}_by_process"] = by_process | occupancy(_sum(speeds), seconds)
     found["ratio"] = ratios(
         [speed.tuples_per_second for speed in ours], [speed.tuples_per_second for speed in theirs]
     )

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks.cpu import COMPILERS, CpuMeter, Ledger, budget
+from benchmarks.cpu import COMPILERS, MACHINE, CpuMeter, Ledger, budget, occupancy, total
 from benchmarks.processes import Process, ProcessTable
 
 ROOT, CHILD, OTHER = 100, 200, 300
@@ -89,10 +89,10 @@ def test_java_and_what_is_below_have_their_labels_also_after_an_exec() -> None:
 
 def test_between_two_moments_lies_what_was_used_there() -> None:
     looks = iter([table(process(ROOT, 1.0)), table(process(ROOT, 4.0))])
-    meter = CpuMeter(lambda: next(looks))
+    meter = CpuMeter(lambda: next(looks), lambda: 0.0)
     meter.watch(ROOT, "root")
     begin, end = meter.now(), meter.now()
-    assert meter.between(begin, end) == {"root": 3.0}
+    assert meter.between(begin, end) == {"root": 3.0, MACHINE: 0.0}
     assert meter.between(begin, (begin + end) / 2)["root"] == pytest.approx(1.5, abs=0.5)
 
 
@@ -105,11 +105,17 @@ def test_the_budget_divides_by_tuples_and_rows_and_keeps_the_compilers_out_of_th
     }
 
 
+def test_occupancy_tells_the_neighbours_apart() -> None:
+    found = occupancy({"spark_jvm": 10.0, COMPILERS: 5.0, MACHINE: 16.0}, 10.0)
+    assert found == {"cores_used": 1.0, "cores_used_by_others": 0.6}
+
+
 def test_the_kernel_tells_what_a_short_lived_child_used() -> None:
     meter = CpuMeter()
     meter.watch(os.getpid(), "tests", below="below")
     begin = meter.now()
     burn = "import time\nwhile time.process_time() < 0.3: pass"
     subprocess.run([sys.executable, "-S", "-c", burn], check=True)
-    assert sum(meter.between(begin, meter.now()).values()) >= 0.28
+    used = meter.between(begin, meter.now())
+    assert 0.28 <= total(used) <= used[MACHINE] + 0.1
     assert ProcessTable().read()[os.getpid()].parent == os.getppid()

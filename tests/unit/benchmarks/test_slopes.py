@@ -1,10 +1,13 @@
 """Speed as a slope between two lengths, the search for the highest rate that holds, and what is told on the way."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
+from benchmarks.catch_up import last_window
 from benchmarks.latency import judged, percentile
-from benchmarks.runner import table
+from benchmarks.runner import GROUPS, table
 from benchmarks.service_peers import ratios
 from benchmarks.service_results import row_cost
 from benchmarks.slopes import Length, highest, slope
@@ -21,6 +24,7 @@ def test_the_cold_start_is_not_in_the_slope() -> None:
         "tuples_per_second": 200_000,
         "result_rows": 2_000_000,
         "result_rows_per_second": 66_667,
+        "cores_used": 1.0,
         "cpu_seconds_per_million_tuples": {"all": 5.0, "jvm": 5.0},
         "cpu_seconds_per_million_rows": {"all": 15.0, "jvm": 15.0},
     }
@@ -123,3 +127,17 @@ def test_a_step_is_told_on_standard_error_only(capsys: pytest.CaptureFixture[str
 def test_the_table_shows_a_budget_on_one_line() -> None:
     shown = table({"cpu_seconds_per_million_rows": {"all": 1.5, "broker": 0.5}})
     assert shown.split(maxsplit=5)[-1].split() == ["all=1.500", "broker=0.500"]
+
+
+def test_the_last_window_of_a_catch_up_is_one_that_its_tuples_close() -> None:
+    assert last_window(0, 50_000) == 0, "tuples of 0 to 999 ms close nothing"
+    assert last_window(0, 100_000) == 1_000
+    assert last_window(500, 100_001) == 2_000
+    assert last_window(0, 100_001) == 1_000, "only one input partition has reached 2,000"
+
+
+@pytest.mark.parametrize("scenario", GROUPS["service"])
+def test_every_service_scenario_has_a_permanent_id(scenario: str) -> None:
+    module = import_module(f"benchmarks.{scenario}")
+    assert scenario.replace("_", "-") == module.ID
+    assert module.WHAT
