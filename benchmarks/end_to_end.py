@@ -33,7 +33,7 @@ from benchmarks.latency import judged, sampled_rows
 from benchmarks.running import WORKERS, Running, measured_broker, running_query
 from benchmarks.slopes import highest
 from benchmarks.stream import EVENT_RATE, KEYS, write_input
-from benchmarks.telling import step
+from benchmarks.telling import step, tell
 from evenflow.errors import ServiceError
 from topics.reader import read_range
 
@@ -75,6 +75,7 @@ def _figures(running: Running, zipf: float, *, smoke: bool) -> dict[str, object]
         write_input(running.settings, tuples=tuples, zipf=zipf, start=start, end=False)
     found: dict[str, Any] = {"bare_read": bare_read(running.settings, running.meter, most=_LENGTHS[0])}
     found["catch_up"] = catch_up(running, tuples=tuples, start=start, short=short)
+    tell("catch-up", found["catch_up"]["start_up"] | found["catch_up"].get("slope", {}))
     found["cpu_times_bare_read"] = _times(found["catch_up"].get("slope"), found["bare_read"])
     running.start_replay("trickle", zipf, _TRICKLE)
     with step("the windows of the pause", running.counts):
@@ -137,8 +138,11 @@ class _Live:
 
     def hold(self, rate: int, what: str) -> dict[str, Any]:
         """Replay live at this rate for the step's seconds; then wait until the results are up to date again."""
-        with step(f"{what} at {rate:,} tuples/s", self._running.counts):
-            return self._hold(rate)
+        name = f"{what} at {rate:,} tuples/s"
+        with step(name, self._running.counts):
+            found = self._hold(rate)
+        tell(name, found)
+        return found
 
     def _hold(self, rate: int) -> dict[str, Any]:
         running = self._running

@@ -11,11 +11,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from benchmarks.cpu import occupancy, total
 from benchmarks.peers.flink import flink_python
 from benchmarks.peers.ways import ZIPF, Stage, Way
 from benchmarks.running import WORKERS, measured_broker
 from benchmarks.slopes import LENGTHS, Length, slope
 from benchmarks.stream import KEYS
+from benchmarks.telling import tell
 from spark_consumers.sinks import SINKS
 
 ID = "service-peers"
@@ -58,7 +60,8 @@ def _once(stage: Stage, ways: dict[str, Way]) -> dict[str, Any]:
 
 
 def _seen(length: Length) -> dict[str, object]:
-    return {"tuples": length.tuples, "seconds": round(length.seconds, 2), "result_records": length.rows}
+    found = {"tuples": length.tuples, "seconds": round(length.seconds, 2), "result_records": length.rows}
+    return found | {"cpu_seconds": round(total(length.used), 1)} | occupancy(length.used, length.seconds)
 
 
 def _slopes(stage: Stage, ways: dict[str, Way], lengths: tuple[int, int]) -> dict[str, Any]:
@@ -68,6 +71,7 @@ def _slopes(stage: Stage, ways: dict[str, Way], lengths: tuple[int, int]) -> dic
     for tuples in lengths:
         for name, way in ways.items():
             runs[name].append(way(tuples))
+            tell(f"{name} over {tuples:,} tuples", _seen(runs[name][-1]))
     return {
         name: {"seconds_of_the_short_one": round(short.seconds, 2), **slope(short, long)}
         for name, (short, long) in runs.items()

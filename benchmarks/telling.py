@@ -33,6 +33,12 @@ def step(what: str, look: Callable[[], Counts] | None = None, *, every: float = 
         _say(f"{what}: {'done' if done else 'broken off'} after {time.monotonic() - started:.1f} s")
 
 
+def tell(what: str, figures: Mapping[str, object]) -> None:
+    """Say what was found, while the rest goes on: those figures that are numbers or words."""
+    plain = {name: value for name, value in figures.items() if isinstance(value, int | float | str)}
+    _say(f"{what}: " + ", ".join(f"{name} {value}" for name, value in plain.items()))
+
+
 def _tell(what: str, look: Callable[[], Counts] | None, every: float, over: threading.Event) -> None:
     before: Counts = {}
     started = last = time.monotonic()

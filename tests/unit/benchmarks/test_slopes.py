@@ -12,7 +12,7 @@ from benchmarks.service_peers import ratios
 from benchmarks.service_results import row_cost
 from benchmarks.slopes import Length, highest, slope
 from benchmarks.spread import Speed, beside
-from benchmarks.telling import progress, step
+from benchmarks.telling import progress, step, tell
 
 
 def test_the_cold_start_is_not_in_the_slope() -> None:
@@ -122,6 +122,11 @@ def test_a_step_is_told_on_standard_error_only(capsys: pytest.CaptureFixture[str
     assert [line[11:] for line in told.err.splitlines()[::2]] == ["reading ...", "writing ..."]
     assert "reading: done after" in told.err
     assert "writing: broken off after" in told.err
+
+
+def test_what_was_found_is_told_without_its_budgets(capsys: pytest.CaptureFixture[str]) -> None:
+    tell("step", {"W": 0.7, "sustained": True, "cpu_seconds_per_million_rows": {"all": 1.0}})
+    assert capsys.readouterr().err.endswith("step: W 0.7, sustained True\n")
 
 
 def test_the_table_shows_a_budget_on_one_line() -> None:
