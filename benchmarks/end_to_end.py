@@ -1,10 +1,11 @@
 """The whole pipeline on this machine: broker, replay, one partitioner, one Spark application, a process each.
 
-For each exponent, with the same processes running throughout, so that what comes later is measured warm:
+For each exponent:
 
 * bare read: reading the input topic with the bare client: the yardstick of this machine and hour.
-* catch-up: the topic is full before the services start. Start-up (seconds to the first frame and row) is told by
-  itself; the speed is a slope between two lengths within the run (`catch_up`).
+* catch-up: the topic is full before the services start. The speed is the slope between a long and a short topic,
+  each with new processes; start-up (seconds to the first frame and row) is told by itself. What comes next is
+  measured with the processes of the short one, which go on running.
 * warm-up: one step whose figures do not count. The JVM's compilers need a minute of work; their share of the
   JVM's CPU time stands beside every figure.
 * sustained: the highest rate of live replay (event time = clock at sending) of a ladder at which nothing piles up:
@@ -20,7 +21,7 @@ close at once when the next step begins, and their rows would stand in its way.
 from __future__ import annotations
 
 import json
-import time
+from contextlib import AbstractContextManager
 from itertools import count
 from typing import Any, Literal
 
@@ -31,8 +32,8 @@ from benchmarks.catch_up import catch_up
 from benchmarks.cpu import budget, occupancy
 from benchmarks.latency import judged, sampled_rows
 from benchmarks.running import WORKERS, Running, measured_broker, running_query
-from benchmarks.slopes import highest
-from benchmarks.stream import EVENT_RATE, KEYS, write_input
+from benchmarks.slopes import highest, slope
+from benchmarks.stream import KEYS
 from benchmarks.telling import step, tell
 from evenflow.errors import ServiceError
 from topics.reader import read_range
@@ -43,7 +44,7 @@ LADDER = (
 )
 """Tuples per second."""
 _LENGTHS = (2_000_000, 6_000_000)
-"""Tuples from which on, and up to which, the slope of catching up is taken."""
+"""Tuples of the short and of the long catch-up."""
 _TRICKLE = 1_000
 _FIRST = 0.5
 """Part of the catch-up rate that is tried first: live, the replay shares the cores."""
@@ -59,38 +60,45 @@ def measure(wiring: Literal["fused", "split"], *, smoke: bool) -> dict[str, obje
         "slide": "1s",
         "keys": KEYS,
     }
+    short, long = (50_000, 200_000) if smoke else _LENGTHS
     for zipf in (1.4,) if smoke else (1.0, 1.4):
-        with (
-            measured_broker() as (broker, meter),
-            running_query(broker.settings(), meter, "bench-e2e", spark={"wiring": wiring}) as running,
-        ):
-            figures[f"zipf_{zipf}"] = _figures(running, zipf, smoke=smoke)
+        with measured_broker() as (broker, meter):
+
+            def query(name: str) -> AbstractContextManager[Running]:
+                topic = {"topic": f"{name}.input"}
+                return running_query(broker.settings(), meter, name, input=topic, spark={"wiring": wiring})
+
+            with query("bench-long") as running:
+                longer, _ = catch_up(running, tuples=long, zipf=zipf)
+            bare = bare_read(running.settings, meter, most=short)
+            with query("bench-e2e") as running:
+                shorter, start_up = catch_up(running, tuples=short, zipf=zipf)
+                caught_up = {} if smoke and longer.seconds <= shorter.seconds else slope(shorter, longer)
+                tell("catch-up", start_up | caught_up)
+                figures[f"zipf_{zipf}"] = {
+                    "bare_read": bare,
+                    "start_up": start_up,
+                    "catch_up": caught_up,
+                    "cpu_times_bare_read": _times(caught_up, bare),
+                    **_live_figures(running, zipf, caught_up.get("tuples_per_second"), smoke=smoke),
+                }
     return figures
 
 
-def _figures(running: Running, zipf: float, *, smoke: bool) -> dict[str, object]:
-    short, tuples = (50_000, 200_000) if smoke else _LENGTHS
-    start = int(time.time() * 1000) - tuples * 1000 // EVENT_RATE
-    with step(f"Zipf {zipf}: writing {tuples:,} tuples", running.counts):
-        write_input(running.settings, tuples=tuples, zipf=zipf, start=start, end=False)
-    found: dict[str, Any] = {"bare_read": bare_read(running.settings, running.meter, most=_LENGTHS[0])}
-    found["catch_up"] = catch_up(running, tuples=tuples, start=start, short=short)
-    tell("catch-up", found["catch_up"]["start_up"] | found["catch_up"].get("slope", {}))
-    found["cpu_times_bare_read"] = _times(found["catch_up"].get("slope"), found["bare_read"])
+def _live_figures(running: Running, zipf: float, rate: Any, *, smoke: bool) -> dict[str, object]:
     running.start_replay("trickle", zipf, _TRICKLE)
     with step("the windows of the pause", running.counts):
         running.up_to_date()
     live = _Live(running, zipf, seconds=5.0 if smoke else 20.0)
     if smoke:
-        return found | {"half_load": live.hold(5_000, "step")}
-    rate = found["catch_up"]["slope"]["tuples_per_second"]
-    return found | _searched(live, first=_FIRST * rate)
+        return {"half_load": live.hold(5_000, "step")}
+    return _searched(live, first=_FIRST * rate)
 
 
-def _times(ours: dict[str, Any] | None, bare: dict[str, Any]) -> float | None:
+def _times(ours: dict[str, Any], bare: dict[str, Any]) -> float | None:
     """CPU time per tuple over that of the bare read: about the same on every machine."""
     name = "cpu_seconds_per_million_tuples"
-    return None if ours is None else round(ours[name]["all"] / bare[name]["all"], 2)
+    return round(ours[name]["all"] / bare[name]["all"], 2) if ours else None
 
 
 def _searched(live: _Live, *, first: float) -> dict[str, object]:

@@ -60,8 +60,13 @@ def _once(stage: Stage, ways: dict[str, Way]) -> dict[str, Any]:
 
 
 def _seen(length: Length) -> dict[str, object]:
-    found = {"tuples": length.tuples, "seconds": round(length.seconds, 2), "result_records": length.rows}
-    return found | {"cpu_seconds": round(total(length.used), 1)} | occupancy(length.used, length.seconds)
+    return {
+        "tuples": length.tuples,
+        "seconds": round(length.seconds, 2),
+        "result_records": length.rows,
+        "cpu_seconds": round(total(length.used), 1),
+        **occupancy(length.used, length.seconds),
+    }
 
 
 def _slopes(stage: Stage, ways: dict[str, Way], lengths: tuple[int, int]) -> dict[str, Any]:

@@ -109,6 +109,7 @@ def test_ratios_to_the_peers_say_whether_the_goal_is_met() -> None:
 
 def test_progress_tells_counts_and_rates() -> None:
     assert progress({"rows": 1_200_000}, {"rows": 600_000}, 10.0) == ", 1,200,000 rows (60,000/s)"
+    assert progress({"rows": 1_200_000}, {}, 10.0) == ", 1,200,000 rows", "nobody knows what it was before"
     assert progress({}, {}, 10.0) == ""
 
 
