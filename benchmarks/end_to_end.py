@@ -10,8 +10,8 @@ For each exponent:
   JVM's CPU time stands beside every figure.
 * sustained: the highest rate of live replay (event time = clock at sending) of a ladder at which nothing piles up:
   the replay kept the rate up, and results came no later at the end of the step than in its middle, give or take
-  `latency.SLACK_MS`. W stands beside it: median duration of a micro-batch over the batch interval; above 1 the
-  micro-batches follow each other without a pause, and are larger.
+  `latency.SLACK_MS`; at most `_MOST_STEPS` rates are tried. W stands beside it: median duration of a micro-batch
+  over the batch interval; above 1 the micro-batches follow each other without a pause, and are larger.
 * half load: latency (`latency`) at half of the sustained rate; p50 and p99.
 
 A trickle of `_TRICKLE` tuples per second goes on between the steps: without it the windows of a pause would all
@@ -43,8 +43,11 @@ LADDER = (
     *(150_000, 175_000, 200_000, 225_000, 250_000, 275_000, 300_000, 350_000, 400_000),
 )
 """Tuples per second."""
-_LENGTHS = (2_000_000, 6_000_000)
+_LENGTHS = (2_000_000, 5_000_000)
 """Tuples of the short and of the long catch-up."""
+_STEP_SECONDS = 15.0
+_MOST_STEPS = 4
+"""The search for the sustained rate ends here, whatever it has found: a scenario is bounded in time."""
 _TRICKLE = 1_000
 _FIRST = 0.5
 """Part of the catch-up rate that is tried first: live, the replay shares the cores."""
@@ -89,7 +92,7 @@ def _live_figures(running: Running, zipf: float, rate: Any, *, smoke: bool) -> d
     running.start_replay("trickle", zipf, _TRICKLE)
     with step("the windows of the pause", running.counts):
         running.up_to_date()
-    live = _Live(running, zipf, seconds=5.0 if smoke else 20.0)
+    live = _Live(running, zipf, seconds=5.0 if smoke else _STEP_SECONDS)
     if smoke:
         return {"half_load": live.hold(5_000, "step")}
     return _searched(live, first=_FIRST * rate)
@@ -110,7 +113,7 @@ def _searched(live: _Live, *, first: float) -> dict[str, object]:
         steps.append(live.hold(rate, "step"))
         return bool(steps[-1]["sustained"])
 
-    sustained = highest(LADDER, begin, holds)
+    sustained = highest(LADDER, begin, holds, most=_MOST_STEPS)
     full = next((each for each in steps if each["rate"] == sustained), None)
     half = live.hold((sustained or LADDER[0]) // 2, "half load")
     return {

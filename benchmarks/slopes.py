@@ -38,10 +38,17 @@ def slope(short: Length, long: Length) -> dict[str, object]:
     return found | occupancy(used, seconds) | budget(used, tuples=tuples, rows=rows)
 
 
-def highest(ladder: Sequence[int], first: int, holds: Callable[[int], bool]) -> int | None:
-    """The highest rung that holds, None if none does; begins at `first` (an index), then up or down, then halves."""
+def highest(
+    ladder: Sequence[int], first: int, holds: Callable[[int], bool], *, most: int | None = None
+) -> int | None:
+    """The highest rung that holds, None if none does; begins at `first` (an index), then up or down, then halves.
+
+    After `most` questions it is the highest that was seen to hold.
+    """
     low, high, probe, stride = -1, len(ladder), first, 1
-    while high - low > 1:
+    asked = 0
+    while high - low > 1 and asked != most:
+        asked += 1
         if holds(ladder[probe]):
             low = probe
         else:

@@ -67,6 +67,11 @@ def test_a_good_first_guess_needs_two_steps() -> None:
     assert asked == [20, 30]
 
 
+def test_a_bounded_search_gives_the_highest_rung_that_was_seen_to_hold() -> None:
+    assert highest(range(20), 0, lambda rung: rung <= 18, most=3) == 3
+    assert highest(range(20), 19, lambda rung: False, most=2) is None
+
+
 def test_lateness_that_grows_is_not_sustained() -> None:
     steady = np.array([[10_000 + 1000 * n, 9_000 + 1000 * n, 5] for n in range(20)])
     growing = steady.copy()
