@@ -122,11 +122,11 @@ def _searched(live: _Live, *, first: float) -> dict[str, object]:
         "full_load": full,
         "half_load": half,
         "goal_p99_at_half_ms": _GOAL_P99_MS,
-        "goal_met": _met(full, half),
+        "goal_met": goal_met(full, half),
     }
 
 
-def _met(full: dict[str, Any] | None, half: dict[str, Any]) -> bool | None:
+def goal_met(full: dict[str, Any] | None, half: dict[str, Any]) -> bool | None:
     """Whether p99 at half load is below the goal; None where W at full load is not below 1: the goal asks nothing."""
     if full is None or full["W"] >= 1:
         return None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.catch_up import last_window
+from benchmarks.end_to_end import goal_met
 from benchmarks.latency import judged, percentile
 from benchmarks.runner import GROUPS, table
 from benchmarks.service_peers import ratios
@@ -152,3 +153,11 @@ def test_every_service_scenario_has_a_permanent_id(scenario: str) -> None:
     module = import_module(f"benchmarks.{scenario}")
     assert scenario.replace("_", "-") == module.ID
     assert module.WHAT
+
+
+def test_the_latency_goal_asks_nothing_where_full_load_is_too_much() -> None:
+    half = {"latency_p99_ms": 1_900}
+    assert goal_met({"W": 0.9}, half) is True
+    assert goal_met({"W": 0.9}, {"latency_p99_ms": None}) is False
+    assert goal_met({"W": 1.0}, half) is None
+    assert goal_met(None, half) is None
