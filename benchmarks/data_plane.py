@@ -16,8 +16,11 @@ from itertools import count
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from benchmarks.spread import in_turns, ratios, spread
+from benchmarks.cpu import CpuMeter
+from benchmarks.running import measured_broker
+from benchmarks.spread import Speed, beside, in_turns
 from benchmarks.stream import settings_for, write_input
+from benchmarks.telling import step
 from evenflow.settings import Settings
 from evenflow.wire import decode_frame
 from partitioner_service.plane import DataPlane, patient_garbage_collection
@@ -26,7 +29,6 @@ from partitioner_service.source import consumer_config, data_plane_group
 from topics import clients
 from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
 from topics.reader import read_range
-from workbench.broker import EmbeddedBroker
 
 WORKERS = 8
 
@@ -36,16 +38,17 @@ class Commits:
     """When commits ended, and how many tuples had been read by then."""
 
     seen: list[tuple[float, int]] = field(default_factory=list)
+    """Seconds since 1970, tuples."""
 
     def note(self, tuples: int) -> None:
         """A commit has just ended."""
-        self.seen.append((time.perf_counter(), tuples))
+        self.seen.append((time.time(), tuples))
 
-    @property
-    def rate(self) -> float:
-        """Tuples per second from the first commit to the last."""
+    def speed(self, meter: CpuMeter) -> Speed:
+        """Tuples per second and CPU time from the first commit to the last."""
+        meter.now()
         (begin, before), (end, after) = self.seen[0], self.seen[-1]
-        return (after - before) / (end - begin)
+        return Speed((after - before) / (end - begin), after - before, meter.between(begin, end))
 
 
 class MeasuredPlane(DataPlane):
@@ -65,22 +68,25 @@ def compare(partitioner: str, *, smoke: bool) -> dict[str, object]:
     tuples, repetitions = (300_000, 1) if smoke else (3_000_000, 3)
     interval = 50 if smoke else 500
     numbers = count()
-    with EmbeddedBroker() as broker:
+    with measured_broker("data_plane") as (broker, meter):
 
         def fresh() -> Settings:
             options = {"name": partitioner, "workers": WORKERS, "commit_interval": interval}
             return settings_for(broker.settings(), f"bench-{next(numbers)}", partitioner=options)
 
         first = fresh()
-        write_input(first, tuples=tuples)
-        MeasuredPlane(first).run()
-        frames = recorded(first)
-        rates = in_turns(
+        with step(f"writing {tuples:,} tuples"):
+            write_input(first, tuples=tuples)
+        with step("recording the frames"):
+            MeasuredPlane(first).run()
+            frames = recorded(first)
+        speeds = in_turns(
             {
-                "service": lambda: plane_rate(fresh()),
-                "bare": lambda: bare_rate(fresh(), frames, tuples=tuples),
+                "service": lambda: plane_speed(fresh(), meter),
+                "bare": lambda: bare_speed(fresh(), meter, frames, tuples=tuples),
             },
             repetitions,
+            tell=True,
         )
     return {
         "partitioner": partitioner,
@@ -88,18 +94,17 @@ def compare(partitioner: str, *, smoke: bool) -> dict[str, object]:
         "workers": WORKERS,
         "frames": sum(map(len, frames.values())),
         "frame_bytes": sum(len(data) for block in frames.values() for _, data in block),
-        "service_tuples_per_second": spread(rates["service"]),
-        "bare_tuples_per_second": spread(rates["bare"]),
-        "ratio": ratios(rates["service"], rates["bare"]),
+        **beside(speeds["service"], speeds["bare"], ("service", "bare")),
     }
 
 
-def plane_rate(settings: Settings) -> float:
-    """Tuples per second of the data plane."""
+def plane_speed(settings: Settings, meter: CpuMeter) -> Speed:
+    """Speed of the data plane."""
     plane = MeasuredPlane(settings)
     plane.run()
+    speed = plane.commits.speed(meter)
     _drop_output(settings)
-    return plane.commits.rate
+    return speed
 
 
 Frames = dict[int, list[tuple[int, bytes]]]
@@ -123,8 +128,8 @@ def recorded(settings: Settings) -> Frames:
     return frames
 
 
-def bare_rate(settings: Settings, frames: Frames, *, tuples: int) -> float:
-    """Tuples per second of the bare loop."""
+def bare_speed(settings: Settings, meter: CpuMeter, frames: Frames, *, tuples: int) -> Speed:
+    """Speed of the bare loop."""
     ensure_topics(settings.kafka, pipeline_topics(settings).values())
     consumer = clients.consumer(settings.kafka, group=data_plane_group(settings), **consumer_config(settings))
     producer = clients.producer(settings.kafka, **producer_config(settings))
@@ -133,16 +138,17 @@ def bare_rate(settings: Settings, frames: Frames, *, tuples: int) -> float:
         begin = describe(settings.kafka, [settings.topic("input")])[settings.topic("input")].begin
         consumer.assign([TopicPartition(settings.topic("input"), p, at) for p, at in begin.items()])
         with patient_garbage_collection():
-            rate = _bare_loop(settings, consumer, producer, frames, tuples)
+            commits = _bare_loop(settings, consumer, producer, frames, tuples)
+        speed = commits.speed(meter)
     finally:
         consumer.close()
     _drop_output(settings)
-    return rate
+    return speed
 
 
 def _bare_loop(
     settings: Settings, consumer: Consumer, producer: Producer, frames: Frames, tuples: int
-) -> float:
+) -> Commits:
     options, routed = settings.partitioner, settings.topic("routed")
     due = list(frames.items())[::-1]
     commits, opened, read = Commits(), 0.0, 0
@@ -165,7 +171,7 @@ def _bare_loop(
             opened = 0.0
             commits.note(read)
     assert read == tuples, f"{read} tuples of {tuples} were read"
-    return commits.rate
+    return commits
 
 
 def _drop_output(settings: Settings) -> None:

@@ -1,15 +1,18 @@
 """The whole pipeline on this machine: broker, replay, one partitioner, one Spark application, a process each.
 
-Three things are found for each exponent, with the same processes running throughout:
+For each exponent:
 
-* catch-up: the topic holds a minute of event time (50 tuples per ms) before the partitioner starts; from its
-  first frame in the routed topic to the last row in the results topic. It also fills the windows.
-* sustained: the highest rate of live replay (event time = clock at sending) of a ladder, searched by halving, at
-  which nothing piles up: the replay kept the rate up, and results came no later at the end of the step than in
-  its middle, give or take `_SLACK_MS`. W (`load`: median duration of a micro-batch over the batch interval) stands
-  beside it: above 1 the micro-batches follow each other without a pause, and are larger.
-* latency at half of it: append time of each row of results (LogAppendTime) less the time at which it could have
-  been known (window end + out_of_orderness + allowed_lateness); p50 and p99 over one of the result partitions.
+* bare read: reading the input topic with the bare client: the yardstick of this machine and hour.
+* catch-up: the topic is full before the services start. The speed is the slope between a long and a short topic,
+  each with new processes; start-up (seconds to the first frame and row) is told by itself. What comes next is
+  measured with the processes of the short one, which go on running.
+* warm-up: one step whose figures do not count. The JVM's compilers need a minute of work; their share of the
+  JVM's CPU time stands beside every figure.
+* sustained: the highest rate of live replay (event time = clock at sending) of a ladder at which nothing piles up:
+  the replay kept the rate up, and results came no later at the end of the step than in its middle, give or take
+  `latency.SLACK_MS`; at most `_MOST_STEPS` rates are tried. W stands beside it: median duration of a micro-batch
+  over the batch interval; above 1 the micro-batches follow each other without a pause, and are larger.
+* half load: latency (`latency`) at half of the sustained rate; p50 and p99.
 
 A trickle of `_TRICKLE` tuples per second goes on between the steps: without it the windows of a pause would all
 close at once when the next step begins, and their rows would stand in its way.
@@ -18,279 +21,183 @@ close at once when the next step begins, and their rows would stand in its way.
 from __future__ import annotations
 
 import json
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager
+from itertools import count
 from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.stream import EVENT_RATE, settings_for, source_words, write_input
+from benchmarks.bare import bare_read
+from benchmarks.catch_up import catch_up
+from benchmarks.cpu import budget, occupancy
+from benchmarks.latency import judged, sampled_rows
+from benchmarks.running import WORKERS, Running, measured_broker, running_query
+from benchmarks.slopes import highest, slope
+from benchmarks.stream import KEYS
+from benchmarks.telling import step, tell
 from evenflow.errors import ServiceError
-from evenflow.settings import Settings, save_settings
-from topics.admin import TopicState, describe
 from topics.reader import read_range
-from workbench.broker import EmbeddedBroker
-from workbench.processes import ChildProcess
 
 LADDER = (
-    25_000,
-    50_000,
-    75_000,
-    100_000,
-    125_000,
-    150_000,
-    175_000,
-    200_000,
-    225_000,
-    250_000,
-    275_000,
-    300_000,
+    *(12_500, 25_000, 30_000, 37_500, 45_000, 55_000, 65_000, 75_000, 87_500, 100_000, 125_000),
+    *(150_000, 175_000, 200_000, 225_000, 250_000, 275_000, 300_000, 350_000, 400_000),
 )
-_SAMPLE = 0
-"""The partition of the results topic that is looked at: a fair sample, as rows are spread by hash of the key."""
-_SLACK_MS = 1_000
+"""Tuples per second."""
+_LENGTHS = (2_000_000, 5_000_000)
+"""Tuples of the short and of the long catch-up."""
+_STEP_SECONDS = 15.0
+_MOST_STEPS = 4
+"""The search for the sustained rate ends here, whatever it has found: a scenario is bounded in time."""
 _TRICKLE = 1_000
-_BEHIND_MS = 4_000
-"""Results are up to date when the newest window ended no longer ago than this."""
-_PATIENCE = 90.0
-_WINDOW_END = b'"window_end":'
+_FIRST = 0.5
+"""Part of the catch-up rate that is tried first: live, the replay shares the cores."""
+_GOAL_P99_MS = 2_000
 
 
 def measure(wiring: Literal["fused", "split"], *, smoke: bool) -> dict[str, object]:
     """Figures by exponent."""
     figures: dict[str, object] = {
         "wiring": wiring,
-        "workers": 8,
+        "workers": WORKERS,
         "window": "60s",
         "slide": "1s",
-        "keys": 100_000,
+        "keys": KEYS,
     }
+    short, long = (50_000, 200_000) if smoke else _LENGTHS
     for zipf in (1.4,) if smoke else (1.0, 1.4):
-        with _pipeline(wiring, zipf=zipf) as pipeline:
-            figures[f"zipf_{zipf}"] = _figures(pipeline, smoke=smoke)
+        with measured_broker() as (broker, meter):
+
+            def query(name: str) -> AbstractContextManager[Running]:
+                topic = {"topic": f"{name}.input"}
+                return running_query(broker.settings(), meter, name, input=topic, spark={"wiring": wiring})
+
+            with query("bench-long") as running:
+                longer, _ = catch_up(running, tuples=long, zipf=zipf)
+            bare = bare_read(running.settings, meter, most=short)
+            with query("bench-e2e") as running:
+                shorter, start_up = catch_up(running, tuples=short, zipf=zipf)
+                caught_up = {} if smoke and longer.seconds <= shorter.seconds else slope(shorter, longer)
+                tell("catch-up", start_up | caught_up)
+                figures[f"zipf_{zipf}"] = {
+                    "bare_read": bare,
+                    "start_up": start_up,
+                    "catch_up": caught_up,
+                    "cpu_times_bare_read": _times(caught_up, bare),
+                    **_live_figures(running, zipf, caught_up.get("tuples_per_second"), smoke=smoke),
+                }
     return figures
 
 
-def _figures(pipeline: Pipeline, *, smoke: bool) -> dict[str, object]:
-    found: dict[str, object] = {"catch_up": pipeline.catch_up(seconds_of_event_time=2 if smoke else 60)}
-    pipeline.trickle()
-    hold = 5.0 if smoke else 20.0
-    steps: list[dict[str, Any]] = []
-    low, high = -1, len(LADDER)
+def _live_figures(running: Running, zipf: float, rate: Any, *, smoke: bool) -> dict[str, object]:
+    running.start_replay("trickle", zipf, _TRICKLE)
+    with step("the windows of the pause", running.counts):
+        running.up_to_date()
+    live = _Live(running, zipf, seconds=5.0 if smoke else _STEP_SECONDS)
     if smoke:
-        low = high = 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        steps.append(pipeline.hold(LADDER[middle], seconds=hold))
-        low, high = (middle, high) if steps[-1]["sustained"] else (low, middle)
-    if steps:
-        found["steps"] = steps
-    found["sustained_tuples_per_second"] = None if smoke else LADDER[low] if low >= 0 else 0
-    half = 5_000 if smoke else (LADDER[low] // 2 if low >= 0 else LADDER[0] // 2)
-    found["latency_at_half"] = pipeline.hold(half, seconds=hold)
-    return found
+        return {"half_load": live.hold(5_000, "step")}
+    return _searched(live, first=_FIRST * rate)
 
 
-class Pipeline:
-    """The running processes of one query."""
+def _times(ours: dict[str, Any], bare: dict[str, Any]) -> float | None:
+    """CPU time per tuple over that of the bare read: about the same on every machine."""
+    name = "cpu_seconds_per_million_tuples"
+    return round(ours[name]["all"] / bare[name]["all"], 2) if ours else None
 
-    def __init__(self, settings: Settings, zipf: float, start: Callable[..., ChildProcess]) -> None:
-        self._settings = settings
+
+def _searched(live: _Live, *, first: float) -> dict[str, object]:
+    begin = max((index for index, rate in enumerate(LADDER) if rate <= first), default=0)
+    live.hold(LADDER[max(0, begin - 2)], "warm-up")
+    steps: list[dict[str, Any]] = []
+
+    def holds(rate: int) -> bool:
+        steps.append(live.hold(rate, "step"))
+        return bool(steps[-1]["sustained"])
+
+    sustained = highest(LADDER, begin, holds, most=_MOST_STEPS)
+    full = next((each for each in steps if each["rate"] == sustained), None)
+    half = live.hold((sustained or LADDER[0]) // 2, "half load")
+    return {
+        "steps": [_short(each) for each in steps],
+        "sustained_tuples_per_second": sustained or 0,
+        "full_load": full,
+        "half_load": half,
+        "goal_p99_at_half_ms": _GOAL_P99_MS,
+        "goal_met": goal_met(full, half),
+    }
+
+
+def goal_met(full: dict[str, Any] | None, half: dict[str, Any]) -> bool | None:
+    """Whether p99 at half load is below the goal; None where W at full load is not below 1: the goal asks nothing."""
+    if full is None or full["W"] >= 1:
+        return None
+    return half["latency_p99_ms"] is not None and half["latency_p99_ms"] < _GOAL_P99_MS
+
+
+def _short(figures: dict[str, Any]) -> dict[str, Any]:
+    """A step on one line: without its budgets."""
+    return {name: value for name, value in figures.items() if not name.startswith("cpu_")}
+
+
+class _Live:
+    """Steps of live replay into the running query."""
+
+    def __init__(self, running: Running, zipf: float, *, seconds: float) -> None:
+        self._running = running
         self._zipf = zipf
-        self._start = start
-        self._services: list[ChildProcess] = []
+        self._seconds = seconds
+        self._numbers = count()
 
-    def catch_up(self, *, seconds_of_event_time: int) -> dict[str, object]:
-        """Fill the input topic, start the services, and time them until they have emitted all they can."""
-        tuples = seconds_of_event_time * EVENT_RATE
-        begin = int(time.time() * 1000) - seconds_of_event_time * 1000
-        write_input(self._settings, tuples=tuples, zipf=self._zipf, start=begin, end=False)
-        self._services.append(self._start("aggregate"))
-        self._wait(lambda: "running:" in self._services[0].output(), "the Spark application to run")
-        self._services.append(self._start("partition"))
-        self._wait(lambda: self._ends("results") > 0, "the first results")
-        self._quiet()
-        results = self._rows({})
-        first = self._first_append("routed")
-        seconds = (int(results[:, 0].max()) - first) / 1000
-        return {
-            "tuples": tuples,
-            "result_rows": self._ends("results"),
-            "seconds": seconds,
-            "tuples_per_second": round(tuples / seconds),
-        }
+    def hold(self, rate: int, what: str) -> dict[str, Any]:
+        """Replay live at this rate for the step's seconds; then wait until the results are up to date again."""
+        name = f"{what} at {rate:,} tuples/s"
+        with step(name, self._running.counts):
+            found = self._hold(rate)
+        tell(name, found)
+        return found
 
-    def trickle(self) -> None:
-        """Keep event time going from now on; then wait until the windows of the pause before are out."""
-        self._services.append(self._replay("trickle", _TRICKLE))
-        self._up_to_date()
-
-    def hold(self, rate: int, *, seconds: float) -> dict[str, Any]:
-        """Replay live at this rate for so long; then wait until the results are up to date again."""
-        before = describe(self._settings.kafka, [self._settings.topic("results")])
-        told, sent = self._ends("telemetry"), self._ends("input")
-        replay = self._replay("bench", rate, "--limit", str(int(rate * seconds)))
-        self._wait(lambda: self._ends("input") > sent + rate // 2 or not replay.alive, "the replay to begin")
-        begun = int(time.time() * 1000)
-        self._wait(lambda: not replay.alive, "the replay to end", patience=4 * seconds + 30)
-        over = int(time.time() * 1000)
+    def _hold(self, rate: int) -> dict[str, Any]:
+        running = self._running
+        told, sent = running.records("telemetry"), running.records("input")
+        replay = running.start_replay(
+            f"bench-{next(self._numbers)}", self._zipf, rate, limit=int(rate * self._seconds)
+        )
+        running.wait(
+            lambda: running.records("input") > sent + rate // 2 or not replay.alive, "the replay to begin"
+        )
+        begun, first, before = running.meter.now(), running.records("input"), running.ends("results")
+        running.wait(lambda: not replay.alive, "the replay to end", patience=4 * self._seconds + 30)
+        over, last, after = running.meter.now(), running.records("input"), running.ends("results")
         if replay.returncode:
             raise ServiceError(f"the replay failed:\n{replay.tail()}")
         achieved = _told_rate(replay.output())
-        batches = self._batches(told)
-        self._up_to_date()
-        rows = self._rows(before[self._settings.topic("results")].end)
+        loads = self._loads(told)
+        running.up_to_date()
+        rows = sampled_rows(running.settings, before)
+        used = running.meter.between(begun, over)
+        emitted = sum(after.values()) - sum(before.values())
         return {
             "rate": rate,
             "achieved": achieved,
-            **batches,
-            **_judged(rows[rows[:, 1] <= over], rate, achieved, begun),
+            "W": loads,
+            **judged(rows[rows[:, 1] <= over * 1000], rate, achieved, int(begun * 1000)),
+            "rows_per_second": round(emitted / (over - begun)),
+            **occupancy(used, over - begun),
+            **budget(used, tuples=max(1, last - first), rows=emitted),
         }
 
-    def _replay(self, producer: str, rate: int, *more: str) -> ChildProcess:
-        words = [f"zipf:{source_words(tuples='endless', zipf=self._zipf)}", "--value", "amount"]
-        words += ["--rate", str(rate), "--live", "--no-end", "--producer-id", producer, *more]
-        return self._start("replay", *words)
-
-    def _up_to_date(self) -> None:
-        def reached() -> bool:
-            end = self._ends_of("results").get(_SAMPLE, 0)
-            rows = self._rows({_SAMPLE: max(0, end - 1)})
-            return bool(len(rows)) and int(rows[:, 1].max()) >= time.time() * 1000 - _BEHIND_MS
-
-        self._wait(reached, "results that are up to date", patience=2 * _PATIENCE)
-
-    def _batches(self, told: int) -> dict[str, float]:
+    def _loads(self, told: int) -> float:
         """Median of W over the micro-batches since then; the slowest stage counts."""
-        topic, interval = self._settings.topic("telemetry"), self._settings.spark.batch_interval
-        loads: dict[str, list[float]] = {}
-        for messages in read_range(self._settings.kafka, topic, begin={0: told}):
+        settings = self._running.settings
+        interval, loads = settings.spark.batch_interval, dict[str, list[float]]()
+        for messages in read_range(settings.kafka, settings.topic("telemetry"), begin={0: told}):
             for message in messages:
                 record = json.loads(message.value())
                 if record.get("source") == "spark":
                     loads.setdefault(record["stage"], []).append(record["duration_ms"] / interval)
-        return {"load": round(max((float(np.median(each)) for each in loads.values()), default=0.0), 3)}
-
-    def _rows(self, begin: dict[int, int] | Any) -> np.ndarray:
-        """(append time, window end) of the sampled rows from these offsets on, distinct ones with their numbers."""
-        topic = self._settings.topic("results")
-        nowhere = {number: 0 for number in range(self._settings.spark.buckets) if number != _SAMPLE}
-        chosen = {_SAMPLE: dict(begin).get(_SAMPLE, 0), **nowhere}
-        found: dict[tuple[int, int], int] = {}
-        for messages in read_range(self._settings.kafka, topic, begin=chosen, end=nowhere):
-            for message in messages:
-                value = message.value()
-                at = value.index(_WINDOW_END) + len(_WINDOW_END)
-                row = (message.timestamp()[1], int(value[at : value.index(b",", at)]))
-                found[row] = found.get(row, 0) + 1
-        return np.array([(*row, number) for row, number in found.items()], np.int64).reshape(-1, 3)
-
-    def _first_append(self, role: str) -> int:
-        topic = self._settings.topic(role)
-        stop = dict.fromkeys(range(self._settings.routed_partitions), 1)
-        return min(
-            message.timestamp()[1]
-            for messages in read_range(self._settings.kafka, topic, end=stop)
-            for message in messages
-        )
-
-    def _quiet(self) -> None:
-        """Wait until nothing has come to the results topic for three seconds."""
-        seen, since = self._ends("results"), time.monotonic()
-        deadline = since + _PATIENCE
-        while time.monotonic() - since < 3 and time.monotonic() < deadline:
-            time.sleep(0.5)
-            self._check()
-            if (now := self._ends("results")) != seen:
-                seen, since = now, time.monotonic()
-
-    def _ends(self, role: str) -> int:
-        state = self._state(role)
-        return 0 if state is None else state.records
-
-    def _ends_of(self, role: str) -> dict[int, int]:
-        state = self._state(role)
-        return {} if state is None else dict(state.end)
-
-    def _state(self, role: str) -> TopicState | None:
-        topic = self._settings.topic(role)
-        return describe(self._settings.kafka, [topic]).get(topic)
-
-    def _wait(self, done: Callable[[], bool], what: str, *, patience: float = _PATIENCE) -> None:
-        deadline = time.monotonic() + patience
-        while not done():
-            self._check()
-            if time.monotonic() > deadline:
-                raise ServiceError(f"waited {patience:g} s for {what}")
-            time.sleep(0.2)
-
-    def _check(self) -> None:
-        for service in self._services:
-            if not service.alive:
-                raise ServiceError(f"{service.name} ended with {service.returncode}:\n{service.tail()}")
+        return round(max((float(np.median(each)) for each in loads.values()), default=0.0), 3)
 
 
 def _told_rate(output: str) -> int:
     """Tuples per second out of the replay's `--json` line."""
     line = next(line for line in output.splitlines() if line.startswith("{"))
     return round(json.loads(line)["tuples_per_second"])
-
-
-def _judged(rows: np.ndarray, rate: int, achieved: int, begun: int) -> dict[str, Any]:
-    """Latencies of windows that were emitted, and whether they stopped growing in the second half."""
-    # Windows that ended in the pause before wait for the next tuple, not for us; the first seconds warm up.
-    last = int(rows[:, 1].max()) if len(rows) else 0
-    live = rows[rows[:, 1] > begun + 0.25 * (last - begun)]
-    if last <= begun or not len(live):
-        return {"sustained": False, "latency_p50_ms": None, "latency_p99_ms": None, "growth_ms": None}
-    late = live[:, 0] - live[:, 1]
-    middle = np.median(live[:, 1])
-    early, end = (live[:, 1] <= middle), (live[:, 1] > middle)
-    growth = 0.0
-    if end.any():
-        growth = _percentile(late[end], live[end, 2], 50) - _percentile(late[early], live[early, 2], 50)
-    return {
-        "latency_p50_ms": round(_percentile(late, live[:, 2], 50)),
-        "latency_p99_ms": round(_percentile(late, live[:, 2], 99)),
-        "growth_ms": round(growth),
-        "sustained": bool(achieved >= 0.97 * rate and growth <= _SLACK_MS),
-    }
-
-
-def _percentile(values: np.ndarray, weights: np.ndarray, percent: float) -> float:
-    order = np.argsort(values)
-    reached = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(reached, percent / 100 * reached[-1])])
-
-
-@contextmanager
-def _pipeline(wiring: str, *, zipf: float) -> Iterator[Pipeline]:
-    """A broker and a query on it; whatever was started is ended, by its own process id."""
-    children: list[ChildProcess] = []
-    with EmbeddedBroker() as broker, tempfile.TemporaryDirectory(prefix="evenflow-bench-") as name:
-        folder = Path(name)
-        settings = settings_for(
-            broker.settings(),
-            "bench-e2e",
-            partitioner={"workers": 8},
-            spark={"wiring": wiring, "checkpoint": str(folder / "checkpoint")},
-        )
-        save_settings(settings, folder / "settings.json")
-
-        def start(*words: str) -> ChildProcess:
-            number = len(children)
-            command = [sys.executable, "-m", "cli.main", "-c", str(folder / "settings.json"), *words]
-            command += ["--json"] if words[0] == "replay" else []
-            log = folder / f"{number}-{words[0]}.log"
-            children.append(ChildProcess(command, log=log, name=words[0], cwd=folder))
-            return children[-1]
-
-        try:
-            yield Pipeline(settings, zipf, start)
-        finally:
-            for child in reversed(children):
-                child.terminate(20)

@@ -21,6 +21,8 @@ SCENARIOS = (
     "service_reducer",
     "service_end_to_end_fused",
     "service_end_to_end_split",
+    "service_results",
+    "service_peers",
     "partitioners_speed",
     "partitioners_growth_workers",
     "partitioners_growth_keys",
@@ -77,9 +79,11 @@ def table(figures: dict[str, Any], indent: str = "  ") -> str:
     """The figures for people: one a line, spreads as min / median / max."""
     lines = []
     for name, value in figures.items():
-        label = f"{indent}{name.replace('_', ' '):<36}"
+        label = f"{indent}{name.replace('_', ' '):<42}"
         if isinstance(value, dict) and set(value) == {"min", "median", "max"}:
             lines.append(label + " / ".join(_shown(value[part]) for part in ("min", "median", "max")))
+        elif isinstance(value, dict) and name.startswith("cpu_seconds_per"):
+            lines.append(label + "  ".join(f"{k}={_shown(v)}" for k, v in value.items()))
         elif isinstance(value, dict):
             lines += [label.rstrip(), table(value, indent + "  ")]
         elif isinstance(value, list) and value and isinstance(value[0], dict):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.spark_stages import frames_and_tuples, routed_stream, stream_seconds
-from benchmarks.spread import in_turns, ratios, spread
+from benchmarks.spark_stages import frames_and_tuples, routed_stream, stream_speed
+from benchmarks.spread import Speed, beside, in_turns
+from benchmarks.telling import step
 from spark_consumers import combiner
 from spark_consumers.layout import Layout
 from spark_consumers.session import make_session
@@ -17,7 +18,7 @@ WHAT = "tuples/s of the combiner (frames to blobs) against Spark's bare scan of 
 def run(*, smoke: bool) -> dict[str, object]:
     """Rates of both and their ratio; both are streams with the same source, tasks and trigger."""
     tuples, repetitions = (200_000, 1) if smoke else (4_000_000, 3)
-    with routed_stream("bench-combiner", tuples=tuples) as (settings, folder):
+    with routed_stream("bench-combiner", tuples=tuples) as (settings, folder, meter):
         topic = settings.topic("routed")
         layout = Layout.of(settings, describe(settings.kafka, [topic])[topic].topic_id)
         frames, counted = frames_and_tuples(settings)
@@ -25,22 +26,21 @@ def run(*, smoke: bool) -> dict[str, object]:
         try:
             tasks = spark.sparkContext.defaultParallelism
 
-            def scan() -> float:
+            def scan() -> Speed:
                 source = records(spark, settings, topic).coalesce(tasks)
-                return counted / stream_seconds(spark, source, folder, rows=frames)
+                return stream_speed(source, folder, meter, rows=frames, tuples=counted)
 
-            def combine() -> float:
+            def combine() -> Speed:
                 blobs = combiner.combined(records(spark, settings, topic), layout, tasks=tasks)
-                return counted / stream_seconds(spark, blobs, folder, rows=frames)
+                return stream_speed(blobs, folder, meter, rows=frames, tuples=counted)
 
-            in_turns({"combiner": combine, "scan": scan}, 1)
-            rates = in_turns({"combiner": combine, "scan": scan}, repetitions)
+            with step("warm-up"):
+                in_turns({"combiner": combine, "scan": scan}, 1 if smoke else 3)
+            speeds = in_turns({"combiner": combine, "scan": scan}, repetitions, tell=True)
         finally:
             spark.stop()
     return {
         "tuples": counted,
         "frames": frames,
-        "combiner_tuples_per_second": spread(rates["combiner"]),
-        "scan_tuples_per_second": spread(rates["scan"]),
-        "ratio": ratios(rates["combiner"], rates["scan"]),
+        **beside(speeds["combiner"], speeds["scan"], ("combiner", "scan")),
     }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+from benchmarks.cpu import budget
 from benchmarks.spark_stages import routed_stream
+from benchmarks.telling import step
 from spark_consumers.application import run as run_stages
 from topics.admin import describe
 from topics.reader import read_range
@@ -14,11 +16,15 @@ WHAT = "tuples/s and result rows/s of the reducer (blobs to JSON rows, 60 s wind
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Rates over the time of the micro-batches that had rows."""
+    """Rates over the time of the micro-batches that had rows; CPU time of the whole stage, its start included."""
     tuples = 5_000 if smoke else 2_000_000
-    with routed_stream("bench-reducer", tuples=tuples, wiring="split") as (settings, _):
-        run_stages(settings, ("combine",), until_ended=True)
-        run_stages(settings, ("reduce",), until_ended=True)
+    with routed_stream("bench-reducer", tuples=tuples, wiring="split") as (settings, _, meter):
+        with step("combiner"):
+            run_stages(settings, ("combine",), until_ended=True)
+        with step("reducer"):
+            began = meter.now()
+            run_stages(settings, ("reduce",), until_ended=True)
+            used = meter.between(began, meter.now())
         told = [
             json.loads(message.value())
             for messages in read_range(settings.kafka, settings.topic("telemetry"))
@@ -34,4 +40,5 @@ def run(*, smoke: bool) -> dict[str, object]:
         "seconds": round(seconds, 3),
         "tuples_per_second": round(tuples / seconds),
         "result_rows_per_second": round(results / seconds),
+        **budget(used, tuples=tuples, rows=results),
     }

@@ -1,7 +1,8 @@
 """What the Spark scenarios share: a routed topic filled by the partitioner service, and timing one stream.
 
 Time is the sum of the micro-batches' own durations as Spark reports them: starting the session, the query and
-the Python workers' first import are outside (one stream that does not count runs first).
+the Python workers' first import are outside (one stream that does not count runs first). CPU time is that of the
+whole stream, its start and stop included.
 """
 
 from __future__ import annotations
@@ -11,32 +12,36 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
+from benchmarks.cpu import CpuMeter
+from benchmarks.running import measured_broker
+from benchmarks.spread import Speed
 from benchmarks.stream import settings_for, write_input
+from benchmarks.telling import step
 from evenflow.settings import Settings
 from evenflow.wire import decode_frame
 from partitioner_service.plane import DataPlane
 from topics.reader import read_range
-from workbench.broker import EmbeddedBroker
 
 WORKERS = 8
 _FOLDER = "evenflow-bench-"
 
 
 @contextmanager
-def routed_stream(name: str, *, tuples: int, **spark: object) -> Iterator[tuple[Settings, Path]]:
+def routed_stream(name: str, *, tuples: int, **spark: object) -> Iterator[tuple[Settings, Path, CpuMeter]]:
     """A broker whose routed topic holds the stream as the partitioner writes it (d-choices), and a folder."""
-    with EmbeddedBroker() as broker, tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
+    with measured_broker("driver") as (broker, meter), tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
         settings = settings_for(
             broker.settings(),
             name,
             partitioner={"name": "d-choices", "workers": WORKERS},
             spark={"checkpoint": f"{folder}/checkpoint", "batch_interval": 0, **spark},
         )
-        write_input(settings, tuples=tuples)
-        DataPlane(settings, until_ended=True).run()
-        yield settings, Path(folder)
+        with step(f"writing and routing {tuples:,} tuples"):
+            write_input(settings, tuples=tuples)
+            DataPlane(settings, until_ended=True).run()
+        yield settings, Path(folder), meter
 
 
 def frames_and_tuples(settings: Settings) -> tuple[int, int]:
@@ -49,8 +54,9 @@ def frames_and_tuples(settings: Settings) -> tuple[int, int]:
     return frames, tuples
 
 
-def stream_seconds(spark: SparkSession, frame: DataFrame, folder: Path, *, rows: int) -> float:
-    """Seconds that micro-batches took to read all that there is, to a sink that drops it."""
+def stream_speed(frame: DataFrame, folder: Path, meter: CpuMeter, *, rows: int, tuples: int) -> Speed:
+    """Speed of a stream that reads all that there is (so many records and tuples), to a sink that drops it."""
+    began = meter.now()
     with tempfile.TemporaryDirectory(dir=folder) as checkpoint:
         query = (
             frame.writeStream.format("noop")
@@ -62,4 +68,5 @@ def stream_seconds(spark: SparkSession, frame: DataFrame, folder: Path, *, rows:
         batches = [batch for batch in query.recentProgress if batch["numInputRows"]]
     read = sum(batch["numInputRows"] for batch in batches)
     assert read == rows, f"{read} records of {rows} were read"
-    return sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000
+    seconds = sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000
+    return Speed(tuples / seconds, tuples, meter.between(began, meter.now()))

@@ -3,16 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from statistics import median
+from typing import TypeVar
+
+from benchmarks.cpu import Used, budget, occupancy, total
+from benchmarks.telling import step
+
+Figure = TypeVar("Figure")
 
 
-def in_turns(ways: Mapping[str, Callable[[], float]], repetitions: int) -> dict[str, list[float]]:
-    """Figures of each way, measured in turns (A B A B ...), so that a passing load meets all alike."""
-    found: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(repetitions):
+def in_turns(
+    ways: Mapping[str, Callable[[], Figure]], repetitions: int, *, tell: bool = False
+) -> dict[str, list[Figure]]:
+    """Figures of each way, measured in turns (A B A B ...), so that a passing load meets all alike.
+
+    `tell`: say on standard error when each begins and ends, for what takes seconds.
+    """
+    found: dict[str, list[Figure]] = {name: [] for name in ways}
+    for turn in range(repetitions):
         for name, measure in ways.items():
-            found[name].append(measure())
+            with step(f"{name}, turn {turn + 1} of {repetitions}") if tell else nullcontext():
+                found[name].append(measure())
     return found
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Tuples per second, and CPU seconds by process for so many tuples."""
+
+    tuples_per_second: float
+    tuples: int
+    used: Used
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds of all processes per million tuples."""
+        return 1e6 * total(self.used) / self.tuples
+
+
+def beside(ours: Sequence[Speed], theirs: Sequence[Speed], names: tuple[str, str]) -> dict[str, object]:
+    """Both speeds, their ratio, both CPU times, and their ratio (above 1: ours needs less)."""
+    found: dict[str, object] = {}
+    for name, speeds in zip(names, (ours, theirs), strict=True):
+        found[f"{name}_tuples_per_second"] = spread([speed.tuples_per_second for speed in speeds])
+        found[f"{name}_cpu_seconds_per_million_tuples"] = spread([speed.cpu for speed in speeds])
+        by_process = budget(_sum(speeds), tuples=sum(speed.tuples for speed in speeds))
+        seconds = sum(speed.tuples / speed.tuples_per_second for speed in speeds)
+        found[f"{name}_by_process"] = by_process | occupancy(_sum(speeds), seconds)
+    found["ratio"] = ratios(
+        [speed.tuples_per_second for speed in ours], [speed.tuples_per_second for speed in theirs]
+    )
+    found["cpu_ratio"] = ratios([speed.cpu for speed in theirs], [speed.cpu for speed in ours])
+    return found
+
+
+def _sum(speeds: Sequence[Speed]) -> Used:
+    labels = {label for speed in speeds for label in speed.used}
+    return {label: sum(speed.used.get(label, 0.0) for speed in speeds) for label in sorted(labels)}
 
 
 def spread(figures: Sequence[float]) -> dict[str, float]:

@@ -41,6 +41,7 @@ _UNREADABLE = (
     ValueError,
     TypeError,
     KeyError,
+    EOFError,
     OSError,
     OverflowError,
     MemoryError,

@@ -23,9 +23,11 @@ from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.strict_json import NotStrict, read_object
+from evenflow.wire import decode_blob, decode_frame
 from partitioner_service.parse import Parser
 from partitioner_service.records import parse_epoch, parse_plan
 from tests.hostile import BYTES, with_a_wrong_number
+from tests.unit.wire.examples import a_blob, a_frame
 
 
 @dataclass(frozen=True)

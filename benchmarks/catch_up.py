@@ -1,0 +1,97 @@
+"""Catching up with a topic that is full before the services start: start-up, and how long until the last row."""
+
+from __future__ import annotations
+
+import time
+
+from benchmarks.cpu import MACHINE
+from benchmarks.latency import SAMPLE, sampled_rows
+from benchmarks.running import Running
+from benchmarks.slopes import Length
+from benchmarks.stream import EVENT_RATE, write_input
+from benchmarks.telling import step
+from topics.reader import read_range
+from workbench.processes import ChildProcess
+
+_QUIET_SECONDS = 1.0
+_MOST_SECONDS = 300.0
+_SLIDE_MS = 1_000
+_Ends = dict[int, int]
+
+
+def catch_up(running: Running, *, tuples: int, zipf: float) -> tuple[Length, dict[str, float]]:
+    """Fill the input topic, start both services, and wait for the rows of the last window that is complete.
+
+    The length is from the start of the services to that window's rows; beside it are the seconds from the start
+    to what comes first, and the CPU seconds until then. Both services go on running.
+    """
+    start = int(time.time() * 1000) - tuples * 1000 // EVENT_RATE
+    with step(f"writing {tuples:,} tuples (Zipf {zipf})"):
+        write_input(running.settings, tuples=tuples, zipf=zipf, start=start, end=False)
+    with step(f"catch-up of {tuples:,} tuples", running.counts):
+        began = running.meter.now()
+        spark = running.start("aggregate")
+        running.start("partition")
+        startup = _startup(running, spark, began)
+        ends = _all_rows(running, last_window(start, tuples))
+        running.meter.now()
+        last = _newest_row(running, ends)[0] / 1000
+    used = running.meter.between(began, last)
+    return Length(tuples, last - began, used, sum(ends.values())), startup
+
+
+def last_window(start: int, tuples: int) -> int:
+    """End (ms) of the last window that closes without an end of the stream: that before the newest tuple."""
+    newest = start + (tuples - 1) * 1000 // EVENT_RATE
+    return (newest - 1) // _SLIDE_MS * _SLIDE_MS
+
+
+def _startup(running: Running, spark: ChildProcess, began: float) -> dict[str, float]:
+    """Seconds from the start of both services to the first of each, CPU seconds up to the first row."""
+    found: dict[str, float] = {}
+
+    def first_row() -> bool:
+        if "spark_runs" not in found and "running:" in spark.output():
+            found["spark_runs"] = round(time.time() - began, 2)
+        return running.ends("results").get(SAMPLE, 0) > 0
+
+    running.wait(first_row, "the first results", every=0.1)
+    first = sampled_rows(running.settings, {SAMPLE: 0}, {SAMPLE: 1})
+    found["first_frame"] = round(_first_append(running) / 1000 - began, 2)
+    found["first_row"] = round(int(first[0, 0]) / 1000 - began, 2)
+    used = running.meter.between(began, running.meter.now())
+    names = {label: f"cpu_seconds_{label.replace(' ', '_')}" for label in used if label != MACHINE}
+    return found | {name: round(used[label], 1) for label, name in names.items()}
+
+
+def _all_rows(running: Running, window_end: int) -> _Ends:
+    """Wait until rows of this window are there and nothing has come for a second; ends of the results topic."""
+    ends: _Ends = {}
+    changed = time.monotonic()
+
+    def reached() -> bool:
+        nonlocal ends, changed
+        if (now := running.ends("results")) != ends:
+            ends, changed = now, time.monotonic()
+        quiet = time.monotonic() - changed >= _QUIET_SECONDS
+        return quiet and _newest_row(running, ends)[1] >= window_end
+
+    running.wait(reached, "the rows of the last window", patience=_MOST_SECONDS, every=0.25)
+    return ends
+
+
+def _newest_row(running: Running, ends: _Ends) -> tuple[int, int]:
+    """Append time and window end (ms) of the last row of the sample below these ends."""
+    begin, end = {SAMPLE: ends[SAMPLE] - 1}, {SAMPLE: ends[SAMPLE]}
+    (appended, window_end, _), *_ = sampled_rows(running.settings, begin, end).tolist()
+    return appended, window_end
+
+
+def _first_append(running: Running) -> int:
+    settings = running.settings
+    stop = dict.fromkeys(range(settings.routed_partitions), 1)
+    return min(
+        message.timestamp()[1]
+        for messages in read_range(settings.kafka, settings.topic("routed"), end=stop)
+        for message in messages
+    )

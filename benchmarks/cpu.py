@@ -1,0 +1,192 @@
+"""CPU time by process while something is measured: what moves far less from machine to machine than wall time.
+
+A meter watches trees of processes. Each tree has a label, and the Java processes in it may have another one.
+CPU time is cumulative: a process that ended keeps what it used, and a child that lived between two looks is
+counted through its parent, which the kernel tells what its waited-for children used.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+
+from benchmarks.processes import Process, ProcessTable, ancestors, machine_seconds
+
+Used = dict[str, float]
+"""CPU seconds by label. `COMPILERS` is a part of the JVM's and `MACHINE` is all there is: neither is in the sum."""
+COMPILERS = "jvm compilers"
+MACHINE = "machine"
+_NOT_SUMMED = (COMPILERS, MACHINE)
+_EVERY = 0.5
+_Key = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """How the processes of one tree are called."""
+
+    root: int
+    itself: str
+    below: str
+    java: str | None
+
+    def of(self, process: Process) -> str:
+        if self.java is not None and process.name == "java":
+            return self.java
+        return self.itself if process.pid == self.root else self.below
+
+
+class Ledger:
+    """What watched processes have used so far, from one look at the process table after the other."""
+
+    def __init__(self) -> None:
+        self._roots: dict[int, _Labels] = {}
+        self._seen: dict[_Key, Process] = {}
+        self._labels: dict[_Key, str] = {}
+        self._parents: dict[_Key, _Key] = {}
+        self._alive: set[_Key] = set()
+
+    def watch(self, pid: int, label: str, *, below: str | None = None, java: str | None = None) -> None:
+        """Count this process and those `below` it, under labels of their own if they are given."""
+        self._roots[pid] = _Labels(pid, label, below or label, java)
+
+    def look(self, processes: Mapping[int, Process]) -> None:
+        """Take in a look at the process table."""
+        self._alive = set()
+        for process in processes.values():
+            line = ancestors(process.pid, processes)
+            root = next((pid for pid in line if pid in self._roots), None)
+            key = (process.pid, process.started)
+            if root is None and key not in self._seen:
+                continue
+            self._alive.add(key)
+            self._seen[key] = process
+            if root is not None:
+                self._labels[key] = self._roots[root].of(process)
+            if process.parent in processes:
+                parent = processes[process.parent]
+                self._parents[key] = (parent.pid, parent.started)
+
+    def used(self) -> Used:
+        """CPU seconds by label since each process began."""
+        told: dict[_Key, float] = {}
+        for key in self._seen.keys() - self._alive:
+            parent, process = self._parents.get(key), self._seen[key]
+            if parent is not None:
+                told[parent] = told.get(parent, 0.0) + process.own + process.reaped
+        found: Used = {}
+        for key, process in self._seen.items():
+            # What the kernel charged to the parent beyond what we saw of its children: those that we missed.
+            missed = max(0.0, process.reaped - told.get(key, 0.0))
+            label = self._labels[key]
+            found[label] = found.get(label, 0.0) + process.own + missed
+            if process.compilers and label != "broker":
+                found[COMPILERS] = found.get(COMPILERS, 0.0) + process.compilers
+        return found
+
+
+class CpuMeter:
+    """Looks twice a second, in a thread of its own, and tells what was used between two moments."""
+
+    def __init__(
+        self,
+        look: Callable[[], Mapping[int, Process]] | None = None,
+        machine: Callable[[], float] = machine_seconds,
+    ) -> None:
+        self._look = look or ProcessTable().read
+        self._machine = machine
+        self._ledger = Ledger()
+        self._series: list[tuple[float, Used]] = []
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="cpu-meter", daemon=True)
+
+    def watch(
+        self, pid: int | None, label: str, *, below: str | None = None, java: str | None = None
+    ) -> None:
+        """Count this process, and all below it, from now on. `java`: label of the Java processes among them."""
+        assert pid is not None, f"{label} does not run"
+        with self._lock:
+            self._ledger.watch(pid, label, below=below, java=java)
+
+    def now(self) -> float:
+        """Look, and tell the moment (seconds since 1970) for `between`."""
+        with self._lock:
+            self._ledger.look(self._look())
+            moment = time.time()
+            self._series.append((moment, self._ledger.used() | {MACHINE: self._machine()}))
+        return moment
+
+    def between(self, begin: float, end: float) -> Used:
+        """CPU seconds by label between two moments; looks lie half a second apart, in between it is a line."""
+        with self._lock:
+            before, after = self._at(begin), self._at(end)
+        grown = {label: seconds - before.get(label, 0.0) for label, seconds in after.items()}
+        return {label: max(0.0, seconds) for label, seconds in grown.items()}
+
+    def _at(self, moment: float) -> Used:
+        place = bisect_left(self._series, moment, key=lambda entry: entry[0])
+        if place == len(self._series):
+            return self._series[-1][1] if self._series else {}
+        after, used = self._series[place]
+        if place == 0:
+            return used
+        before, base = self._series[place - 1]
+        part = (moment - before) / (after - before) if after > before else 1.0
+        return {
+            label: base.get(label, 0.0) + part * (value - base.get(label, 0.0))
+            for label, value in used.items()
+        }
+
+    def _run(self) -> None:
+        while not self._stop.wait(_EVERY):
+            self.now()
+
+    def __enter__(self) -> CpuMeter:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def total(used: Used) -> float:
+    """CPU seconds of all processes together."""
+    return sum(seconds for label, seconds in used.items() if label not in _NOT_SUMMED)
+
+
+def occupancy(used: Used, seconds: float) -> dict[str, float]:
+    """How many cores were busy with what is measured, and with anything else on this machine meanwhile."""
+    ours = total(used)
+    found = {"cores_used": round(ours / seconds, 2)}
+    if MACHINE in used:
+        found["cores_used_by_others"] = round(max(0.0, used[MACHINE] - ours) / seconds, 2)
+    return found
+
+
+def budget(used: Used, *, tuples: int, rows: int | None = None) -> dict[str, object]:
+    """CPU seconds per million tuples and per million result rows by process, and the compilers' share of the JVM.
+
+    A CPU second per million is a microsecond apiece. All of the CPU time is divided by both numbers.
+    """
+    found: dict[str, object] = {"cpu_seconds_per_million_tuples": _per_million(used, tuples)}
+    if rows:
+        found["cpu_seconds_per_million_rows"] = _per_million(used, rows)
+    jvm = sum(seconds for label, seconds in used.items() if label.endswith("_jvm"))
+    if jvm:
+        found["compilers_share_of_jvm"] = round(used.get(COMPILERS, 0.0) / jvm, 3)
+    return found
+
+
+def _per_million(used: Used, number: int) -> dict[str, float]:
+    each = {label: seconds for label, seconds in used.items() if label not in _NOT_SUMMED and seconds > 0}
+    return {
+        label: round(1e6 * seconds / number, 2) for label, seconds in {"all": total(used), **each}.items()
+    }

@@ -1,0 +1,70 @@
+"""How late result rows were: append time of the row (LogAppendTime) less the end of its window.
+
+The end of the window is when the row could have been known, as the queries here allow no disorder. Rows are
+looked at in one partition of the results topic, a fair sample: rows are spread by hash of the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from evenflow.settings import Settings
+from topics.reader import read_range
+
+SAMPLE = 0
+"""The partition that is looked at."""
+SLACK_MS = 1_000
+_EVERY = 8
+"""Every eighth row is looked at: a window and a partition has thousands."""
+_WINDOW_END = b'"window_end":'
+
+
+def sampled_rows(
+    settings: Settings, begin: Mapping[int, int], end: Mapping[int, int] | None = None
+) -> np.ndarray:
+    """(append time, window end, rows) of the sample from these offsets on, `int64[n, 3]`, times in ms."""
+    nowhere = {number: 0 for number in range(settings.spark.buckets) if number != SAMPLE}
+    first = {SAMPLE: begin.get(SAMPLE, 0), **nowhere}
+    last = nowhere if end is None else {SAMPLE: end[SAMPLE], **nowhere}
+    found: dict[tuple[int, int], int] = {}
+    for messages in read_range(settings.kafka, settings.topic("results"), begin=first, end=last):
+        for message in messages[::_EVERY]:
+            value = message.value()
+            at = value.index(_WINDOW_END) + len(_WINDOW_END)
+            row = (message.timestamp()[1], int(value[at : value.index(b",", at)]))
+            found[row] = found.get(row, 0) + 1
+    return np.array([(*row, number) for row, number in found.items()], np.int64).reshape(-1, 3)
+
+
+def judged(rows: np.ndarray, rate: int, achieved: int, begun: int) -> dict[str, Any]:
+    """Latencies of the windows of a step, and whether they stopped growing in its second half.
+
+    `begun` (ms): windows that ended before are those of the pause in front, which wait for the next tuple and
+    not for us; the first quarter of the step is left out, too.
+    """
+    last = int(rows[:, 1].max()) if len(rows) else 0
+    live = rows[rows[:, 1] > begun + 0.25 * (last - begun)]
+    if last <= begun or not len(live):
+        return {"sustained": False, "latency_p50_ms": None, "latency_p99_ms": None, "growth_ms": None}
+    late = live[:, 0] - live[:, 1]
+    middle = np.median(live[:, 1])
+    early, end = (live[:, 1] <= middle), (live[:, 1] > middle)
+    growth = 0.0
+    if end.any():
+        growth = percentile(late[end], live[end, 2], 50) - percentile(late[early], live[early, 2], 50)
+    return {
+        "latency_p50_ms": round(percentile(late, live[:, 2], 50)),
+        "latency_p99_ms": round(percentile(late, live[:, 2], 99)),
+        "growth_ms": round(growth),
+        "sustained": bool(achieved >= 0.97 * rate and growth <= SLACK_MS),
+    }
+
+
+def percentile(values: np.ndarray, weights: np.ndarray, percent: float) -> float:
+    """The value below which so many percent of the weight lie."""
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(reached, percent / 100 * reached[-1])])

@@ -1,0 +1,106 @@
+"""One run of each system over one topic, from the start of its processes to their end, with its CPU time.
+
+All that differs with the length of the topic is in the slope of two such runs; starting and ending are not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.cpu import CpuMeter
+from benchmarks.peers.flink import PROGRAM, connector_jar
+from benchmarks.running import ended_well, run_to_end, running_query
+from benchmarks.slopes import Length
+from benchmarks.stream import settings_for, write_input
+from benchmarks.telling import step
+from evenflow.settings import KafkaSettings, Settings
+from spark_consumers.jars import spark_kafka_jars
+from topics.admin import delete_topics
+from workbench.processes import ChildProcess
+
+ZIPF = 1.4
+
+
+@dataclass
+class Stage:
+    """Where all of them run: a broker, a meter, and topics with the input by their number of tuples."""
+
+    kafka: KafkaSettings
+    meter: CpuMeter
+    runs: int = 0
+
+    def fill(self, tuples: int) -> None:
+        """Write a topic of so many tuples, ended."""
+        with step(f"writing {tuples:,} tuples"):
+            write_input(self.settings(tuples), tuples=tuples, zipf=ZIPF)
+
+    def settings(self, tuples: int) -> Settings:
+        """Settings that name the topic of so many tuples."""
+        return settings_for(self.kafka, f"fill-{tuples}", input={"topic": _topic(tuples)})
+
+    def evenflow(self, tuples: int, *, sink: str) -> Length:
+        """Partitioner and Spark application (fused) until all is emitted; rows are the sink's records."""
+        self.runs += 1
+        query = f"peer-{self.runs}"
+        with running_query(
+            self.kafka, self.meter, query, input={"topic": _topic(tuples)}, results={"sink": sink}
+        ) as running:
+            seconds, used = run_to_end(running, f"sink {sink}, {tuples:,} tuples")
+            rows = running.records("results")
+            delete_topics(self.kafka, [running.settings.topic(role) for role in ("routed", "results")])
+        return Length(tuples, seconds, used, rows)
+
+    def flink(self, tuples: int, *, python: Path) -> Length:
+        """Flink SQL into a black hole; `python` is the one that has it."""
+        command = [
+            str(python),
+            str(PROGRAM),
+            self.kafka.bootstrap_servers,
+            _topic(tuples),
+            str(connector_jar()),
+        ]
+        return self._program("flink", tuples, command, java="flink_jvm")
+
+    def spark_windows(self, tuples: int) -> Length:
+        """Spark's own streaming windows into nothing."""
+        program = Path(__file__).with_name("spark_windows.py")
+        jars = ",".join(map(str, spark_kafka_jars()))
+        command = [sys.executable, str(program), self.kafka.bootstrap_servers, _topic(tuples), jars]
+        return self._program("spark windows", tuples, command, java="windows_jvm")
+
+    def _program(self, name: str, tuples: int, command: Sequence[str], *, java: str) -> Length:
+        with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as place:
+            folder = Path(place)
+            with step(f"{name} over {tuples:,} tuples"):
+                began = self.meter.now()
+                child = ChildProcess(
+                    command, log=folder / "log", name=name, cwd=folder, env=_environment(folder, command[0])
+                )
+                try:
+                    self.meter.watch(child.pid, java.replace("jvm", "python"), java=java)
+                    ended_well(child)
+                finally:
+                    child.terminate()
+                ended = self.meter.now()
+            json.loads(next(line for line in child.output().splitlines() if line.startswith('{"seconds"')))
+        return Length(tuples, ended - began, self.meter.between(began, ended))
+
+
+def _environment(folder: Path, python: str) -> Mapping[str, str]:
+    """Ours, less what leads to our own packages."""
+    ours = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
+    return ours | {"FLINK_LOG_DIR": str(folder), "PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+def _topic(tuples: int) -> str:
+    return f"peers.{tuples}"
+
+
+Way = Callable[[int], Length]
+"""A run of one system over the topic of so many tuples."""

@@ -1,0 +1,103 @@
+"""evenflow beside Flink SQL and Spark's own windows: the same topic, broker, cores and hour, in turns.
+
+Every system runs over a short and a long topic, each time in new processes; the speed is the slope between the
+two. evenflow writes its results to Kafka, the others drop theirs. Spark's own windows are so much slower that
+their topics are shorter. Small (`smoke`), every system runs once on one short topic and Flink is left out, as it
+would have to be downloaded.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from benchmarks.cpu import occupancy, total
+from benchmarks.peers.flink import flink_python
+from benchmarks.peers.ways import ZIPF, Stage, Way
+from benchmarks.running import WORKERS, measured_broker
+from benchmarks.slopes import LENGTHS, Length, slope
+from benchmarks.stream import KEYS
+from benchmarks.telling import tell
+from spark_consumers.sinks import SINKS
+
+ID = "service-peers"
+WHAT = "evenflow (every Kafka sink) beside Flink 2.3 SQL and Spark's own windows: slopes, CPU time, ratios"
+
+_ROWS_SINK = "kafka"
+_GOALS = {_ROWS_SINK: 3.0}
+_GOAL_FRAMES = 4.0
+_SLOW_LENGTHS = (100_000, 300_000)
+_SMOKE = 5_000
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """Slopes of all, and ours over theirs."""
+    sinks = [name for name, sink in SINKS.items() if "results" in sink.topics]
+    python = None if smoke else flink_python()
+    with measured_broker() as (broker, meter):
+        stage = Stage(broker.settings(), meter)
+        ways: dict[str, Way] = {name_of(sink): partial(stage.evenflow, sink=sink) for sink in sinks}
+        if python is not None:
+            ways["flink"] = partial(stage.flink, python=python)
+        if smoke:
+            found = _once(stage, ways | {"spark_windows": stage.spark_windows})
+        else:
+            found = _slopes(stage, ways, LENGTHS)
+            found |= _slopes(stage, {"spark_windows": stage.spark_windows}, _SLOW_LENGTHS)
+    return {"keys": KEYS, "zipf": ZIPF, "window": "60s", "slide": "1s", "workers": WORKERS, **found} | (
+        {} if smoke else {"ratios": ratios(found, sinks)}
+    )
+
+
+def name_of(sink: str) -> str:
+    """How evenflow with this sink is called in the figures."""
+    return f"evenflow_{sink}"
+
+
+def _once(stage: Stage, ways: dict[str, Way]) -> dict[str, Any]:
+    stage.fill(_SMOKE)
+    return {name: _seen(way(_SMOKE)) for name, way in ways.items()}
+
+
+def _seen(length: Length) -> dict[str, object]:
+    return {
+        "tuples": length.tuples,
+        "seconds": round(length.seconds, 2),
+        "result_records": length.rows,
+        "cpu_seconds": round(total(length.used), 1),
+        **occupancy(length.used, length.seconds),
+    }
+
+
+def _slopes(stage: Stage, ways: dict[str, Way], lengths: tuple[int, int]) -> dict[str, Any]:
+    for tuples in lengths:
+        stage.fill(tuples)
+    runs: dict[str, list[Length]] = {name: [] for name in ways}
+    for tuples in lengths:
+        for name, way in ways.items():
+            runs[name].append(way(tuples))
+            tell(f"{name} over {tuples:,} tuples", _seen(runs[name][-1]))
+    return {
+        name: {"seconds_of_the_short_one": round(short.seconds, 2), **slope(short, long)}
+        for name, (short, long) in runs.items()
+    }
+
+
+def ratios(found: dict[str, Any], sinks: list[str]) -> dict[str, Any]:
+    """Speed of ours over theirs, and CPU time of theirs over ours (above 1: ours needs less), beside the goals."""
+    result: dict[str, Any] = {}
+    for sink in sinks:
+        ours = found[name_of(sink)]
+        for peer in ("flink", "spark_windows"):
+            theirs = found[peer]
+            speed = ours["tuples_per_second"] / theirs["tuples_per_second"]
+            figures: dict[str, Any] = {"speed": round(speed, 2), "cpu": round(_cpu(theirs) / _cpu(ours), 2)}
+            if peer == "flink":
+                goal = _GOALS.get(sink, _GOAL_FRAMES)
+                figures |= {"goal_speed": goal, "goal_met": speed >= goal}
+            result[f"{name_of(sink)}_to_{peer}"] = figures
+    return result
+
+
+def _cpu(figures: dict[str, Any]) -> float:
+    return float(figures["cpu_seconds_per_million_tuples"]["all"])

@@ -1,0 +1,61 @@
+"""Speed as a slope between two lengths: what both have in common, the cold start and the end, falls out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.cpu import Used, budget, occupancy
+
+LENGTHS = (2_000_000, 8_000_000)
+"""Tuples of the short and of the long one."""
+
+
+@dataclass(frozen=True)
+class Length:
+    """What a length took: seconds, CPU seconds by process, and result rows (None: nobody counts them)."""
+
+    tuples: int
+    seconds: float
+    used: Used
+    rows: int | None = None
+
+
+def slope(short: Length, long: Length) -> dict[str, object]:
+    """Tuples per second between the two, with the CPU budget of what lies between."""
+    tuples, seconds = long.tuples - short.tuples, long.seconds - short.seconds
+    if tuples <= 0 or seconds <= 0:
+        raise ValueError(f"{long.tuples} tuples in {long.seconds} s are not more than {short}")
+    rows = None if long.rows is None or short.rows is None else long.rows - short.rows
+    used = {label: max(0.0, value - short.used.get(label, 0.0)) for label, value in long.used.items()}
+    found: dict[str, object] = {
+        "tuples": tuples,
+        "seconds": round(seconds, 2),
+        "tuples_per_second": round(tuples / seconds),
+    }
+    if rows is not None:
+        found |= {"result_rows": rows, "result_rows_per_second": round(rows / seconds)}
+    return found | occupancy(used, seconds) | budget(used, tuples=tuples, rows=rows)
+
+
+def highest(
+    ladder: Sequence[int], first: int, holds: Callable[[int], bool], *, most: int | None = None
+) -> int | None:
+    """The highest rung that holds, None if none does; begins at `first` (an index), then up or down, then halves.
+
+    After `most` questions it is the highest that was seen to hold.
+    """
+    low, high, probe, stride = -1, len(ladder), first, 1
+    asked = 0
+    while high - low > 1 and asked != most:
+        asked += 1
+        if holds(ladder[probe]):
+            low = probe
+        else:
+            high = probe
+        if low >= 0 and high < len(ladder):
+            probe = (low + high) // 2
+        else:
+            probe = max(high - stride, 0) if low < 0 else min(low + stride, len(ladder) - 1)
+            stride *= 2
+    return ladder[low] if low >= 0 else None

@@ -1,0 +1,65 @@
+"""What a benchmark is doing, on standard error: when each step begins and ends, and every ten seconds within."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from evenflow.errors import EvenflowError
+
+Counts = Mapping[str, int]
+"""How far it is, by what is counted: {"rows": 1200000}."""
+_EVERY = 10.0
+
+
+@contextmanager
+def step(what: str, look: Callable[[], Counts] | None = None, *, every: float = _EVERY) -> Iterator[None]:
+    """Say that this begins, how far it is every ten seconds (as `look` says), and that it is done."""
+    started = time.monotonic()
+    over = threading.Event()
+    _say(f"{what} ...")
+    teller = threading.Thread(target=_tell, args=(what, look, every, over), name="telling", daemon=True)
+    teller.start()
+    done = False
+    try:
+        yield
+        done = True
+    finally:
+        over.set()
+        teller.join()
+        _say(f"{what}: {'done' if done else 'broken off'} after {time.monotonic() - started:.1f} s")
+
+
+def tell(what: str, figures: Mapping[str, object]) -> None:
+    """Say what was found, while the rest goes on: those figures that are numbers or words."""
+    plain = {name: value for name, value in figures.items() if isinstance(value, int | float | str)}
+    _say(f"{what}: " + ", ".join(f"{name} {value}" for name, value in plain.items()))
+
+
+def _tell(what: str, look: Callable[[], Counts] | None, every: float, over: threading.Event) -> None:
+    before: Counts = {}
+    started = last = time.monotonic()
+    while not over.wait(every):
+        try:
+            counts = look() if look is not None else {}
+        except EvenflowError:
+            continue  # whoever is measured tells it better
+        now = time.monotonic()
+        _say(f"{what}: {now - started:.0f} s{progress(counts, before, now - last)}")
+        before, last = counts, now
+
+
+def progress(counts: Counts, before: Counts, seconds: float) -> str:
+    """`, 1,200,000 rows (60,000/s)` for each of the counts; `before` were the counts that many seconds ago."""
+    parts = []
+    for name, count in counts.items():
+        rate = f" ({(count - before[name]) / seconds:,.0f}/s)" if name in before and seconds > 0 else ""
+        parts.append(f", {count:,} {name}{rate}")
+    return "".join(parts)
+
+
+def _say(line: str) -> None:
+    print(f"  {time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
