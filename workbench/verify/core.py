@@ -29,6 +29,9 @@ micro-batches (1 s and more each); a minute also covers the restart of a partiti
 _FUNCTIONS = {"count", "sum", "mean", "min", "max"}
 _COMMITTED_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("idle_mark", pa.int64())])
 Table = pa.Table | pa.RecordBatchReader
+_REJECTED = """SELECT * EXCLUDE (key, value, detail), md5_number(key) AS key_digest,
+                      md5_number(value) AS value_digest FROM source"""
+"""Rejected records pass through: what is kept of a key or value is its digest, to compare with the input record's."""
 
 
 def check(
@@ -103,7 +106,7 @@ class Recomputed:
         db, settings, found = self._db, self._settings, self._found
         states = [{name: asdict(state)[name] for name in _COMMITTED_SCHEMA.names} for state in committed]
         _keep(db, "committed", pa.Table.from_pylist(states, schema=_COMMITTED_SCHEMA))
-        _keep(db, "rejected", rejected)
+        _keep(db, "rejected", rejected, _REJECTED)
         db.execute(
             "DELETE FROM rejected USING committed c WHERE c.partition = rejected.partition "
             'AND rejected."offset" >= c."offset"'
@@ -200,7 +203,9 @@ def _database(scratch: Path | None, memory: str) -> duckdb.DuckDBPyConnection:
     return db
 
 
-def _keep(db: duckdb.DuckDBPyConnection, name: str, table: Table) -> None:
+def _keep(
+    db: duckdb.DuckDBPyConnection, name: str, table: Table, select: str = "SELECT * FROM source"
+) -> None:
     db.register("source", table)
-    db.execute(f"CREATE TABLE {name} AS SELECT * FROM source")
+    db.execute(f"CREATE TABLE {name} AS {select}")
     db.unregister("source")

@@ -28,7 +28,10 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | p
     """Make `records` and `tuples` from the input, once through. Needs tables `committed` and `rejected`."""
     values = settings.query.value_columns
     db.register("inputs", inputs)
+    # A stream has no size to estimate: left to itself, DuckDB builds the joins' hash table from all of the input.
+    db.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
     db.execute(f"CREATE TABLE records AS {_select(settings)}")
+    db.execute("RESET disabled_optimizers")
     db.unregister("inputs")
     columns = "".join(f", v{i} {_SQL_TYPES[kind]}" for i, kind in enumerate(values.values()))
     db.execute(

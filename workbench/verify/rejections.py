@@ -71,7 +71,8 @@ def _sources(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
         'SELECT r.partition, r."offset" FROM rejected r '
         'JOIN records i ON i.partition = r.partition AND i."offset" = r."offset" AND i.marker IS NULL '
         "WHERE r.omitted = false AND "
-        "(r.key IS DISTINCT FROM i.raw_key OR r.value IS DISTINCT FROM i.raw_value) ORDER BY ALL",
+        "(r.key_digest IS DISTINCT FROM md5_number(i.raw_key) OR r.value_digest IS DISTINCT FROM "
+        "md5_number(i.raw_value)) ORDER BY ALL",
     ):
         found.add(wrong(partition, offset, "the rejected record is not the input record unchanged"))
 
