@@ -121,9 +121,6 @@ def test_a_partition_whose_end_marker_was_deleted_may_have_ended() -> None:
     report = topics.check(kept=kept)
     assert report.kinds == {"blind": 1}
     assert report.differences == 0
-    topics.rejected = []
-    topics.recommit(0, rejected=0, routed=2)
-    assert topics.check(kept=kept).kinds != {"blind": 1} or topics.check(kept=kept).lost[0].routed == 1
 
 
 def test_when_nothing_is_left_verify_is_blind_and_says_so() -> None:
@@ -157,7 +154,7 @@ _records = st.one_of(_tuples, _tuples, _tuples, st.just(Record(b"{", None)))
     jump=st.sampled_from([None, 60]),
     idle=st.booleans(),
 )
-@hypothesis_settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_wherever_the_input_is_trimmed_nothing_is_called_different(
     partitions: list[list[Record]], below: list[int], ended: bool, jump: int | None, idle: bool
 ) -> None:
@@ -176,7 +173,7 @@ def test_wherever_the_input_is_trimmed_nothing_is_called_different(
 
 
 @given(partitions=st.lists(st.lists(_records, max_size=15), min_size=2, max_size=2), gone=st.integers(1, 9))
-@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_however_many_rejections_are_lost_nothing_is_called_different(
     partitions: list[list[Record]], gone: int
 ) -> None:

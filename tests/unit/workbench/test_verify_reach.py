@@ -156,7 +156,7 @@ def test_typed_results_that_were_trimmed_are_judged_by_bucket() -> None:
     below=st.dictionaries(st.integers(0, 1), st.integers(0, 30), max_size=2),
     ended=st.booleans(),
 )
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=40, deadline=None)
 def test_however_results_are_trimmed_nothing_is_called_different(
     times: list[int], keys: list[str], below: dict[int, int], ended: bool
 ) -> None:

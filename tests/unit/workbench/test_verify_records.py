@@ -243,7 +243,7 @@ def test_sql_never_reads_a_csv_record_otherwise_than_the_strict_reader(
     assert _loaded(settings, records)[0] == [_read(settings, value) for value in records]
 
 
-@pytest.mark.parametrize("depth", [500, 990, 2_000, 200_000])
+@pytest.mark.parametrize("depth", [500, 2_000, 20_000])
 @pytest.mark.parametrize("before", [b"", b'"x":"\\ud83d\\ude00",', b'"x":"\\\\",'])
 def test_a_record_may_be_nested_at_any_depth_as_for_the_partitioner(depth: int, before: bytes) -> None:
     """Its own parser takes any; Python's gives up at some depth that depends on who calls it."""
@@ -259,7 +259,7 @@ def test_a_record_may_be_nested_at_any_depth_as_for_the_partitioner(depth: int, 
 
 
 @given(fields=st.lists(st.tuples(st.text(max_size=3), _json_nested), max_size=4), cut=st.integers(0, 40))
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=100, deadline=None)
 def test_the_reader_of_deep_json_reads_what_pythons_own_reads(fields: list[Any], cut: int) -> None:
     text = "{" + ", ".join(f"{json.dumps(name)} : {json.dumps(value)}" for name, value in fields) + " }"
     for shown in (text, text[:cut] + text[cut + 1 :]):

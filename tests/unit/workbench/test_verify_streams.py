@@ -65,7 +65,7 @@ def _results(chunks: int) -> Iterator[pa.RecordBatch]:
 
 
 def test_typed_results_in_a_reader_are_streamed_and_compared_exactly(tmp_path: Path) -> None:
-    chunks = 60
+    chunks = 40
     inputs = Pieces(INPUT_SCHEMA, _inputs(chunks))
     results = Pieces(AggregatePlan.of(SETTINGS.query).result_schema, _results(chunks))
     tuples = chunks * _CHUNK
