@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.context import settings_of
+from cli.context import milliseconds, settings_of
 
 
 def register(app: typer.Typer) -> None:
@@ -20,8 +20,20 @@ def verify(
     limit_differences: Annotated[
         int, typer.Option("--limit-differences", min=0, help="Differences of each kind to show.")
     ] = 20,
+    due_within: Annotated[
+        str,
+        typer.Option(
+            "--due-within",
+            metavar="DURATION",
+            help="While the input runs: how long ago a window may have become due and not be written yet. Verify waits "
+            "for results that long, then it fails. 0s: do not wait.",
+        ),
+    ] = "60s",
 ) -> None:
-    """Recompute every window from the input topic with DuckDB and compare; exit 1 on differences."""
+    """Recompute every window from the input topic with DuckDB and compare.
+
+    Exit 1 on differences, when results do not reach in time what is due, and when nothing of it can be compared.
+    """
     import sys
 
     from rich.console import Console
@@ -36,7 +48,9 @@ def verify(
         report = run(
             settings_of(context),
             limit=limit_differences,
+            due_within=milliseconds("--due-within", due_within) / 1000,
             progress=lambda records: bar.update(task, completed=records),
+            waiting=lambda known: bar.update(task, description=f"waiting: {known.reach}"),
         )
     typer.echo(report.json() if as_json else report.text())
     raise typer.Exit(0 if report.exact else 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import pyarrow as pa
@@ -12,8 +12,10 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 
-JSON_RECORDS = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary())])
-"""JSON rows as they are read back: each with the place it was found at."""
+JSON_RECORDS = pa.schema(
+    [("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary()), ("key", pa.binary())]
+)
+"""JSON rows as they are read back: each with the place and the record key it was found with."""
 
 Names = Callable[[str], list[str]]
 """Names of what lies in a folder or URI; none when there is no such folder."""
@@ -69,8 +71,16 @@ class ResultSink(ABC):
     def read_back(self, settings: Settings) -> pa.Table | pa.RecordBatchReader:
         """All results that were committed before this call: JSON_RECORDS, or the columns of plan.result_schema.
 
-        Raises ServiceError when there is nothing to read from, DataLossError when committed results are gone.
+        Large results come as a reader. Raises ServiceError when there is nothing to read from, DataLossError when
+        committed results are gone.
         """
+
+    def begins(self, settings: Settings) -> Mapping[int, int]:
+        """First offset that is left of each partition of the results; above 0 where retention has deleted some.
+
+        Empty where a sink never loses any.
+        """
+        return {}
 
 
 def spark_types(schema: pa.Schema) -> str:

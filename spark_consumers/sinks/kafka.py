@@ -66,6 +66,11 @@ class KafkaRows(ResultSink):
             raise ServiceError(f"topic {topic} does not exist", hint="has the Spark job been started?")
         return pa.RecordBatchReader.from_batches(JSON_RECORDS, _records(settings, topic, state.end))
 
+    def begins(self, settings: Settings) -> Mapping[int, int]:
+        topic = settings.topic("results")
+        state = describe(settings.kafka, [topic]).get(topic)
+        return {} if state is None else state.begin
+
 
 def topic_writer(settings: Settings, topic: str) -> tuple[str, dict[str, str]]:
     """Format and options that write a stream to this topic."""
@@ -75,7 +80,9 @@ def topic_writer(settings: Settings, topic: str) -> tuple[str, dict[str, str]]:
 def _records(settings: Settings, topic: str, end: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
     blocks = reader.read_range(settings.kafka, topic, end=end)
     return reader.record_batches(
-        blocks, JSON_RECORDS, lambda record: (record.partition(), record.offset(), record.value())
+        blocks,
+        JSON_RECORDS,
+        lambda record: (record.partition(), record.offset(), record.value(), record.key()),
     )
 
 

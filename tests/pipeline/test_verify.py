@@ -48,7 +48,9 @@ def _produce(settings: Settings, role: str, partition: int, records: list[Record
     client = clients.producer(settings.kafka)
     for one in records:
         headers = EndOfStream(**one.marker).headers() if one.marker else []
-        client.produce(settings.topic(role), value=one.value, partition=partition, headers=headers)
+        client.produce(
+            settings.topic(role), value=one.value, key=one.key, partition=partition, headers=headers
+        )
         client.poll(0)
     clients.flush(client, settings.kafka)
 
@@ -61,7 +63,8 @@ def _pipeline(settings: Settings, drop: int = 0) -> int:
         _produce(settings, "input", partition, records)
     DataPlane(settings, until_ended=True).run()
     rows = run(settings, partitions).rows[drop:]
-    _produce(settings, "results", 0, [Record(json.dumps(row).encode(), None) for row in rows])
+    results = [Record(json.dumps(row).encode(), None, key=row["key"].encode()) for row in rows]
+    _produce(settings, "results", 0, results)
     return len(rows)
 
 

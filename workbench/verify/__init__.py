@@ -4,7 +4,8 @@ Admission rule: nothing here uses the pipeline's own parsing, progress, partials
 aggregates, window functions apply the lateness rule, plain Python judges single records; so a mistake has to
 be made twice, in two ways, to go unseen. `check` is pure (Arrow tables in, Report out); `shell` reads Kafka.
 
-The steps, one file each: records (parse) -> rejections -> windows -> results -> report.
+The steps, one file each: records (parse) -> lost (what retention took) -> rejections, jumps, lateness -> counters
+-> windows -> results, reach (what is due and not there) -> report.
 """
 
 from workbench.verify.core import check
@@ -13,9 +14,10 @@ from workbench.verify.inputs import (
     REJECTED_SCHEMA,
     RESULTS_SCHEMA,
     Committed,
+    Kept,
     nothing_committed,
 )
-from workbench.verify.report import Counters, Difference, Report
+from workbench.verify.report import Counters, Difference, Reach, Report
 
 __all__ = [
     "INPUT_SCHEMA",
@@ -24,6 +26,8 @@ __all__ = [
     "Committed",
     "Counters",
     "Difference",
+    "Kept",
+    "Reach",
     "Report",
     "check",
     "nothing_committed",

@@ -1,78 +1,183 @@
-"""The whole check on tables: pure but for the scratch space DuckDB is given."""
+"""The whole check on tables: pure but for the scratch space DuckDB is given.
+
+What must be there is recomputed once (`Recomputed`), and compared as often as needed: results that are written
+while verify runs are read again, with the marks of that later moment.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import TracebackType
 
 import duckdb
 import pyarrow as pa
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
-from workbench.verify import records, rejections, results, windows
+from workbench.verify import lost, reach, records, rejections, results, windows
 from workbench.verify.counters import check_counters
-from workbench.verify.inputs import END_MARK, Committed
-from workbench.verify.report import Findings, Report
+from workbench.verify.inputs import END_MARK, EVERYTHING, Committed, Kept
+from workbench.verify.report import BEHIND, BLIND, Difference, Findings, Reach, Report
+from workbench.verify.sql import scalar
+
+DUE_WITHIN = 60.0
+"""Seconds that results may be behind. A due window is written after a commit interval (0.5 s) and two or three
+micro-batches (1 s and more each); a minute also covers the restart of a partitioner or of the Spark job."""
 
 _FUNCTIONS = {"count", "sum", "mean", "min", "max"}
 _COMMITTED_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("idle_mark", pa.int64())])
+Table = pa.Table | pa.RecordBatchReader
+_REJECTED = """SELECT * EXCLUDE (key, value, detail), md5_number(key) AS key_digest,
+                      md5_number(value) AS value_digest FROM source"""
+"""Rejected records pass through: what is kept of a key or value is its digest, to compare with the input record's."""
 
 
 def check(
     settings: Settings,
-    inputs: pa.Table | pa.RecordBatchReader,
-    rejected: pa.Table,
-    written: pa.Table | pa.RecordBatchReader,
+    inputs: Table,
+    rejected: Table,
+    written: Table,
     committed: Sequence[Committed],
     *,
+    kept: Kept = EVERYTHING,
+    results_begin: Mapping[int, int] | None = None,
+    now: int | None = None,
+    seconds: float = 0.0,
+    due_within: float = DUE_WITHIN,
     limit: int = 20,
     scratch: Path | None = None,
     memory: str = "2GB",
 ) -> Report:
-    """Recompute the due windows from `inputs` less `rejected` and compare with `written`; schemas in inputs.py.
+    """Recompute the due windows from `inputs` less `rejected` and compare with `written`, once; schemas in inputs.py.
 
-    committed: one state per input partition; records at or after its offset are left out. limit: how many
-    differences of each kind are kept. scratch: existing folder for data beyond `memory`; None: all in memory.
+    The other words are those of `Recomputed` and of its method `compare`.
     """
-    _computable(settings)
-    found = Findings(limit=limit)
-    with closing(_database(scratch, memory)) as db:
+    with Recomputed(
+        settings, inputs, rejected, committed, kept=kept, limit=limit, scratch=scratch, memory=memory
+    ) as due:
+        return due.compare(
+            written, begins=lambda: results_begin or {}, now=now, seconds=seconds, bound=due_within
+        )
+
+
+class Recomputed:
+    """The input checked against its rejections and counters, and the results that are due by it.
+
+    committed: one state per input partition; records at or after its offset are left out. kept: what retention has
+    left of the topics. limit: how many differences of each kind are kept. scratch: existing folder for data beyond
+    `memory`; None: all in memory. Tables may be readers: each is streamed through once.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        inputs: Table,
+        rejected: Table,
+        committed: Sequence[Committed],
+        *,
+        kept: Kept = EVERYTHING,
+        limit: int = 20,
+        scratch: Path | None = None,
+        memory: str = "2GB",
+    ) -> None:
+        _computable(settings)
+        self._settings = settings
+        self._mark = min(state.mark for state in committed)
+        self._ended = all(state.ended for state in committed)
+        self._found = Findings(limit=limit)
+        self._db = _database(scratch, memory)
+        try:
+            self._recompute(inputs, rejected, committed, kept)
+        except BaseException:
+            self._db.close()
+            raise
+
+    def __enter__(self) -> Recomputed:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.close()
+
+    def _recompute(self, inputs: Table, rejected: Table, committed: Sequence[Committed], kept: Kept) -> None:
+        db, settings, found = self._db, self._settings, self._found
         states = [{name: asdict(state)[name] for name in _COMMITTED_SCHEMA.names} for state in committed]
         _keep(db, "committed", pa.Table.from_pylist(states, schema=_COMMITTED_SCHEMA))
-        _keep(
-            db,
-            "rejected",
-            rejected,
-            'SELECT r.* FROM source r JOIN committed c ON c.partition = r.partition AND r."offset" < c."offset"',
+        _keep(db, "rejected", rejected, _REJECTED)
+        db.execute(
+            "DELETE FROM rejected USING committed c WHERE c.partition = rejected.partition "
+            'AND rejected."offset" >= c."offset"'
         )
         records.load(db, settings, inputs)
-        rejections.check_rejections(db, settings, committed, found)
-        counters = check_counters(db, settings.query, committed, found)
-        mark = min(state.mark for state in committed)
+        self._lost = lost.find_lost(db, settings, committed, kept)
+        rejections.check_rejections(db, settings, committed, self._lost, found)
+        self._counters = check_counters(db, settings.query, committed, self._lost, found)
+        until = [gone.until for gone in self._lost.values() if gone.until is not None]
+        self._compared_from = max(until) + 1 if until else None
+        self._open = windows.recompute(db, settings, self._mark, self._compared_from)
+
+    def compare(
+        self,
+        written: Table,
+        *,
+        begins: Callable[[], Mapping[int, int]] = dict,
+        now: int | None = None,
+        seconds: float = 0.0,
+        bound: float = DUE_WITHIN,
+    ) -> Report:
+        """What these results look like beside those that are due.
+
+        begins: asked once `written` has been read, first offset that is left of each partition of the results. now:
+        mark (ms) that had been committed when the end of `written` was known; None: that of `committed`. seconds:
+        how long ago `committed` was read. bound: for how many seconds a due window may be pending.
+        """
+        db, settings, found = self._db, self._settings, self._found.copy()
+        now = self._mark if now is None else max(now, self._mark)
         results.load(db, settings, written)
-        ended = all(state.ended for state in committed)
-        open_windows = windows.recompute(db, settings, mark)
-        pending = 0 if ended else results.set_aside_pending(db)
-        results.compare(db, settings, mark, found)
-        (rows,) = db.execute("SELECT count(*), count(DISTINCT window_end) FROM expected").fetchall()
-    return Report(
-        windows=rows[1],
-        rows=rows[0],
-        open_windows=open_windows,
-        pending_windows=pending,
-        ended=ended,
-        mark=None if abs(mark) >= END_MARK else mark,
-        read=sum(c.read for c in counters),
-        routed=sum(c.routed for c in counters),
-        rejected=sum(c.rejected for c in counters),
-        differences=found.total,
-        kinds=found.kinds,
-        first=tuple(found.kept),
-        counters=counters,
-    )
+        results.leave_out(db, settings.query, mark=self._mark, now=now, compared_from=self._compared_from)
+        doubtful = reach.find_doubtful(db, settings.spark.buckets, begins())
+        far = reach.find_due(db, settings.query, now=now, ended=self._ended, seconds=seconds, bound=bound)
+        results.compare(db, settings, now, found)
+        rows, ends, unfit = db.execute(
+            "SELECT count(*), count(DISTINCT window_end), coalesce(sum(unfit), 0) FROM due"
+        ).fetchall()[0]
+        skipped = int(scalar(db, "SELECT count(*) FROM skipped"))
+        _conclude(far, rows, skipped, doubtful, found)
+        return Report(
+            windows=ends,
+            rows=rows,
+            open_windows=self._open,
+            pending_windows=far.windows,
+            ended=self._ended,
+            mark=None if abs(self._mark) >= END_MARK else self._mark,
+            read=sum(c.read for c in self._counters),
+            routed=sum(c.routed for c in self._counters),
+            rejected=sum(c.rejected for c in self._counters),
+            differences=found.total,
+            kinds=found.kinds,
+            first=tuple(found.kept),
+            counters=self._counters,
+            reach=far,
+            unfit=int(unfit),
+            lost=tuple(self._lost.values()),
+            compared_from=self._compared_from,
+            skipped_windows=skipped,
+            doubtful_rows=doubtful,
+        )
+
+
+def _conclude(far: Reach, rows: int, skipped: int, doubtful: int, found: Findings) -> None:
+    """The findings that are no differences."""
+    if not far.in_time:
+        found.add(
+            Difference(kind=BEHIND, detail=f"{far}; {far.bound:g} s are allowed: is the Spark job alive?")
+        )
+    if rows == 0 and (skipped or doubtful):
+        detail = f"nothing is left to compare: {skipped} windows hold lost tuples, {doubtful} rows may have been deleted"
+        found.add(Difference(kind=BLIND, detail=detail))
 
 
 def _computable(settings: Settings) -> None:
@@ -99,7 +204,7 @@ def _database(scratch: Path | None, memory: str) -> duckdb.DuckDBPyConnection:
 
 
 def _keep(
-    db: duckdb.DuckDBPyConnection, name: str, table: pa.Table, select: str = "SELECT * FROM source"
+    db: duckdb.DuckDBPyConnection, name: str, table: Table, select: str = "SELECT * FROM source"
 ) -> None:
     db.register("source", table)
     db.execute(f"CREATE TABLE {name} AS {select}")

@@ -1,4 +1,10 @@
-"""read = routed + rejected, and the committed progress of each input partition."""
+"""read = routed + rejected, and the committed progress of each input partition.
+
+The markers' tuple counts are a lower bound. A partition ends when every announced producer has ended (rule 6),
+whatever was written before: a replay without an end, or one that was interrupted, leaves tuples that no marker
+announces. The partitioner reads and counts them like all others, so they belong to the results, and verify only
+says how many they are. Fewer tuples than announced are a difference: some were lost on the way.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +13,19 @@ from collections.abc import Sequence
 import duckdb
 
 from evenflow.settings import Query
+from workbench.verify.ends import end_of
 from workbench.verify.inputs import END_MARK, NO_MARK, Committed
-from workbench.verify.rejections import end_of
+from workbench.verify.lost import Lost
 from workbench.verify.report import Counters, Difference, Findings
+from workbench.verify.sql import scalar
 
 
 def check_counters(
-    db: duckdb.DuckDBPyConnection, query: Query, committed: Sequence[Committed], found: Findings
+    db: duckdb.DuckDBPyConnection,
+    query: Query,
+    committed: Sequence[Committed],
+    lost: dict[int, Lost],
+    found: Findings,
 ) -> tuple[Counters, ...]:
     """Count the tuples below each committed offset and compare with what was committed with it."""
     counted = {
@@ -30,6 +42,7 @@ def check_counters(
     all_counters = []
     for state in committed:
         read, rejected = counted.get(state.partition, (0, 0))
+        gone = lost.get(state.partition)
         counters = Counters(
             partition=state.partition,
             offset=state.offset,
@@ -40,17 +53,19 @@ def check_counters(
             committed_routed=state.routed,
             committed_rejected=state.rejected,
             ended=state.ended,
+            unannounced=_unannounced(db, state, gone, found),
         )
-        _compare(counters, found)
-        _check_state(db, query, state, largest.get(state.partition), found)
+        _compare(counters, gone, found)
+        _check_state(db, query, state, largest.get(state.partition), gone, found)
         all_counters.append(counters)
     return tuple(all_counters)
 
 
-def _compare(counters: Counters, found: Findings) -> None:
+def _compare(counters: Counters, lost: Lost | None, found: Findings) -> None:
+    """What is there against what was counted; of a partition that has lost some there may be less."""
     for name in ("read", "routed", "rejected"):
         here, there = getattr(counters, name), getattr(counters, f"committed_{name}")
-        if here != there:
+        if here > there or (here < there and lost is None):
             found.add(_off("counters", counters.partition, name, here, there, "the committed counter is off"))
     total = counters.committed_routed + counters.committed_rejected
     if counters.committed_read != total:
@@ -58,31 +73,49 @@ def _compare(counters: Counters, found: Findings) -> None:
         found.add(_off("counters", counters.partition, "read", total, counters.committed_read, detail))
 
 
+def _unannounced(db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | None, found: Findings) -> int:
+    """Tuples of an ended partition beyond what its producers announced."""
+    end = end_of(db, state.partition)
+    if end is None:
+        return 0
+    held = scalar(
+        db,
+        'SELECT count(*) FROM records WHERE marker IS NULL AND partition = ? AND "offset" < ?',
+        [state.partition, end.offset],
+    )
+    held += 0 if lost is None else lost.tuples
+    if held < end.announced:
+        detail = "the producers' markers announce more tuples than the partition holds"
+        found.add(_off("counters", state.partition, "tuples", end.announced, held, detail))
+    return max(0, held - end.announced)
+
+
 def _check_state(
-    db: duckdb.DuckDBPyConnection, query: Query, state: Committed, largest: int | None, found: Findings
+    db: duckdb.DuckDBPyConnection,
+    query: Query,
+    state: Committed,
+    largest: int | None,
+    lost: Lost | None,
+    found: Findings,
 ) -> None:
-    """Maximum, mark and end as they follow from the records; the markers' tuple counts."""
-    if state.max_time != largest:
+    """Maximum, mark and end as they follow from the records."""
+    # `until` is the committed maximum itself where a lost tuple can have made it
+    if state.max_time not in (largest, None if lost is None else lost.until):
         found.add(
             _off("state", state.partition, "max_time", largest, state.max_time, "the committed maximum")
         )
-    end = end_of(db, state.partition)
-    if (end is not None) != state.ended:
+    ended = end_of(db, state.partition) is not None
+    if ended != state.ended and (ended or lost is None):  # a marker may be among what is lost
         detail = "whether the partition has ended"
-        found.add(_off("state", state.partition, "ended", str(end is not None), str(state.ended), detail))
+        found.add(_off("state", state.partition, "ended", str(ended), str(state.ended), detail))
     delay = query.out_of_orderness + query.allowed_lateness
-    own = NO_MARK if largest is None else largest - delay
-    mark = END_MARK if end is not None else own if state.idle_mark is None else max(own, state.idle_mark)
+    maximum = largest if lost is None else state.max_time
+    own = NO_MARK if maximum is None else maximum - delay
+    mark = own if state.idle_mark is None else max(own, state.idle_mark)
+    if ended or (lost is not None and state.ended):
+        mark = END_MARK
     if mark != state.mark:
         found.add(_off("state", state.partition, "mark", mark, state.mark, "the committed mark"))
-    if end is not None:
-        (row,) = db.execute(
-            'SELECT count(*) FROM records WHERE marker IS NULL AND partition = ? AND "offset" < ?',
-            [state.partition, end.offset],
-        ).fetchall()
-        if row[0] != end.announced:
-            detail = "the producers' markers announce another number of tuples than the partition holds"
-            found.add(_off("counters", state.partition, "tuples", end.announced, row[0], detail))
 
 
 def _off(

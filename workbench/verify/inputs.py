@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -30,15 +31,21 @@ REJECTED_SCHEMA = pa.schema(
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("omitted", pa.bool_()),
+        ("at_partition", pa.int32()),
+        ("at_offset", pa.int64()),
     ]
 )
-"""Rejected records by their source position; mark is null where there is none.
+"""Rejected records by their source position, null for a record that names none; mark is null where there is none.
 
 `omitted`: the record was too large to travel, so key and value are not compared. Null compares nothing.
+at_partition, at_offset: where the record itself stands in the rejected topic.
 """
 
 RESULTS_SCHEMA = JSON_RECORDS
-"""JSON rows as a sink reads them back. Typed results have window_start, window_end, key, <aggregates> instead."""
+"""JSON rows as a sink reads them back, each with its record's place and key.
+
+Typed results have the columns of plan.result_schema instead: window_start, window_end, key, <aggregates>.
+"""
 
 REASONS = ("late", "idle", "jump", "unreadable", "after-end")
 
@@ -77,3 +84,18 @@ def nothing_committed(partition: int) -> Committed:
         routed=0,
         rejected=0,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Where what is left of a log begins, by partition: above 0, the broker has deleted what was below.
+
+    inputs, rejected: first offset of the input and the rejected topic. A partition that is absent begins at 0.
+    """
+
+    inputs: Mapping[int, int] = field(default_factory=dict)
+    rejected: Mapping[int, int] = field(default_factory=dict)
+
+
+EVERYTHING = Kept()
+"""Nothing was deleted."""

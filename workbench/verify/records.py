@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from evenflow.settings import Settings
+from workbench.verify.sql import floor_divided, pointer, quoted
 from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, Unreadable
 
 _ROWS = 20_000
@@ -27,7 +28,10 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | p
     """Make `records` and `tuples` from the input, once through. Needs tables `committed` and `rejected`."""
     values = settings.query.value_columns
     db.register("inputs", inputs)
+    # A stream has no size to estimate: left to itself, DuckDB builds the joins' hash table from all of the input.
+    db.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
     db.execute(f"CREATE TABLE records AS {_select(settings)}")
+    db.execute("RESET disabled_optimizers")
     db.unregister("inputs")
     columns = "".join(f", v{i} {_SQL_TYPES[kind]}" for i, kind in enumerate(values.values()))
     db.execute(
@@ -130,18 +134,18 @@ def _cut(settings: Settings) -> str:
     if settings.input.format == "text":
         return "[text] AS found, text IS NOT NULL AS well_formed"
     if settings.input.format == "csv":
-        delimiter = _quoted(settings.input.delimiter)
+        delimiter = quoted(settings.input.delimiter)
         return (
             f"string_split(text, {delimiter}) AS found, text IS NOT NULL AND text <> '' AND NOT "
             f"regexp_matches(text, '[\"\\r\\n]') AND len(string_split(text, {delimiter})) "
             f"= {len(settings.input.columns)} AS well_formed"
         )
-    paths = "[" + ", ".join(_quoted(_pointer(column)) for column in columns) + "]"
+    paths = "[" + ", ".join(quoted(pointer(column)) for column in columns) + "]"
     once = " AND ".join(_is_there_once(column) for column in columns)
     return (
         f"TRY(json_extract_string(text, {paths})) AS found, TRY(json_type(text, {paths})) AS kinds, "
         f"coalesce(TRY(json_valid(text)) AND TRY(json_type(text)) = 'OBJECT' "
-        f"AND NOT regexp_matches(text, {_quoted(_DOUBTFUL)}) AND {once}, false) AS well_formed"
+        f"AND NOT regexp_matches(text, {quoted(_DOUBTFUL)}) AND {once}, false) AS well_formed"
     )
 
 
@@ -177,7 +181,7 @@ def _time(settings: Settings, at: dict[str, str], json: bool) -> str:
         typed = f"{_kind(cell)} = 'VARCHAR' AND " if json else ""
         plain = f"regexp_replace(rtrim({cell}, 'Z'), '(\\.\\d{{3}})\\d+$', '\\1')"
         return (
-            f"CASE WHEN {typed}regexp_full_match({cell}, {_quoted(_ISO)}) "
+            f"CASE WHEN {typed}regexp_full_match({cell}, {quoted(_ISO)}) "
             f"THEN epoch_ms(TRY_CAST({plain} AS TIMESTAMP)) END"
         )
     if query.time_unit == "s":
@@ -199,7 +203,7 @@ def _number(cell: str, kind: str, json: bool) -> tuple[str, str]:
     else:
         shape = whole if kind == "int64" else f"regexp_full_match({cell}, '-?\\d+(\\.\\d+)?([eE]-?\\d+)?')"
         typed = shape
-        null = f"{cell} IN ({', '.join(_quoted(text) for text in CSV_NULLS)})"
+        null = f"{cell} IN ({', '.join(quoted(text) for text in CSV_NULLS)})"
     cast = f"TRY_CAST({cell} AS {_SQL_TYPES[kind]})"
     value = f"CASE WHEN {typed} THEN {cast} END"
     fine = f"({value}) IS NOT NULL" if kind == "int64" else f"isfinite({value})"
@@ -210,19 +214,6 @@ def _kind(cell: str) -> str:
     return "k" + cell[1:]
 
 
-def _pointer(column: str) -> str:
-    return "/" + column.replace("~", "~0").replace("/", "~1")
-
-
 def _is_there_once(column: str) -> str:
-    name = _quoted(f'"{column}"')
+    name = quoted(f'"{column}"')
     return f"length(text) - length(replace(text, {name}, '')) IN (0, length({name}))"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def floor_divided(expression: str, by: int) -> str:
-    """SQL that divides integers rounding down, also below zero (DuckDB's // rounds towards zero)."""
-    return f"(({expression} - ({expression} % {by} + {by}) % {by}) // {by})"

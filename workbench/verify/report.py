@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any
+
+from evenflow.settings.durations import format_duration
+from workbench.verify.lost import Lost
 
 FLOAT_BOUND = 1e-9
 """Sums and means of float64 may differ by this much, relative to the sum (mean) of the magnitudes."""
+
+BEHIND, BLIND = "behind", "blind"
+FINDINGS = (BEHIND, BLIND)
+"""behind: results have not reached in time what is due; blind: nothing of what is due could be compared."""
 
 _SHOWN = 120
 
@@ -16,9 +24,10 @@ _SHOWN = 120
 class Difference:
     """One thing that is not as it should be. Fields that do not apply are None.
 
-    kind: missing | unexpected | not-due | value | duplicate | malformed | rejected | not-rejected |
-    unreadable | counters | state. window_* in ms; key as text, cut when long; partition and offset are
-    those of the input record, or of the results record for `duplicate` and `malformed`.
+    kind: missing | unexpected | not-due | value | duplicate | malformed | placement | rejected | not-rejected |
+    unreadable | counters | state, or one of FINDINGS, which are no differences: nothing that is there is wrong.
+    window_* in ms; key as text, cut when long; partition and offset are those of the input record, or those of
+    the results record for `duplicate`, `malformed` and `placement`, or of the rejected one for `malformed`.
     """
 
     kind: str
@@ -58,15 +67,55 @@ class Counters:
     committed_routed: int
     committed_rejected: int
     ended: bool
+    unannounced: int = 0
+    """Tuples of an ended partition beyond those that its producers' markers announce."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """How far results reach. All event times in ms; None where there is none.
+
+    written: newest window end among the results; due: newest window end that the committed marks make due.
+    windows: due windows newer than any result (pending), `behind` ms of event time. seconds: how long, by verify's
+    own clock, the pending windows have been due at least. bound: how many seconds they may be.
+    """
+
+    written: int | None
+    due: int | None
+    windows: int
+    behind: int
+    seconds: float
+    bound: float
+
+    @property
+    def in_time(self) -> bool:
+        """Nothing is pending, or not for too long."""
+        return self.windows == 0 or self.seconds < self.bound
+
+    def __str__(self) -> str:
+        text = f"results reach window end {_shown_time(self.written)}"
+        if self.due is None:
+            return f"{text}, no window is due"
+        text += f", {_shown_time(self.due)} is due"
+        if not self.windows:
+            return text
+        return (
+            f"{text}: {self.windows} windows, {format_duration(self.behind)} of event time behind, due for "
+            f"{self.seconds:.1f} s or more"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """windows and rows: due and compared; open_windows: begun but not closed yet; pending_windows: due, but
-    after the newest that was written while the input is still running (the reducer may be behind).
+    after the newest that was written while the input is still running (the reducer may be behind, see `reach`).
 
-    differences is how many there are, `first` some of them; kinds counts them by kind. mark is the event
-    time (ms) up to which windows are due, None when none is or all are (`ended`).
+    differences is how many there are, `first` some of them; kinds counts them, and findings, by kind. mark is the
+    event time (ms) up to which windows are due, None when none is or all are (`ended`). unread: records of the
+    input behind the committed offsets, which nothing here looks at. unfit: values that are null because they do
+    not fit int64. lost: what retention has taken of the input; windows that begin at `compared_from` (ms) or later
+    hold none of it and are compared exactly, skipped_windows begin before. doubtful_rows: rows that are due and
+    not there, but lie where retention has deleted results.
     """
 
     windows: int
@@ -82,38 +131,95 @@ class Report:
     kinds: dict[str, int]
     first: tuple[Difference, ...]
     counters: tuple[Counters, ...]
+    reach: Reach
+    unread: int = 0
+    unfit: int = 0
+    lost: tuple[Lost, ...] = ()
+    compared_from: int | None = None
+    skipped_windows: int = 0
+    doubtful_rows: int = 0
     float_bound: float = field(default=FLOAT_BOUND)
 
     @property
     def exact(self) -> bool:
-        """Nothing differs."""
-        return self.differences == 0
+        """Nothing differs, something was compared if anything is due, and results reach what is due."""
+        return not self.kinds
+
+    @property
+    def settled(self) -> bool:
+        """Waiting changes nothing: all that is due is there, or the input has ended."""
+        return self.ended or not (self.pending_windows or "missing" in self.kinds)
 
     def json(self) -> str:
         """One line of JSON, every field."""
         return json.dumps(asdict(self))
 
     def text(self) -> str:
-        """For a person; the last line is `N differences`."""
+        """For a person; the last line is `N differences`, followed by the findings if there are any."""
         lines = [str(difference) for difference in self.first]
-        more = self.differences - len(self.first)
+        more = sum(self.kinds.values()) - len(self.first)
         if more > 0:
             lines.append(
                 f"... and {more} more: " + ", ".join(f"{n} {kind}" for kind, n in self.kinds.items())
             )
         lines.append(f"read {self.read} = routed {self.routed} + rejected {self.rejected}")
+        lines += self._input_notes()
         lines.append(f"{self.windows} windows, {self.rows} rows compared with the input")
-        if not self.ended:
-            lines.append(
-                f"the input is still running, not compared: {self.open_windows} windows that are open, "
-                f"{self.pending_windows} that are due but newer than any result"
-            )
+        lines += self._result_notes()
         lines.append(
             f"integers, counts, minima and maxima compared exactly, float sums and means within "
             f"{self.float_bound:g} of the sum of magnitudes"
         )
-        lines.append(f"{self.differences} difference{'' if self.differences == 1 else 's'}")
+        last = f"{self.differences} difference{'' if self.differences == 1 else 's'}"
+        lines.append(", ".join([last, *(_CONCLUSIONS[kind] for kind in FINDINGS if kind in self.kinds)]))
         return "\n".join(lines)
+
+    def _input_notes(self) -> list[str]:
+        notes = []
+        for lost in self.lost:
+            until = "no window" if lost.until is None else f"event times up to {_shown_time(lost.until)}"
+            notes.append(
+                f"warning: the records of input partition {lost.partition} below offset {lost.before} are gone or no "
+                f"longer judged: {lost.tuples} tuples, which concerns {until}"
+            )
+        if self.compared_from is not None:
+            notes.append(
+                f"warning: {self.skipped_windows} windows that begin before {_shown_time(self.compared_from)} may "
+                "hold lost tuples and are not compared"
+            )
+        unannounced = sum(counters.unannounced for counters in self.counters)
+        if unannounced:
+            notes.append(
+                f"{unannounced} tuples more than the producers' markers announce: of replays without an end; they count"
+            )
+        if self.unread:
+            notes.append(
+                f"{self.unread} records of the input lie behind the committed offsets: not looked at"
+            )
+        return notes
+
+    def _result_notes(self) -> list[str]:
+        notes = []
+        if self.unfit:
+            notes.append(f"{self.unfit} values do not fit int64 and are null")
+        if self.doubtful_rows:
+            notes.append(
+                f"warning: {self.doubtful_rows} rows are due and not there, but retention has deleted results where "
+                "they would lie: not compared"
+            )
+        if not self.ended:
+            notes.append(
+                f"the input is still running, not compared: {self.open_windows} windows that are open, "
+                f"{self.pending_windows} that are due but newer than any result"
+            )
+            notes.append(("warning: " if self.reach.windows else "") + str(self.reach))
+        return notes
+
+
+_CONCLUSIONS = {
+    BEHIND: "but results do not reach what is due",
+    BLIND: "but nothing of what is due could be compared",
+}
 
 
 @dataclass
@@ -138,8 +244,35 @@ class Findings:
 
     @property
     def total(self) -> int:
-        """How many differences there are."""
-        return sum(self.kinds.values())
+        """How many differences there are; findings are none."""
+        return sum(number for kind, number in self.kinds.items() if kind not in FINDINGS)
+
+    def copy(self) -> Findings:
+        """To go on from here more than once."""
+        return Findings(self.limit, dict(self.kinds), list(self.kept))
+
+
+def wrong(partition: int, offset: int, detail: str) -> Difference:
+    """A rejection that was not right."""
+    return Difference(kind="rejected", detail=detail, partition=partition, offset=offset)
+
+
+def missed(partition: int, offset: int, detail: str) -> Difference:
+    """A record that was let through and should not have been."""
+    return Difference(
+        kind="not-rejected", detail=f"should have been rejected: {detail}", partition=partition, offset=offset
+    )
+
+
+def _shown_time(time: int | None) -> str:
+    """An event time for people, with the milliseconds that it is."""
+    if time is None:
+        return "none"
+    try:
+        text = datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return str(time)
+    return f"{time} ({text})"
 
 
 def shown_key(key: Any) -> str | None:

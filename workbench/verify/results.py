@@ -7,41 +7,72 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Query, Settings
 from workbench.verify.inputs import RESULTS_SCHEMA
 from workbench.verify.report import FLOAT_BOUND, Difference, Findings, shown_key
+from workbench.verify.sql import pointer, quoted, scalar
 from workbench.verify.windows import first_emitted_pane
 
 
 def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | pa.RecordBatchReader) -> None:
-    """Make `got`: one row per result record, with its place; `malformed` where it is no result row."""
+    """Make `got`: one row per result, with its place; `malformed` where it is no result row, `misplaced` where the
+    record's key is not the row's. Then `single`: one row per (window, key), `differs` where values differ.
+
+    results: RESULTS_SCHEMA or typed columns, streamed through once. Their keys are added to `keys`.
+    """
     query = settings.query
     if not results.schema.names:
         results = RESULTS_SCHEMA.empty_table()
+    typed = "window_start" in results.schema.names
+    source = _from_columns(query, results.schema) if typed else _from_json(query)
     db.register("results", results)
-    source = _from_json(query) if "value" in results.schema.names else _from_columns(query, results.schema)
-    db.execute(f"CREATE TABLE got AS {source}")
+    db.execute(f"CREATE OR REPLACE TABLE got AS {source}")
     db.unregister("results")
+    db.execute(
+        "INSERT INTO keys SELECT key, (SELECT coalesce(max(id), 0) FROM keys) + row_number() OVER () "
+        "FROM (SELECT key FROM got WHERE NOT malformed EXCEPT SELECT key FROM keys)"
+    )
+    names = [f"a{i}" for i in range(len(query.aggregates))]
+    differ = " OR ".join(
+        f"(min({name}) IS DISTINCT FROM max({name}) OR count({name}) NOT IN (0, count(*)))" for name in names
+    )
+    picked = ", ".join(f"first({name}) AS {name}" for name in names)
+    db.execute(
+        f"CREATE OR REPLACE TABLE single AS SELECT id, window_start, window_end, {picked}, {differ} AS differs, "
+        'min(partition) AS partition, max(partition) AS other_partition, max("offset") AS "offset" '
+        "FROM got JOIN keys USING (key) WHERE NOT malformed GROUP BY id, window_start, window_end"
+    )
 
 
-def set_aside_pending(db: duckdb.DuckDBPyConnection) -> int:
-    """While the input runs, the reducer may be behind: leave out windows after the newest written one; how many."""
-    newest = "coalesce((SELECT max(window_end) FROM got WHERE NOT malformed), -(2::HUGEINT**62)::BIGINT)"
-    (row,) = db.execute(
-        f"SELECT count(DISTINCT window_end) FROM expected WHERE window_end > {newest}"
-    ).fetchall()
-    if row[0]:
-        db.execute(f"DELETE FROM expected WHERE window_end > {newest}")
-    return int(row[0])
+def leave_out(
+    db: duckdb.DuckDBPyConnection, query: Query, *, mark: int, now: int, compared_from: int | None
+) -> None:
+    """Take out of `single` the rows of windows that became due since `mark` (now: the mark of today), and of those
+    that begin before `compared_from`, which are noted in `skipped`.
+    """
+    db.execute(
+        f"DELETE FROM single WHERE window_end > {mark} AND window_end <= {now} AND window_start = window_end - "
+        f"{query.window} AND window_end % {query.slide_ms} = 0"
+    )
+    if compared_from is not None:
+        db.execute(
+            f"INSERT INTO skipped SELECT DISTINCT window_end FROM single WHERE window_start < {compared_from} "
+            "AND window_end NOT IN (SELECT window_end FROM skipped)"
+        )
+        db.execute(f"DELETE FROM single WHERE window_start < {compared_from}")
 
 
-def compare(db: duckdb.DuckDBPyConnection, settings: Settings, mark: int, found: Findings) -> None:
-    """Every (window, key, value). Needs `expected`, `keys` and `got`; mark as in windows.recompute."""
+def compare(db: duckdb.DuckDBPyConnection, settings: Settings, now: int, found: Findings) -> None:
+    """Every (window, key, value). Needs `due`, `expected`, `keys`, `got` and `single`; now: the mark (ms) up to
+    which windows were closed when the results had been read.
+    """
     query = settings.query
     _malformed(db, found)
+    _misplaced(db, query, found)
     _duplicates(db, query, found)
     _missing(db, query, found)
-    _unexpected(db, query, mark, found)
+    _unexpected(db, query, now, found)
     for i, (name, exact) in enumerate(_columns(query).items()):
         _values(db, query, i, name, exact, found)
 
@@ -61,7 +92,7 @@ def _type(is_integer: bool) -> str:
 
 def _from_json(query: Query) -> str:
     fields = ["window_start", "window_end", "key", "key_base64", *query.aggregates]
-    paths = ", ".join("'/" + _pointer(field).replace("'", "''") + "'" for field in fields)
+    paths = ", ".join(quoted(pointer(field)) for field in fields)
     whole = "kinds[{0}] IN ('BIGINT', 'UBIGINT')"
     values, fine = [], [whole.format(1), whole.format(2), "(key IS NOT NULL)"]
     for i, is_integer in enumerate(_columns(query).values()):
@@ -77,40 +108,65 @@ def _from_json(query: Query) -> str:
         fine.append(f"(kinds[{at}] = 'NULL' OR ({number}) AND a{i} IS NOT NULL)")
     return f"""
         WITH cut AS (
-            SELECT partition, "offset", TRY(decode(value)) AS text,
+            SELECT partition, "offset", key AS record_key, TRY(decode(value)) AS text,
                    TRY(json_extract_string(text, [{paths}])) AS cells, TRY(json_type(text, [{paths}])) AS kinds
             FROM results),
         typed AS (
-            SELECT partition, "offset", kinds,cells,
+            SELECT partition, "offset", record_key, kinds, cells,
                    TRY_CAST(cells[1] AS BIGINT) AS window_start, TRY_CAST(cells[2] AS BIGINT) AS window_end,
                    CASE WHEN kinds[3] = 'VARCHAR' AND kinds[4] IS NULL THEN encode(cells[3])
                         WHEN kinds[3] IS NULL AND kinds[4] = 'VARCHAR' THEN TRY(from_base64(cells[4])) END AS key,
                    {", ".join(values)}
             FROM cut)
-        SELECT * EXCLUDE (kinds, cells), NOT coalesce({" AND ".join(fine)}, false) AS malformed FROM typed"""
+        SELECT * EXCLUDE (kinds, cells, record_key), NOT coalesce({" AND ".join(fine)}, false) AS malformed,
+               record_key IS DISTINCT FROM key AS misplaced FROM typed"""
 
 
 def _from_columns(query: Query, schema: pa.Schema) -> str:
     """Typed results: a timestamp is milliseconds all the same."""
+    _check_columns(query, schema)
     bounds = [
         f"epoch_ms({name}) AS {name}"
         if pa.types.is_timestamp(schema.field(name).type)
         else f"{name}::BIGINT AS {name}"
         for name in ("window_start", "window_end")
     ]
-    text = pa.types.is_string(schema.field("key").type) or pa.types.is_large_string(schema.field("key").type)
     values = [
         f'"{name.replace(chr(34), chr(34) * 2)}"::{_type(is_integer)} AS a{i}'
         for i, (name, is_integer) in enumerate(_columns(query).items())
     ]
     return (
         f'SELECT NULL::INTEGER AS partition, row_number() OVER () - 1 AS "offset", {", ".join(bounds)}, '
-        f"{'encode(key)' if text else 'key'} AS key, {', '.join(values)}, key IS NULL AS malformed FROM results"
+        f"{'encode(key)' if _is_text(schema.field('key').type) else 'key'} AS key, {', '.join(values)}, "
+        "key IS NULL OR window_start IS NULL OR window_end IS NULL AS malformed, false AS misplaced FROM results"
     )
 
 
-def _pointer(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
+def _check_columns(query: Query, schema: pa.Schema) -> None:
+    """Raise IncompatibleStateError for columns that are not those of this query's results."""
+    right = {
+        "window_start": _is_time,
+        "window_end": _is_time,
+        "key": lambda kind: _is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
+    } | {
+        name: pa.types.is_integer if is_integer else pa.types.is_floating
+        for name, is_integer in _columns(query).items()
+    }
+    for name, fits in right.items():
+        if schema.names.count(name) != 1 or not fits(schema.field(name).type):
+            raise IncompatibleStateError(
+                f"the results have the columns {', '.join(f'{field.name}: {field.type}' for field in schema)}, "
+                f"in which {name} is no column of this query's results",
+                hint="verify with the settings that the pipeline ran with",
+            )
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _malformed(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
@@ -123,18 +179,30 @@ def _malformed(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
     )
 
 
+def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
+    """A reader finds a key's rows by the record's key, in their order only within one partition."""
+    _report(
+        db,
+        found,
+        "placement",
+        'SELECT key, window_end, NULL AS e, NULL AS g, partition, "offset" FROM got WHERE misplaced AND NOT malformed',
+        detail="the record's key is not the row's key",
+        window=query.window,
+    )
+    _report(
+        db,
+        found,
+        "placement",
+        "SELECT key, NULL AS window_end, min(partition)::VARCHAR AS e, max(other_partition)::VARCHAR AS g, "
+        'NULL AS partition, NULL AS "offset" FROM single JOIN keys USING (id) '
+        "GROUP BY id, key HAVING min(partition) < max(other_partition)",
+        detail="the rows of one key lie in more than one partition",
+        column="partition",
+    )
+
+
 def _duplicates(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
-    """One row per (window, key) in `single`; those that were written with different values are reported."""
-    names = [f"a{i}" for i in range(len(query.aggregates))]
-    differ = " OR ".join(
-        f"(min({name}) IS DISTINCT FROM max({name}) OR count({name}) NOT IN (0, count(*)))" for name in names
-    )
-    picked = ", ".join(f"first({name}) AS {name}" for name in names)
-    db.execute(
-        f"CREATE TABLE single AS SELECT id, window_start, window_end, {picked}, {differ} AS differs, "
-        'any_value(partition) AS partition, max("offset") AS "offset" '
-        "FROM got JOIN keys USING (key) WHERE NOT malformed GROUP BY id, window_start, window_end"
-    )
+    """Rows that were written with different values."""
     _report(
         db,
         found,
@@ -152,18 +220,18 @@ def _missing(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> No
         found,
         "missing",
         'SELECT key, window_end, NULL AS e, NULL AS g, NULL AS partition, NULL AS "offset" '
-        f"FROM expected e JOIN keys USING (id) ANTI JOIN (SELECT * FROM single WHERE window_start = "
+        f"FROM due e JOIN keys USING (id) ANTI JOIN (SELECT * FROM single WHERE window_start = "
         f"window_end - {query.window}) s ON s.id = e.id AND s.window_end = e.window_end",
         detail="the row is due but was never written",
         window=query.window,
     )
 
 
-def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, mark: int, found: Findings) -> None:
+def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, found: Findings) -> None:
     db.execute(
-        'CREATE TABLE extra AS SELECT s.id, s.window_start, s.window_end, s.partition, s."offset", '
+        'CREATE OR REPLACE TABLE extra AS SELECT s.id, s.window_start, s.window_end, s.partition, s."offset", '
         f"coalesce(s.window_start = s.window_end - {query.window} AND s.window_end % {query.slide_ms} = 0 "
-        f"AND s.window_end > {mark}, false) AS early "
+        f"AND s.window_end > {now}, false) AS early "
         f"FROM single s ANTI JOIN expected e ON e.id = s.id AND e.window_end = s.window_end "
         f"AND s.window_start = s.window_end - {query.window}"
     )
@@ -227,8 +295,8 @@ def _report(
     window: int = 0,
 ) -> None:
     """Count what the query finds and keep the first by window and key."""
-    (row,) = db.execute(f"SELECT count(*) FROM ({select})").fetchall()
-    if not row[0]:
+    count = scalar(db, f"SELECT count(*) FROM ({select})")
+    if not count:
         return
     rows: list[tuple[Any, ...]] = db.execute(
         f'SELECT * FROM ({select}) ORDER BY window_end, key, "offset" LIMIT {found.limit}'
@@ -248,4 +316,4 @@ def _report(
                 offset=offset,
             )
         )
-    found.count_only(kind, row[0] - len(rows))
+    found.count_only(kind, count - len(rows))

@@ -1,7 +1,9 @@
 """The thin shell: read committed state, input, rejected records and results from Kafka, then check.
 
-The ends of the results are looked up first, then the committed state: so no result counts that is newer than
-that state, which says up to where the input counts. What comes later while verify runs is left out.
+The committed state is read first: it says what is due. The results are read last, and the committed state once
+more after their end was looked up: so no result counts as written too early. While the input runs, results may
+still be on their way, and a micro-batch may be half written: they are read again, until all that was due at the
+beginning is there or the bound has passed.
 """
 
 from __future__ import annotations
@@ -10,61 +12,75 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
-from evenflow.errors import IncompatibleStateError, ProtocolError, ServiceError
-from evenflow.markers import EndOfStream
+from evenflow.errors import IncompatibleStateError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.source import Stopping, committed_offsets, data_plane_group
-from spark_consumers.sinks import sink_of
+from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
-from topics.admin import describe
-from workbench.verify.core import check
-from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Committed
+from topics.admin import TopicState, describe
+from workbench.verify.core import DUE_WITHIN, Recomputed
+from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Committed, Kept
+from workbench.verify.messages import input_row, rejected_row
 from workbench.verify.report import Report
 
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
 
-def verify(settings: Settings, *, limit: int = 20, progress: Callable[[int], None] | None = None) -> Report:
+
+def verify(
+    settings: Settings,
+    *,
+    limit: int = 20,
+    due_within: float = DUE_WITHIN,
+    progress: Callable[[int], None] | None = None,
+    waiting: Callable[[Report], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Report:
     """Recompute and compare everything the partitioner has committed.
 
-    limit: differences of each kind to keep. progress: called with the number of records read so far.
-    Raises ServiceError (broker, topics), IncompatibleStateError (another query's state).
+    limit: differences of each kind to keep. due_within: for how many seconds a due window may be missing while the
+    input runs; results are waited for that long. progress: called with the number of records read so far. waiting:
+    called with what is known before each pause. Raises ServiceError (broker, topics), IncompatibleStateError
+    (another query's state), DataLossError (deleted while they were read).
     """
-    written = _results(settings)
+    sink = sink_of(settings)
+    began, pause = clock(), _FIRST_PAUSE
     committed = read_committed(settings)
-    with tempfile.TemporaryDirectory(prefix="verify-", dir=_cache()) as scratch:
-        rejected = pa.Table.from_batches(_rejected(settings), REJECTED_SCHEMA)
-        inputs = _Watched(_inputs(settings, committed, progress), INPUT_SCHEMA)
-        try:
-            return check(
-                settings,
-                inputs.reader,
-                rejected,
-                written.reader if isinstance(written, _Watched) else written,
-                committed,
-                limit=limit,
-                scratch=Path(scratch),
-            )
-        except duckdb.Error:
-            # what went wrong while reading Kafka reaches us wrapped by DuckDB: tell it as it was
-            for source in (inputs, written):
-                if isinstance(source, _Watched) and source.error is not None:
-                    raise source.error from None
-            raise
+    with (
+        tempfile.TemporaryDirectory(prefix="verify-", dir=_cache()) as scratch,
+        _recomputed(settings, committed, limit, Path(scratch), progress) as due,
+    ):
+        while True:
+            written = _results(sink, settings)
+            waited = clock() - began
+            with _as_it_was(written):
+                report = due.compare(
+                    written if isinstance(written, pa.Table) else written.reader,
+                    begins=lambda: sink.begins(settings),
+                    now=min(state.mark for state in read_committed(settings)),
+                    seconds=waited,
+                    bound=due_within,
+                )
+            if report.settled or waited >= due_within:
+                return replace(report, unread=_unread(settings, committed))
+            if waiting is not None:
+                waiting(report)
+            sleep(min(pause, due_within - waited))
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def read_committed(settings: Settings) -> list[Committed]:
     """Committed state of every input partition; waits while a transaction is pending."""
-    topic = settings.topic("input")
-    state = describe(settings.kafka, [topic]).get(topic)
-    if state is None:
-        raise ServiceError(f"topic {topic} does not exist", hint="see `evenflow doctor`")
+    topic, state = settings.topic("input"), _described(settings, "input")
     found = []
     for entry in _committed_offsets(settings, [TopicPartition(topic, p) for p in sorted(state.begin)]):
         if entry.offset < 0:
@@ -134,70 +150,71 @@ class _Watched:
             raise
 
 
+@contextmanager
+def _as_it_was(*streams: _Watched | pa.Table) -> Iterator[None]:
+    """What went wrong while reading Kafka reaches us wrapped by DuckDB: tell it as it was."""
+    try:
+        yield
+    except duckdb.Error:
+        for stream in streams:
+            if isinstance(stream, _Watched) and stream.error is not None:
+                raise stream.error from None
+        raise
+
+
+def _recomputed(
+    settings: Settings,
+    committed: list[Committed],
+    limit: int,
+    scratch: Path,
+    progress: Callable[[int], None] | None,
+) -> Recomputed:
+    begins = [_described(settings, role).begin for role in ("input", "rejected")]
+    kept = Kept(inputs=begins[0], rejected=begins[1])
+    inputs = _Watched(_inputs(settings, committed, kept, progress), INPUT_SCHEMA)
+    rejected = _Watched(_rejected(settings, kept), REJECTED_SCHEMA)
+    with _as_it_was(inputs, rejected):
+        return Recomputed(
+            settings, inputs.reader, rejected.reader, committed, kept=kept, limit=limit, scratch=scratch
+        )
+
+
 def _inputs(
-    settings: Settings, committed: list[Committed], progress: Callable[[int], None] | None
+    settings: Settings, committed: list[Committed], kept: Kept, progress: Callable[[int], None] | None
 ) -> Iterator[pa.RecordBatch]:
     ends = {state.partition: state.offset for state in committed}
     read = 0
-    records = reader.read_range(settings.kafka, settings.topic("input"), end=ends)
-    for batch in reader.record_batches(records, INPUT_SCHEMA, _input):
+    records = reader.read_range(settings.kafka, settings.topic("input"), begin=kept.inputs, end=ends)
+    for batch in reader.record_batches(records, INPUT_SCHEMA, input_row):
         read += batch.num_rows
         if progress is not None:
             progress(read)
         yield batch
 
 
-def _input(record: Message) -> tuple[Any, ...]:
-    kind, stamp = record.timestamp()
-    marker = None
-    headers = record.headers()
-    if headers and record.key() is None and record.value() is None:  # as the topic's contract has it
-        try:
-            end = EndOfStream.from_headers(headers)
-        except ProtocolError:
-            end = None  # a damaged marker marks nothing: it is a record like any other
-        if end is not None:
-            marker = {"producer": end.producer, "tuples": end.tuples, "producers": end.producers}
-    return (
-        record.partition(),
-        record.offset(),
-        -1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp,
-        record.key(),
-        record.value(),
-        marker,
-    )
+def _rejected(settings: Settings, kept: Kept) -> Iterator[pa.RecordBatch]:
+    topic = settings.topic("input")
+    records = reader.read_range(settings.kafka, settings.topic("rejected"), begin=kept.rejected)
+    return reader.record_batches(records, REJECTED_SCHEMA, lambda record: rejected_row(record, topic))
 
 
-def _rejected(settings: Settings) -> Iterator[pa.RecordBatch]:
-    records = reader.read_range(settings.kafka, settings.topic("rejected"))
-    return reader.record_batches(
-        records, REJECTED_SCHEMA, lambda record: _rejection(settings.topic("input"), record)
-    )
-
-
-def _rejection(topic: str, record: Message) -> tuple[Any, ...]:
-    """Our headers come last: an input record may have been rejected elsewhere before."""
-    headers = dict(record.headers() or ())
-    texts = {name: (value or b"").decode("utf-8", "replace") for name, value in headers.items()}
-    try:
-        source, partition, offset = texts["evenflow-source"].rsplit(":", 2)
-        mark = int(texts["evenflow-mark"]) if "evenflow-mark" in texts else None
-        position = int(partition), int(offset)
-    except (KeyError, ValueError):
-        source, position, mark = None, (-1, -1), None
-    if source != topic:
-        raise ProtocolError(
-            f"{record.topic()}[{record.partition()}] offset {record.offset()} is no rejected record of {topic}",
-            hint="who else writes to this topic?",
-        )
-    reason, detail = texts.get("evenflow-reason"), texts.get("evenflow-detail")
-    omitted = "evenflow-omitted-bytes" in headers
-    return *position, reason, detail, mark, record.key(), record.value(), omitted
-
-
-def _results(settings: Settings) -> _Watched | pa.Table:
-    found = sink_of(settings).read_back(settings)
+def _results(sink: ResultSink, settings: Settings) -> _Watched | pa.Table:
+    found = sink.read_back(settings)
     return _Watched(found, found.schema) if isinstance(found, pa.RecordBatchReader) else found
+
+
+def _unread(settings: Settings, committed: list[Committed]) -> int:
+    """Offsets of the input at or behind the committed ones: records, and markers of transactions."""
+    end = _described(settings, "input").end
+    return sum(max(0, end.get(state.partition, 0) - state.offset) for state in committed)
+
+
+def _described(settings: Settings, role: str) -> TopicState:
+    topic = settings.topic(role)
+    state = describe(settings.kafka, [topic]).get(topic)
+    if state is None:
+        raise ServiceError(f"topic {topic} does not exist", hint="see `evenflow doctor`")
+    return state
 
 
 def _cache() -> Path:

@@ -10,11 +10,13 @@ import io
 import json
 import math
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 from evenflow.settings import Settings
+from workbench.verify.deep import read_deep
 
 MAX_TIME = 8_640_000_000_000_000
 """Largest event time (ms) either side of 1970 that is readable."""
@@ -98,18 +100,11 @@ class StrictReader:
 
     def _json(self, text: str) -> dict[str, Any]:
         try:
-            pairs = json.loads(
-                text,
-                parse_int=_Number,
-                parse_float=_Number,
-                parse_constant=_Number,  # NaN in a column that nobody reads does no harm
-                object_pairs_hook=_Pairs,
-            )
-        except (ValueError, RecursionError) as error:
+            pairs, strings = _parsed(text)
+        except ValueError as error:
             raise Unreadable(f"invalid JSON: {error}") from None
-        if not isinstance(pairs, _Pairs):
-            raise Unreadable("the JSON value is no object")
-        if _SURROGATE_ESCAPE.search(text) and not _LONE_SURROGATE.search(text) and _has_lone_surrogate(pairs):
+        # bytes that are not UTF-8 are lone surrogates too: those, the columns that hold them answer for
+        if _SURROGATE_ESCAPE.search(text) and not _LONE_SURROGATE.search(text) and any(strings):
             raise Unreadable("invalid JSON: half of a surrogate pair")
         names = [name for name, _ in pairs]
         twice = [column for column in self._needed if names.count(column) > 1]
@@ -226,7 +221,32 @@ class _Pairs(list[tuple[str, Any]]):
     """Fields of a JSON object in order, so that a repeated one is seen."""
 
 
-def _has_lone_surrogate(value: Any) -> bool:
-    if isinstance(value, str):
-        return _LONE_SURROGATE.search(value) is not None
-    return isinstance(value, list | tuple) and any(_has_lone_surrogate(part) for part in value)
+def _parsed(text: str) -> tuple[list[tuple[str, Any]], Iterator[bool]]:
+    """Fields of the object, and of every string in it whether it holds half of a surrogate pair."""
+    try:
+        found = json.loads(
+            text,
+            parse_int=_Number,
+            parse_float=_Number,
+            parse_constant=_Number,  # NaN in a column that nobody reads does no harm
+            object_pairs_hook=_Pairs,
+        )
+    except RecursionError:
+        fields: list[tuple[str, Any]]
+        strings: Iterable[str]
+        fields, strings = read_deep(text, _Number)
+    else:
+        if not isinstance(found, _Pairs):
+            raise ValueError("the JSON value is no object")
+        fields, strings = found, _strings(found)
+    return fields, (_LONE_SURROGATE.search(string) is not None for string in strings)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    left = [value]
+    while left:
+        part = left.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, list | tuple):
+            left.extend(part)

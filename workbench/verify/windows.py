@@ -10,24 +10,33 @@ import duckdb
 
 from evenflow.settings import Query, Settings
 from workbench.verify.inputs import END_MARK
-from workbench.verify.records import floor_divided
+from workbench.verify.sql import floor_divided, scalar
+
+_FITS = f"(s{{0}} BETWEEN {-(2**63)} AND {2**63 - 1})"
+"""Sums of int64 are 128 bits wide here; a result that does not fit int64 is null."""
 
 
-def recompute(db: duckdb.DuckDBPyConnection, settings: Settings, mark: int) -> int:
-    """Make `panes`, `keys` and `expected` (window end, key, values a*, magnitudes m*); returns the open windows.
+def recompute(
+    db: duckdb.DuckDBPyConnection, settings: Settings, mark: int, compared_from: int | None = None
+) -> int:
+    """Make `panes`, `keys`, `skipped` and `expected` (window end, key, values a*, magnitudes m*, `unfit`).
 
-    mark: event time (ms) up to which windows are due. Needs `tuples` and `got` (for its keys).
+    mark: event time (ms) up to which windows are due. compared_from: windows that begin earlier are in `skipped`
+    only; None: all are expected. unfit: how many of a row's values are null because they do not fit int64. Returns
+    the number of open windows. Needs `tuples`.
     """
     query = settings.query
     _panes(db, query)
     db.execute(
-        "CREATE TABLE keys AS SELECT key, row_number() OVER ()::BIGINT AS id FROM "
-        "(SELECT key FROM panes UNION SELECT key FROM got WHERE NOT malformed)"
+        "CREATE TABLE keys AS SELECT key, row_number() OVER ()::BIGINT AS id FROM (SELECT DISTINCT key FROM panes)"
     )
     db.execute("ALTER TABLE panes RENAME TO panes_by_key")
     db.execute("CREATE TABLE panes AS SELECT id, p.* EXCLUDE (key) FROM panes_by_key p JOIN keys USING (key)")
     db.execute("DROP TABLE panes_by_key")
     _windows(db, query, mark)
+    early = "false" if compared_from is None else f"window_end < {compared_from + query.window}"
+    db.execute(f"CREATE TABLE skipped AS SELECT DISTINCT window_end FROM expected WHERE {early}")
+    db.execute(f"DELETE FROM expected WHERE {early}")
     return _open_windows(db, query, mark)
 
 
@@ -91,13 +100,17 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
                                  RANGE BETWEEN {span - 1} PRECEDING AND CURRENT ROW))
                 WHERE last >= {first}"""
         )
-    values = []
+    values, unfit = [], ["0"]
     for i, spec in enumerate(query.aggregates.values()):
-        value, magnitude = _finished(spec.function, columns.index(spec.column) if spec.column else -1)
+        at = columns.index(spec.column) if spec.column else -1
+        value, magnitude = _finished(spec.function, at)
+        if spec.function == "sum" and query.value_columns[spec.column or ""] == "int64":
+            value, fits = f"CASE WHEN n{at} > 0 AND {_FITS.format(at)} THEN s{at} END", _FITS.format(at)
+            unfit.append(f"(n{at} > 0 AND NOT {fits})::INTEGER")
         values.append(f"{value} AS a{i}, {magnitude} AS m{i}")
     db.execute(
-        f"CREATE TABLE expected AS SELECT id, (last + 1) * {query.slide_ms} AS window_end, {', '.join(values)} "
-        "FROM totals"
+        f"CREATE TABLE expected AS SELECT id, (last + 1) * {query.slide_ms} AS window_end, {', '.join(values)}, "
+        f"{' + '.join(unfit)} AS unfit FROM totals"
     )
 
 
@@ -123,9 +136,11 @@ def _finished(function: str, at: int) -> tuple[str, str]:
 def _open_windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> int:
     """Distinct windows that have a tuple but are not due yet."""
     last, span = last_due_pane(query, mark), query.panes_per_window
-    (row,) = db.execute(
-        f"""SELECT coalesce(sum(greatest(stop - greatest(pane, {last} + 1, {first_emitted_pane(query)}), 0)), 0) FROM (
-                SELECT pane, least(coalesce(lead(pane) OVER (ORDER BY pane), pane + {span}), pane + {span}) AS stop
-                FROM (SELECT DISTINCT pane FROM panes))"""
-    ).fetchall()
-    return int(row[0])
+    return int(
+        scalar(
+            db,
+            f"""SELECT coalesce(sum(greatest(stop - greatest(pane, {last} + 1, {first_emitted_pane(query)}), 0)), 0)
+                FROM (SELECT pane, least(coalesce(lead(pane) OVER (ORDER BY pane), pane + {span}), pane + {span}) AS stop
+                      FROM (SELECT DISTINCT pane FROM panes))""",
+        )
+    )

@@ -12,8 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from evenflow.aggregates import AggregatePlan
 from evenflow.settings import Settings
-from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, Report, check
+from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, Kept, Report, check
 
 END, NOTHING = 2**62, -(2**62)
 
@@ -49,26 +50,50 @@ class Topics:
     rejected: list[dict[str, Any]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
     committed: list[Committed] = field(default_factory=list)
+    record_keys: dict[int, bytes | None] = field(default_factory=dict)
+    """Record keys by row where they are not the row's."""
+    places: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Partition and offset by row where they are not 0 and the row's index."""
 
-    def check(self, **options: Any) -> Report:
-        """What verify says of it."""
-        values = [
-            row if isinstance(row, bytes) else json.dumps(row, ensure_ascii=False).encode()
-            for row in self.rows
-        ]
-        results = [{"partition": 0, "offset": i, "value": value} for i, value in enumerate(values)]
+    def check(self, *, typed: bool = False, **options: Any) -> Report:
+        """What verify says of it; typed: the results as typed columns, as Parquet has them."""
         return check(
             self.settings,
             pa.Table.from_pylist(self.inputs, schema=INPUT_SCHEMA),
             pa.Table.from_pylist(self.rejected, schema=REJECTED_SCHEMA),
-            pa.Table.from_pylist(results, schema=RESULTS_SCHEMA),
+            self.typed_results() if typed else self._json_results(),
             self.committed,
             **options,
         )
 
+    def _json_results(self) -> pa.Table:
+        found = []
+        for i, row in enumerate(self.rows):
+            value = row if isinstance(row, bytes) else json.dumps(row, ensure_ascii=False).encode()
+            partition, offset = self.places.get(i, (0, i))
+            key = self.record_keys.get(i, _key_of(row))
+            found.append({"partition": partition, "offset": offset, "value": value, "key": key})
+        return pa.Table.from_pylist(found, schema=RESULTS_SCHEMA)
+
+    def typed_results(self) -> pa.Table:
+        """The rows with the columns of plan.result_schema."""
+        rows = [{**row, "key": _key_of(row)} for row in self.rows]
+        return pa.Table.from_pylist(rows, schema=AggregatePlan.of(self.settings.query).result_schema)
+
+    def trim(self, partition: int, below: int) -> Kept:
+        """The broker deletes the start of an input partition."""
+        self.inputs = [r for r in self.inputs if r["partition"] != partition or r["offset"] >= below]
+        return Kept(inputs={partition: below})
+
     def recommit(self, partition: int, **changes: Any) -> None:
         """Change the committed state of a partition."""
         self.committed[partition] = replace(self.committed[partition], **changes)
+
+
+def _key_of(row: Any) -> bytes | None:
+    if not isinstance(row, dict):
+        return None
+    return base64.b64decode(row["key_base64"]) if "key_base64" in row else str(row["key"]).encode()
 
 
 def run(settings: Settings, partitions: Sequence[Sequence[Record]], idle_mark: int | None = None) -> Topics:
@@ -185,4 +210,6 @@ def _aggregate(function: str, column: list[Any]) -> Any:
     values = [value for value in column if value is not None]
     if not values:
         return None
-    return {"sum": sum, "min": min, "max": max, "mean": lambda v: sum(v) / len(v)}[function](values)
+    value = {"sum": sum, "min": min, "max": max, "mean": lambda v: sum(v) / len(v)}[function](values)
+    fits = isinstance(value, float) or -(2**63) <= value < 2**63
+    return value if fits else None

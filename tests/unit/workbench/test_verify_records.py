@@ -11,8 +11,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
+from partitioner_service.parse import Parser
 from tests.unit.workbench.pipeline_model import Record, end, record, run
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA
+from workbench.verify.deep import read_deep
 from workbench.verify.records import load
 from workbench.verify.strict import Read, StrictReader, Unreadable
 
@@ -203,6 +205,9 @@ _json_value = st.one_of(
     st.text(max_size=5),
     st.just("1970-01-01T00:00:00Z"),
 )
+_json_nested = st.recursive(
+    _json_value, lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=2), inner)
+)
 _json_record = st.dictionaries(st.sampled_from(["key", "time", "v", "w"]), _json_value, max_size=4).map(
     json.dumps
 )
@@ -236,6 +241,40 @@ def test_sql_never_reads_a_csv_record_otherwise_than_the_strict_reader(
     settings = _csv(time_unit=unit, types={"v": kind, "key": "int64" if unit == "s" else "string"})
     records = [value.encode("utf-8", "surrogatepass") for value in values]
     assert _loaded(settings, records)[0] == [_read(settings, value) for value in records]
+
+
+@pytest.mark.parametrize("depth", [500, 2_000, 20_000])
+@pytest.mark.parametrize("before", [b"", b'"x":"\\ud83d\\ude00",', b'"x":"\\\\",'])
+def test_a_record_may_be_nested_at_any_depth_as_for_the_partitioner(depth: int, before: bytes) -> None:
+    """Its own parser takes any; Python's gives up at some depth that depends on who calls it."""
+    begin = b'{"key":"a","time":1,' + before + b'"o":' + b"[" * depth
+    good = begin + b"]" * depth + b',"v":2.5}'
+    bad = [good[:-1], good + b"x", good.replace(b"],", b",]"), begin + b"]" * (depth - 1) + b"}"]
+    bad.append(good.replace(b"[]", b'["\\ud83d"]'))
+    assert _read(_settings(), good) == Read(b"a", 1, (2.5,))
+    assert [_read(_settings(), value) for value in bad] == [None] * len(bad)
+    parsed = Parser(_settings()).parse([good, *bad])
+    assert sorted(parsed.bad) == list(range(1, len(bad) + 1))
+    assert _loaded(_settings(), [good, *bad])[0] == [Read(b"a", 1, (2.5,)), *(None for _ in bad)]
+
+
+@given(fields=st.lists(st.tuples(st.text(max_size=3), _json_nested), max_size=4), cut=st.integers(0, 40))
+@hypothesis_settings(max_examples=100, deadline=None)
+def test_the_reader_of_deep_json_reads_what_pythons_own_reads(fields: list[Any], cut: int) -> None:
+    text = "{" + ", ".join(f"{json.dumps(name)} : {json.dumps(value)}" for name, value in fields) + " }"
+    for shown in (text, text[:cut] + text[cut + 1 :]):
+        try:
+            expected = json.loads(
+                shown, object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=str
+            )
+        except ValueError:
+            expected = None
+        if not isinstance(expected, tuple):
+            with pytest.raises(ValueError, match=r".*"):
+                read_deep(shown, str)
+            continue
+        plain = [(name, [] if isinstance(value, list | tuple) else value) for name, value in expected]
+        assert read_deep(shown, str)[0] == plain
 
 
 @pytest.mark.parametrize("format", ["json", "csv"])

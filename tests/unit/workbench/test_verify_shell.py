@@ -1,10 +1,12 @@
-"""The shell of verify asks for committed offsets exactly as the partitioner does: by the same group, as patiently."""
+"""The shell of verify: committed offsets are asked for as the partitioner does, results are waited for a while."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
@@ -12,8 +14,10 @@ from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from partitioner_service.source import data_plane_group
+from tests.unit.workbench.pipeline_model import Topics
+from tests.unit.workbench.test_verify_reach import live
 from topics import clients
-from workbench.verify import shell
+from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, Report, shell
 
 
 class Group:
@@ -81,3 +85,108 @@ def test_a_broker_that_never_answers_and_one_that_refuses_are_clear_errors(
     for code in (KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError.GROUP_AUTHORIZATION_FAILED):
         with pytest.raises(ServiceError, match=r"committed offsets of q\.partitioner"):
             asked(monkeypatch, settings, Group(code))
+
+
+class Live:
+    """A query whose results come while verify waits: `answers` are what each look at them finds, the last for ever."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Topics) -> None:
+        self.now = 0.0
+        self.looks = 0
+        self._answers = answers
+        first = answers[0]
+        self.settings = first.settings
+        monkeypatch.setattr(shell, "read_committed", lambda settings: first.committed)
+        monkeypatch.setattr(
+            shell, "_described", lambda settings, role: SimpleNamespace(begin={}, end={0: 99})
+        )
+        monkeypatch.setattr(shell, "_inputs", lambda *rest: _batches(first.inputs, INPUT_SCHEMA))
+        monkeypatch.setattr(shell, "_rejected", lambda *rest: _batches(first.rejected, REJECTED_SCHEMA))
+        monkeypatch.setattr(shell, "sink_of", lambda settings: self)
+
+    def read_back(self, settings: Settings) -> pa.Table:
+        answer = self._answers[min(self.looks, len(self._answers) - 1)]
+        self.looks += 1
+        return answer.typed_results()
+
+    def begins(self, settings: Settings) -> dict[int, int]:
+        return {}
+
+    def verify(self, **options: Any) -> Report:
+        return shell.verify(self.settings, clock=lambda: self.now, sleep=self._sleep, **options)
+
+    def _sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.now += seconds
+
+
+def _batches(rows: list[dict[str, Any]], schema: pa.Schema) -> list[pa.RecordBatch]:
+    return list(pa.Table.from_pylist(rows, schema).to_batches())
+
+
+def _reaching(end: int) -> Topics:
+    topics = live()
+    topics.rows = [row for row in topics.rows if row["window_end"] <= end]
+    return topics
+
+
+def test_results_that_are_on_their_way_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = Live(monkeypatch, _reaching(100), _reaching(200), live())
+    seen: list[int] = []
+    report = query.verify(waiting=lambda known: seen.append(known.pending_windows))
+    assert (report.exact, report.pending_windows, query.now) == (True, 0, 3.0)
+    assert seen == [29, 19]
+    assert report.unread == 59
+
+
+def test_a_half_written_micro_batch_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    half = live()
+    half.rows.pop(70)
+    assert half.check().kinds == {"missing": 1}
+    assert Live(monkeypatch, half, live()).verify().exact
+    assert Live(monkeypatch, half).verify().kinds == {"missing": 1}
+
+
+def test_a_dead_reducer_is_waited_for_until_the_bound_and_then_it_is_a_finding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    query = Live(monkeypatch, _reaching(100))
+    report = query.verify(due_within=60)
+    assert (report.kinds, query.now, report.reach.seconds) == ({"behind": 1}, 60, 60)
+    query = Live(monkeypatch, _reaching(100))
+    assert query.verify(due_within=0).kinds == {"behind": 1}
+    assert (query.now, query.looks) == (0, 1)
+
+
+def test_what_goes_wrong_while_kafka_is_read_is_told_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = Live(monkeypatch, live())
+
+    def broken(*rest: Any) -> Iterator[pa.RecordBatch]:
+        yield from _batches([], REJECTED_SCHEMA)
+        raise ServiceError("the broker is gone")
+
+    monkeypatch.setattr(shell, "_rejected", broken)
+    with pytest.raises(ServiceError, match="the broker is gone"):
+        query.verify()
+
+
+def test_rejected_records_are_handed_on_one_batch_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = Live(monkeypatch, live())
+    asked: list[int] = []
+
+    def slowly(*rest: Any) -> Iterator[pa.RecordBatch]:
+        for i in range(3):
+            asked.append(i)
+            yield from _batches([], REJECTED_SCHEMA)
+
+    real = shell.Recomputed
+
+    def watched(settings: Settings, inputs: Any, rejected: Any, *rest: Any, **more: Any) -> Any:
+        assert isinstance(rejected, pa.RecordBatchReader)
+        assert asked == []
+        return real(settings, inputs, rejected, *rest, **more)
+
+    monkeypatch.setattr(shell, "_rejected", slowly)
+    monkeypatch.setattr(shell, "Recomputed", watched)
+    assert query.verify().exact
+    assert asked == [0, 1, 2]

@@ -1,0 +1,56 @@
+"""Kafka records as rows of the tables that verify checks. Takes any bytes: what is not ours becomes a finding."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+
+from workbench.verify.markers import marker_of
+
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+
+
+def input_row(record: Message) -> tuple[Any, ...]:
+    """A record of the input topic (INPUT_SCHEMA)."""
+    kind, stamp = record.timestamp()
+    key, value = record.key(), record.value()
+    marker = marker_of(record.headers()) if key is None and value is None else None
+    stamp = -1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp
+    return record.partition(), record.offset(), stamp, key, value, marker
+
+
+def rejected_row(record: Message, topic: str) -> tuple[Any, ...]:
+    """A record of the rejected topic (REJECTED_SCHEMA); without a position when it names none in `topic`.
+
+    Our headers come last: an input record may have been rejected elsewhere before.
+    """
+    headers = dict(record.headers() or ())
+    texts = {name: _text(value) for name, value in headers.items()}
+    position = _position(texts.get("evenflow-source", ""), topic)
+    mark = _whole(texts.get("evenflow-mark", ""), 64)
+    omitted = "evenflow-omitted-bytes" in headers
+    reason, detail = texts.get("evenflow-reason"), texts.get("evenflow-detail")
+    here = record.partition(), record.offset()
+    return *position, reason, detail, mark, record.key(), record.value(), omitted, *here
+
+
+def _position(source: str, topic: str) -> tuple[int | None, int | None]:
+    parts = source.rsplit(":", 2)
+    if len(parts) == 3 and parts[0] == topic:
+        partition, offset = _whole(parts[1], 32), _whole(parts[2], 64)
+        if partition is not None and offset is not None and min(partition, offset) >= 0:
+            return partition, offset
+    return None, None
+
+
+def _whole(text: str, bits: int) -> int | None:
+    if not _WHOLE.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2 ** (bits - 1)) <= number < 2 ** (bits - 1) else None
+
+
+def _text(value: bytes | str | None) -> str:
+    return value if isinstance(value, str) else (value or b"").decode("utf-8", "replace")

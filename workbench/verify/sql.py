@@ -1,0 +1,46 @@
+"""Small pieces of SQL, and a way to look at many rows without holding them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+
+_ROWS = 10_000
+
+
+def stream(
+    db: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any] | None = None
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query, some thousand at a time."""
+    cursor = db.cursor()
+    cursor.execute(sql, parameters or [])
+    while rows := cursor.fetchmany(_ROWS):
+        yield from rows
+
+
+def scalar(db: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any] | None = None) -> Any:
+    """The one value that a query gives."""
+    (row,) = db.execute(sql, parameters or []).fetchall()
+    return row[0]
+
+
+def quoted(text: str) -> str:
+    """A string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def pointer(name: str) -> str:
+    """JSON pointer to a field of the outermost object."""
+    return "/" + name.replace("~", "~0").replace("/", "~1")
+
+
+def floor_divided(expression: str, by: int) -> str:
+    """SQL that divides integers rounding down, also below zero (DuckDB's // rounds towards zero)."""
+    return f"(({expression} - ({expression} % {by} + {by}) % {by}) // {by})"
+
+
+def pane_end(query_slide: int) -> str:
+    """SQL of the end (ms) of the pane that column `time` falls into."""
+    return f"(({floor_divided('time', query_slide)} + 1) * {query_slide})"
