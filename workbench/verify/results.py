@@ -19,7 +19,8 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
     if not results.schema.names:
         results = RESULTS_SCHEMA.empty_table()
     db.register("results", results)
-    source = _from_json(query) if "value" in results.schema.names else _from_columns(query, results.schema)
+    rows_are_json = results.schema.equals(RESULTS_SCHEMA)
+    source = _from_json(query) if rows_are_json else _from_columns(query, results.schema)
     db.execute(f"CREATE TABLE got AS {source}")
     db.unregister("results")
 
