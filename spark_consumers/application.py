@@ -9,7 +9,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -261,12 +261,12 @@ def _session(settings: Settings) -> Iterator[SparkSession]:
 
 @contextmanager
 def _telemetry(spark: SparkSession, settings: Settings) -> Iterator[None]:
-    listener = Telemetry(settings)
-    spark.streams.addListener(listener)
+    listener, streams = Telemetry(settings), cast("Any", spark.streams)
+    streams.addListener(listener)
     try:
         yield
     finally:
-        spark.streams.removeListener(listener)
+        streams.removeListener(listener)
         listener.close()
 
 
