@@ -27,7 +27,9 @@ from topics.admin import TopicState, describe, ensure_topics, pipeline_topics
 
 _MOST_AT_ONCE = 20_000
 _LONGEST_WAIT = 0.1
-_SHORTEST_WAIT = 0.01
+_SHORTEST_WAIT = 0.001
+_TICK = 0.02
+"""Seconds between two chunks of a paced replay. Each chunk has a price, however few tuples it holds."""
 _LATEST = 253_402_300_799_999
 """End of the year 9999."""
 
@@ -153,6 +155,7 @@ class Replay:
         self._largest_time = 0
         self._due_so_far = 0.0
         self._start = 0.0
+        self._next_tick = 0.0
         self._first_time: int | None = None
 
     def run(self, *, end: bool, create_topic: bool) -> ReplaySummary:
@@ -244,10 +247,15 @@ class Replay:
             return most
         elapsed = self._clock.monotonic() - self._start
         stop = int(np.searchsorted(due, elapsed, side="right"))
-        if stop > done:
-            return min(stop, most)
+        if stop >= most:
+            return most
+        # A chunk leaves once a tick: sending whatever is due at once would be a busy loop of small chunks.
+        if stop > done and elapsed >= self._next_tick:
+            self._next_tick = elapsed + _TICK
+            return stop
         delivery.poll()
-        self._clock.sleep(min(max(float(due[done]) - elapsed, _SHORTEST_WAIT), _LONGEST_WAIT))
+        wanted = max(float(due[done]), self._next_tick) - elapsed
+        self._clock.sleep(min(max(wanted, _SHORTEST_WAIT), _LONGEST_WAIT))
         return done
 
     def _rendered_live(self, batch: Batch, delivery: Delivery) -> _Records:

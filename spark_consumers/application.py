@@ -9,7 +9,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +30,7 @@ from spark_consumers.listener import Telemetry
 from spark_consumers.session import make_session, session_conf
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import spark_types
-from spark_consumers.sinks.kafka import topic_writer
+from spark_consumers.sinks.topic import topic_writer
 from spark_consumers.sources import records
 from topics.admin import TopicState, ensure_topics, may_write, pipeline_topics
 from topics.watch import TopicWatch
@@ -192,7 +192,9 @@ def _frame(spark: SparkSession, settings: Settings, stage: Stage, topic_id: str,
 
 def _reduced(blobs: DataFrame, settings: Settings, layout: Layout) -> DataFrame:
     sink = sink_of(settings)
-    return reducer.reduced(blobs, layout, schema=spark_types(sink.schema(layout.plan)), shape=sink.shape)
+    return reducer.reduced(
+        blobs, layout, schema=spark_types(sink.schema(layout.plan)), shape=sink.shaper(settings)
+    )
 
 
 def _sink(writer: Any, settings: Settings, stage: Stage) -> Any:
@@ -263,12 +265,12 @@ def _session(settings: Settings) -> Iterator[SparkSession]:
 
 @contextmanager
 def _telemetry(spark: SparkSession, settings: Settings) -> Iterator[None]:
-    listener = Telemetry(settings)
-    spark.streams.addListener(listener)
+    listener, streams = Telemetry(settings), cast("Any", spark.streams)
+    streams.addListener(listener)
     try:
         yield
     finally:
-        spark.streams.removeListener(listener)
+        streams.removeListener(listener)
         listener.close()
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import KafkaException
-from pyspark.sql.streaming import StreamingQueryListener
+from pyspark import SparkContext
 
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
@@ -16,26 +17,29 @@ from topics.clients import producer
 _LOG = logging.getLogger("evenflow.spark")
 
 
-class Telemetry(StreamingQueryListener):
-    """Publishes what Spark says of each micro-batch. A lost record is logged: telemetry never stops a job."""
+class Telemetry:
+    """Publishes what Spark says of each micro-batch. A lost record is logged: telemetry never stops a job.
+
+    A listener for `spark.streams` without its usual base class, whose side of Spark is the costly one.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._topic = settings.topic("telemetry")
         self._interval = settings.spark.batch_interval
         self._producer = producer(settings.kafka)
+        self._spark_side: Any = None
 
-    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        """Nothing to publish."""
+    @property
+    def _jlistener(self) -> Any:
+        """What Spark calls. pyspark's own asks the JVM for every field of every event, 0.1 CPU seconds each time."""
+        if self._spark_side is None:
+            jvm: Any = SparkContext._jvm
+            self._spark_side = jvm.PythonStreamingQueryListenerWrapper(_Events(self._publish))
+        return self._spark_side
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Nothing to publish."""
-
-    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """Nothing to publish; the application reports how a query ended."""
-
-    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """One record per micro-batch that had rows."""
-        record = telemetry_record(json.loads(event.progress.json), self._interval)
+    def _publish(self, progress: str) -> None:
+        """One record for this progress of a query (JSON), if the micro-batch had rows."""
+        record = telemetry_record(json.loads(progress), self._interval)
         if record["rows"] == 0:
             return
         try:
@@ -47,6 +51,25 @@ class Telemetry(StreamingQueryListener):
     def close(self) -> None:
         """Deliver what is waiting, for at most five seconds."""
         self._producer.flush(5)
+
+
+class _Events:
+    """Spark's Java interface of a listener. Only progress is published; the application reports how a query ended."""
+
+    def __init__(self, publish: Callable[[str], None]) -> None:
+        self._publish = publish
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        self._publish(event.progress().json())
+
+    def onQueryStarted(self, event: Any) -> None: ...  # noqa: N802
+
+    def onQueryIdle(self, event: Any) -> None: ...  # noqa: N802
+
+    def onQueryTerminated(self, event: Any) -> None: ...  # noqa: N802
+
+    class Java:
+        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
 
 def telemetry_record(progress: dict[str, Any], interval: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ are Arrow-backed columns, so that no result row ever becomes a Python object.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
@@ -16,14 +16,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from evenflow.twostep import reduce_windows
+from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
+from spark_consumers.sinks.base import Shape
 
 _PIECE = 32_768
-_ROWS_AT_ONCE = 20_000
 _COUNT = struct.Struct("<I")
-
-Shape = Callable[[pa.Table], pa.Table]
-"""How a table of results becomes what a sink takes."""
 
 
 def reduced(blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape) -> DataFrame:
@@ -59,25 +57,12 @@ class ReduceBucket(StatefulProcessor):
         layout = self._layout
         state = MapOfBytes(self._state)
         tables = reduce_windows(layout.plan, state, blobs, fingerprint=layout.fingerprint)
-        for table in gathered(tables, rows=_ROWS_AT_ONCE):
-            yield arrow_frame(self._shape(table))
+        bucket = bucket_labels(layout.buckets).index(int(key[0]))
+        for table in self._shape(tables, bucket):
+            yield arrow_frame(table)
 
     def close(self) -> None:
         """Nothing is held between micro-batches."""
-
-
-def gathered(tables: Iterable[pa.Table], *, rows: int) -> Iterator[pa.Table]:
-    """The same rows in tables of at least `rows` rows (the last may have fewer): small windows share one."""
-    waiting: list[pa.Table] = []
-    count = 0
-    for table in tables:
-        waiting.append(table)
-        count += table.num_rows
-        if count >= rows:
-            yield pa.concat_tables(waiting).combine_chunks()
-            waiting, count = [], 0
-    if waiting:
-        yield pa.concat_tables(waiting).combine_chunks()
 
 
 class MapOfBytes:

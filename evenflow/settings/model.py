@@ -255,14 +255,18 @@ class SparkSettings(_Section):
     conf: dict[str, str] = Field(default_factory=dict, description="Raw Spark configuration; wins over ours.")
 
 
-ResultSinkName = Literal["kafka", "parquet"]
+ResultSinkName = Literal["kafka", "frames", "parquet"]
 """The result sinks there are: the files of `spark_consumers/sinks` that export a `SINK`."""
 
 
 class ResultsSettings(_Section):
     """Where results go."""
 
-    sink: ResultSinkName = Field(default="kafka", description="kafka: JSON rows; parquet: a folder.")
+    sink: ResultSinkName = Field(
+        default="kafka",
+        description="kafka: a JSON record a row; frames: an Arrow record a bucket and window, in Kafka too; parquet: a "
+        "folder. See docs/results.md.",
+    )
     topic: str | None = Field(default=None, description="Results topic. None: '<query name>.results'.")
     path: str | None = Field(
         default=None, description="Folder of the Parquet results. None: refuse sink=parquet."

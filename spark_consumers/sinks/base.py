@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar
 
 import pyarrow as pa
@@ -20,7 +20,17 @@ JSON_RECORDS = pa.schema(
 Names = Callable[[str], list[str]]
 """Names of what lies in a folder or URI; none when there is no such folder."""
 
+Shape = Callable[[Iterable[pa.Table], int], Iterator[pa.Table]]
+"""(result tables of one bucket in one micro-batch, number of that bucket) -> tables of the sink's `schema`.
+
+Each table holds rows (plan.result_schema) of one window. A large window is several tables, which follow each other;
+windows come in order. So the same windows always come in the same order of rows, however they are cut.
+"""
+
+_ROWS_AT_ONCE = 20_000
+
 _SQL_TYPES = {
+    pa.int32(): "int",
     pa.int64(): "bigint",
     pa.float64(): "double",
     pa.binary(): "binary",
@@ -60,8 +70,11 @@ class ResultSink(ABC):
         """Columns that Spark hands to the sink; types as in `spark_types`."""
 
     @abstractmethod
-    def shape(self, table: pa.Table) -> pa.Table:
-        """Result rows (plan.result_schema) as `schema` has them: one each, in order. Runs in Python workers."""
+    def shaper(self, settings: Settings) -> Shape:
+        """What turns result tables into tables of `schema`. It is pickled and runs in Spark's Python workers.
+
+        It holds no more than a few tables at a time, and equal tables give equal ones.
+        """
 
     @abstractmethod
     def writer(self, settings: Settings) -> tuple[str, dict[str, str]]:
@@ -81,6 +94,20 @@ class ResultSink(ABC):
         Empty where a sink never loses any.
         """
         return {}
+
+
+def gathered(tables: Iterable[pa.Table], *, rows: int = _ROWS_AT_ONCE) -> Iterator[pa.Table]:
+    """The same rows in tables of at least `rows` rows (the last may have fewer): small windows share one."""
+    waiting: list[pa.Table] = []
+    count = 0
+    for table in tables:
+        waiting.append(table)
+        count += table.num_rows
+        if count >= rows:
+            yield pa.concat_tables(waiting).combine_chunks()
+            waiting, count = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting).combine_chunks()
 
 
 def spark_types(schema: pa.Schema) -> str:

@@ -1,89 +1,49 @@
 """JSON rows in a Kafka topic, keyed by key.
 
 Idempotent, not transactional: a repeated micro-batch appends equal rows once more, and (window, key)
-determines the value.
+determines the value. docs/results.md says how a reader drops what it has seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
-from evenflow.settings.kafka import spark_options
 from evenflow.twostep import json_rows
-from spark_consumers.sinks.base import JSON_RECORDS, ResultSink
+from spark_consumers.sinks.base import JSON_RECORDS, Shape, gathered
+from spark_consumers.sinks.topic import TopicSink, results_end
 from topics import reader
-from topics.admin import describe, pipeline_topics
-from topics.clients import MAX_RECORD_BYTES
 
-_PRODUCER = {
-    "kafka.max.request.size": str(MAX_RECORD_BYTES),
-    "kafka.buffer.memory": str(2 * MAX_RECORD_BYTES),
-    "kafka.compression.type": "lz4",
-    "kafka.batch.size": "262144",
-    "kafka.linger.ms": "5",
-}
 _ROWS = pa.schema([("key", pa.binary()), ("value", pa.string())])
 
 
-class KafkaRows(ResultSink):
+class KafkaRows(TopicSink):
     """The raw key, and one JSON object a row."""
 
     name = "kafka"
-    topics = frozenset({"results"})
-
-    def check(self, settings: Settings) -> None:
-        """Results that came back as input, or as anything else of this query, would be its ruin."""
-        super().check(settings)
-        topic = settings.topic("results")
-        for role in pipeline_topics(settings):
-            if role != "results" and settings.topic(role) == topic:
-                raise ConfigError(
-                    f"results.topic is {topic}, the query's own {role} topic",
-                    hint="give the results a topic of their own",
-                )
-
-    def place(self, settings: Settings) -> str:
-        return f"kafka {settings.topic('results')}"
 
     def schema(self, plan: AggregatePlan) -> pa.Schema:
         return _ROWS
 
-    def shape(self, table: pa.Table) -> pa.Table:
-        return pa.table({"key": table["key"], "value": json_rows(table)})
-
-    def writer(self, settings: Settings) -> tuple[str, dict[str, str]]:
-        return topic_writer(settings, settings.topic("results"))
+    def shaper(self, settings: Settings) -> Shape:
+        return _json
 
     def read_back(self, settings: Settings) -> pa.RecordBatchReader:
-        topic = settings.topic("results")
-        state = describe(settings.kafka, [topic]).get(topic)
-        if state is None:
-            raise ServiceError(f"topic {topic} does not exist", hint="has the Spark job been started?")
-        return pa.RecordBatchReader.from_batches(JSON_RECORDS, _records(settings, topic, state.end))
-
-    def begins(self, settings: Settings) -> Mapping[int, int]:
-        topic = settings.topic("results")
-        state = describe(settings.kafka, [topic]).get(topic)
-        return {} if state is None else state.begin
+        blocks = reader.read_range(settings.kafka, settings.topic("results"), end=results_end(settings))
+        batches = reader.record_batches(
+            blocks,
+            JSON_RECORDS,
+            lambda record: (record.partition(), record.offset(), record.value(), record.key()),
+        )
+        return pa.RecordBatchReader.from_batches(JSON_RECORDS, batches)
 
 
-def topic_writer(settings: Settings, topic: str) -> tuple[str, dict[str, str]]:
-    """Format and options that write a stream to this topic."""
-    return "kafka", {"topic": topic} | _PRODUCER | spark_options(settings.kafka)
-
-
-def _records(settings: Settings, topic: str, end: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
-    blocks = reader.read_range(settings.kafka, topic, end=end)
-    return reader.record_batches(
-        blocks,
-        JSON_RECORDS,
-        lambda record: (record.partition(), record.offset(), record.value(), record.key()),
-    )
+def _json(tables: Iterable[pa.Table], bucket: int) -> Iterator[pa.Table]:
+    for table in gathered(tables):
+        yield pa.table({"key": table["key"], "value": json_rows(table)})
 
 
 SINK = KafkaRows()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
-from spark_consumers.sinks.base import Names, ResultSink
+from spark_consumers.sinks.base import Names, ResultSink, Shape, gathered
 
 _LOG = "_spark_metadata"
 _COMPACT = ".compact"
@@ -56,8 +56,8 @@ class Parquet(ResultSink):
     def schema(self, plan: AggregatePlan) -> pa.Schema:
         return plan.result_schema
 
-    def shape(self, table: pa.Table) -> pa.Table:
-        return table
+    def shaper(self, settings: Settings) -> Shape:
+        return _as_they_are
 
     def writer(self, settings: Settings) -> tuple[str, dict[str, str]]:
         return "parquet", {"path": _path(settings)}
@@ -107,6 +107,10 @@ def _batches(names: Iterable[str]) -> list[tuple[int, str]]:
     return [
         (int(name.removesuffix(_COMPACT)), name) for name in names if name.removesuffix(_COMPACT).isdigit()
     ]
+
+
+def _as_they_are(tables: Iterable[pa.Table], bucket: int) -> Iterator[pa.Table]:
+    return gathered(tables)
 
 
 def _path(settings: Settings) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -48,9 +50,18 @@ def rows(plan: AggregatePlan) -> pa.Table:
     return pa.table({**bounds, "key": pa.array(KEYS, pa.binary()), **columns}, schema=plan.result_schema)
 
 
+def large_window(plan: AggregatePlan, size: int = 50_000) -> pa.Table:
+    """Rows of one window that no compression makes small."""
+    drawn = np.random.default_rng(1).integers(-(2**62), 2**62, size)
+    columns = {field.name: pa.array(drawn).cast(field.type, safe=False) for field in plan.output_schema}
+    keys = pa.array([b"%d" % number for number in drawn], pa.binary())
+    bounds = {"window_start": np.zeros(size, np.int64), "window_end": np.full(size, 10)}
+    return pa.table({**bounds, "key": keys, **columns}, schema=plan.result_schema)
+
+
 def test_a_sink_is_a_file_of_its_own_and_its_name_is_a_value_of_the_setting() -> None:
     folder = Path(spark_consumers.sinks.__file__).parent
-    files = {file.stem for file in folder.glob("*.py")} - {"__init__", "base", "registry"}
+    files = {file.stem for file in folder.glob("*.py")} - {"__init__", "base", "registry", "topic"}
     assert files == set(SINKS) == set(get_args(ResultSinkName))
     assert all(sink.name == name for name, sink in SINKS.items())
 
@@ -71,19 +82,43 @@ def test_the_topics_that_a_sink_writes_are_topics_of_the_query(sink: ResultSink,
 
 
 @EVERY_SINK
-def test_the_shape_has_the_schema_and_keeps_every_row_in_order(sink: ResultSink, tmp_path: Path) -> None:
-    plan = AggregatePlan.of(settings_for(sink, tmp_path).query)
+def test_the_shape_has_the_schema_loses_no_row_and_gives_equal_tables_for_equal_ones(
+    sink: ResultSink, tmp_path: Path
+) -> None:
+    settings = settings_for(sink, tmp_path)
+    plan = AggregatePlan.of(settings.query)
     table = rows(plan)
-    shape = pickle.loads(pickle.dumps(sink.shape))  # as it travels to Spark's Python workers
-    shaped = shape(table)
-    assert shaped.schema == sink.schema(plan)
-    assert shaped.num_rows == table.num_rows
-    assert len({repr(row) for row in shaped.to_pylist()}) == table.num_rows, "rows that differ still do"
-    for number in range(table.num_rows):
-        one, same = shape(table.slice(number, 1)), shaped.slice(number, 1)
-        assert repr(one.to_pylist()) == repr(same.to_pylist()), "a row depends on nothing but itself"
-    assert shape(plan.result_schema.empty_table()).schema == sink.schema(plan)
+    shape = pickle.loads(pickle.dumps(sink.shaper(settings)))  # as it travels to Spark's Python workers
+
+    def shaped(*windows: pa.Table) -> str:
+        found = list(shape(iter(windows), 1))
+        assert all(one.schema == sink.schema(plan) for one in found)
+        return repr([one.to_pylist() for one in found])
+
+    first, second = table.slice(0, 5), table.slice(5)
+    whole = shaped(first, second)
+    assert shaped(rows(plan).slice(0, 5), rows(plan).slice(5)) == whole
+    lacking = [pa.concat_tables([first.slice(0, at), first.slice(at + 1)]) for at in range(5)]
+    assert len({whole, shaped(first), shaped(second), *(shaped(one, second) for one in lacking)}) == 8
+    assert list(shape(iter([]), 0)) == []
     assert spark_types(sink.schema(plan)).count("`") >= 2 * len(sink.schema(plan))
+
+
+@EVERY_SINK
+def test_a_shape_holds_a_few_tables_at_a_time(sink: ResultSink, tmp_path: Path) -> None:
+    settings = settings_for(sink, tmp_path)
+    window = large_window(AggregatePlan.of(settings.query))
+    taken = 0
+
+    def windows() -> Iterator[pa.Table]:
+        nonlocal taken
+        for _ in range(12):
+            taken += 1
+            yield window
+
+    taken_at = [0, *(taken for _ in sink.shaper(settings)(windows(), 0))]
+    assert taken == 12
+    assert max(np.diff(taken_at)) <= 5, "tables that were taken and not given on"
 
 
 @EVERY_SINK
@@ -112,13 +147,14 @@ def test_a_place_where_nothing_lies_is_admitted(
     sink.admit(settings_for(sink, tmp_path), lambda place: [], planned)
 
 
-def test_results_are_not_written_into_another_topic_of_the_query(tmp_path: Path) -> None:
-    sink = SINKS["kafka"]
+@pytest.mark.parametrize("name", ["kafka", "frames"])
+def test_results_are_not_written_into_another_topic_of_the_query(name: str, tmp_path: Path) -> None:
+    sink = SINKS[name]
     for role in ("input", "routed", "partials", "rejected"):
         with pytest.raises(ConfigError, match=f"the query's own {role} topic"):
             sink_of(settings_for(sink, tmp_path, topic=f"q.{role}"))
     elsewhere = settings_for(sink, tmp_path, topic="elsewhere")
-    assert sink_of(elsewhere).place(elsewhere) == "kafka elsewhere"
+    assert sink_of(elsewhere).place(elsewhere) == f"{name} elsewhere"
     assert sink.writer(elsewhere)[1]["topic"] == "elsewhere"
 
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_consumers.reducer import MapOfBytes, gathered
+from spark_consumers.reducer import MapOfBytes
+from spark_consumers.sinks.base import gathered
 
 
 class Map:

@@ -1,0 +1,216 @@
+"""Wire format of results as Arrow: one record holds rows of one bucket and one window.
+
+A record is an Arrow IPC stream with one record batch, its buffers compressed with lz4, so any Arrow library reads
+it: `pa.ipc.open_stream(value).read_all()`. The schema metadata key `evenflow` holds a header as JSON.
+
+A window's rows in a bucket have a fixed order, and the header says which of them a record holds: rows `first` up to
+`first + rows`. So a reader recognises what was written before by position, even when a repeated micro-batch has cut
+the window elsewhere. Equal rows under an equal header are equal bytes.
+
+Admission rule: encoding and decoding only, no Kafka and no Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.arrow_claims import claimed_bytes
+from evenflow.errors import IncompatibleStateError, ProtocolError
+
+METADATA_KEY = b"evenflow"
+RESULTS_VERSION = 1
+PART_BYTES = 4_000_000
+"""A record holds about so many bytes of uncompressed rows, or one row that is larger."""
+MOST_BYTES = 33_554_432
+"""More than this is no part that we wrote, however small it is compressed."""
+
+_WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_CONTINUED = struct.Struct("<Ii")
+_INT64 = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultHeader:
+    """What a record says of itself.
+
+    fingerprint: of the query. window_start, window_end: ms. part: number of the record within its window and
+    bucket. first: place of its first row among the window's rows in this bucket. rows: how many it holds. last:
+    whether no more rows of this window and bucket follow.
+    """
+
+    fingerprint: str
+    window_start: int
+    window_end: int
+    bucket: int
+    part: int
+    first: int
+    rows: int
+    last: bool
+
+
+def encode_results(
+    tables: Iterable[pa.Table], *, fingerprint: str, bucket: int, part_bytes: int = PART_BYTES
+) -> Iterator[bytes]:
+    """Records of result tables (plan.result_schema) of one bucket; each table holds rows of one window.
+
+    Tables of the same window follow each other. At most one of them is looked ahead of what is given out.
+    """
+    held: tuple[pa.RecordBatch, tuple[int, int]] | None = None
+    part = first = 0
+    for batch, window in _batches(tables, part_bytes):
+        if held is not None:
+            last = held[1] != window
+            yield _record(held, fingerprint=fingerprint, bucket=bucket, part=part, first=first, last=last)
+            part, first = (0, 0) if last else (part + 1, first + held[0].num_rows)
+        held = batch, window
+    if held is not None:
+        yield _record(held, fingerprint=fingerprint, bucket=bucket, part=part, first=first, last=True)
+
+
+def decode_results(
+    value: bytes | None, *, schema: pa.Schema, fingerprint: str
+) -> tuple[ResultHeader, pa.RecordBatch]:
+    """Header and rows of a record. `schema` is the plan's result_schema.
+
+    Takes any bytes: ProtocolError says why something is no such record, IncompatibleStateError that it is another
+    query's. Nothing is decompressed before the checksum and the claimed sizes are right.
+    """
+    try:
+        header, batch = _decoded(value or b"", schema, fingerprint)
+    except (ProtocolError, IncompatibleStateError):
+        raise
+    except Exception as error:  # Arrow and the JSON parser raise many kinds for bytes that mean nothing
+        raise ProtocolError(f"this record is no result frame: {error!r:.300}") from None
+    return header, batch
+
+
+def _batches(tables: Iterable[pa.Table], part_bytes: int) -> Iterator[tuple[pa.RecordBatch, tuple[int, int]]]:
+    for table in tables:
+        for whole in table.combine_chunks().to_batches():
+            if whole.num_rows:
+                window = whole["window_start"][0].as_py(), whole["window_end"][0].as_py()
+                for batch in _cut(whole, part_bytes):
+                    yield batch, window
+
+
+def _cut(batch: pa.RecordBatch, part_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Slices of about part_bytes, or of one row. The cut need not be repeatable: a part names its rows."""
+    if batch.num_rows <= 1 or batch.nbytes <= part_bytes:
+        yield batch
+        return
+    middle = batch.num_rows // 2
+    yield from _cut(batch.slice(0, middle), part_bytes)
+    yield from _cut(batch.slice(middle), part_bytes)
+
+
+def _record(held: tuple[pa.RecordBatch, tuple[int, int]], **place: Any) -> bytes:
+    batch, (start, end) = held
+    header = ResultHeader(window_start=start, window_end=end, rows=batch.num_rows, **place)
+    bare = batch.schema.with_metadata(None)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, bare, options=_WRITING) as writer:
+        writer.write_batch(
+            pa.RecordBatch.from_arrays([_alone(column) for column in batch.columns], schema=bare)
+        )
+    stream = memoryview(sink.getvalue())
+    body = stream[_schema_bytes(stream) :]
+    text = {METADATA_KEY: json.dumps(_fields(header, body), separators=(",", ":")).encode()}
+    return b"".join([bare.with_metadata(text).serialize().to_pybytes(), body])
+
+
+def _fields(header: ResultHeader, body: memoryview | bytes) -> dict[str, Any]:
+    """The header's JSON object, its checksum last."""
+    said: dict[str, Any] = {"v": RESULTS_VERSION, "kind": "results", **asdict(header)}
+    return said | {"crc": _checksum(said, body)}
+
+
+def _checksum(said: dict[str, Any], body: memoryview | bytes) -> int:
+    """CRC-32 of the header without its checksum, and of all bytes behind the schema."""
+    return zlib.crc32(body, zlib.crc32(json.dumps(said, separators=(",", ":")).encode()))
+
+
+def _alone(column: pa.Array) -> pa.Array:
+    """The same values in buffers of exactly their size, zeros under nulls: equal values become equal bytes.
+
+    Arrow pads what it writes of a slice with its neighbours, and what lies under a null is anything.
+    """
+    size = len(column)
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        mask = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+        return pa.array((pc.fill_null(column, 0) if column.null_count else column).to_numpy(), mask=mask)
+    if pa.types.is_binary(column.type) and not column.null_count:
+        _, places, data = column.buffers()
+        offsets = np.frombuffer(places, np.int32)[column.offset : column.offset + size + 1]
+        begin, end = int(offsets[0]), int(offsets[-1])
+        text = pa.py_buffer(b"") if data is None else data.slice(begin, end - begin)
+        return pa.Array.from_buffers(column.type, size, [None, pa.py_buffer(offsets - offsets[0]), text])
+    return column.take(pa.array(np.arange(size)))
+
+
+def _decoded(value: bytes, schema: pa.Schema, fingerprint: str) -> tuple[ResultHeader, pa.RecordBatch]:
+    data = memoryview(value)
+    begin = _schema_bytes(data)
+    found = pa.ipc.read_schema(pa.py_buffer(data[:begin]))
+    said = json.loads((found.metadata or {})[METADATA_KEY])
+    header = _header(said, data[begin:])
+    if header.fingerprint != fingerprint:
+        raise IncompatibleStateError(
+            f"a result frame was written for query {header.fingerprint}, but this is query {fingerprint}",
+            hint="read with the settings that the pipeline ran with, or set results.topic to a topic of its own",
+        )
+    if not found.remove_metadata().equals(schema.remove_metadata()):
+        raise ProtocolError(f"a result frame has the columns {found.names}, not {schema.names} of this query")
+    message = pa.ipc.read_message(pa.py_buffer(data[begin:]))
+    claimed = claimed_bytes(message.metadata.to_pybytes(), memoryview(message.body))
+    if claimed > MOST_BYTES:
+        raise ProtocolError(f"a result frame claims {claimed} bytes of rows; {MOST_BYTES} is the most")
+    batch = pa.ipc.read_record_batch(message, schema.remove_metadata())
+    batch.validate(full=True)
+    _check_rows(header, batch)
+    return header, batch
+
+
+def _schema_bytes(data: memoryview) -> int:
+    """Length of the schema message that a stream begins with."""
+    marker, length = _CONTINUED.unpack_from(data)
+    if marker != 0xFFFFFFFF or not 0 < length <= len(data) - _CONTINUED.size:
+        raise ProtocolError("this record is no result frame: it does not begin with an Arrow schema")
+    return _CONTINUED.size + int(length)
+
+
+def _header(said: Any, body: memoryview) -> ResultHeader:
+    if not isinstance(said, dict) or said.get("kind") != "results" or said.get("v") != RESULTS_VERSION:
+        raise ProtocolError(f"this record is no result frame of version {RESULTS_VERSION}: {said!r:.200}")
+    checksum = said.pop("crc", None)
+    if checksum != _checksum(said, body):
+        raise ProtocolError("a result frame is damaged: its checksum is not that of its bytes")
+    values = {name: value for name, value in said.items() if name not in ("v", "kind")}
+    types = {
+        field.name: {"str": str, "int": int, "bool": bool}[str(field.type)] for field in fields(ResultHeader)
+    }
+    if {name: type(value) for name, value in values.items()} != types:
+        raise ProtocolError(f"a result frame's header cannot be: {said!r:.200}")
+    header = ResultHeader(**values)
+    numbers = (header.bucket, header.part, header.first, header.rows)
+    if min(numbers) < 0 or not all(n in _INT64 for n in (*numbers, header.window_start, header.window_end)):
+        raise ProtocolError(f"a result frame's header cannot be: {said!r:.200}")
+    return header
+
+
+def _check_rows(header: ResultHeader, batch: pa.RecordBatch) -> None:
+    if batch.num_rows != header.rows or not header.rows:
+        raise ProtocolError(f"a result frame holds {batch.num_rows} rows, its header says {header.rows}")
+    for name, stands in (("window_start", header.window_start), ("window_end", header.window_end)):
+        if pc.min_max(batch[name]).as_py() != {"min": stands, "max": stands} or batch[name].null_count:
+            raise ProtocolError(f"a result frame has rows whose {name} is not its header's {stands}")
+    if batch["key"].null_count:
+        raise ProtocolError("a result frame has rows without a key")

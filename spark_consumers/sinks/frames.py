@@ -1,0 +1,89 @@
+"""Arrow frames in a Kafka topic: one record holds the rows of one bucket and window (evenflow/result_frames.py).
+
+A large window is cut into parts. The record's key is the bucket's number and its partition the bucket, so the
+windows of a bucket come in order. Idempotent, not transactional: a repeated micro-batch appends the same rows once
+more, and a record says which rows of its window it holds. docs/results.md says how a reader drops what it has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import pyarrow as pa
+from confluent_kafka import Message
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.errors import IncompatibleStateError, ProtocolError
+from evenflow.result_frames import ResultHeader, decode_results, encode_results
+from evenflow.settings import Settings
+from spark_consumers.sinks.base import Shape
+from spark_consumers.sinks.topic import TopicSink, results_end, topic_writer
+from topics import reader
+
+_RECORDS = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32())])
+_BYTES_AT_ONCE = 8_000_000
+
+
+class ResultFrames(TopicSink):
+    """Typed columns, compressed: the cheapest way out of Spark, and the cheapest to read."""
+
+    name = "frames"
+
+    def schema(self, plan: AggregatePlan) -> pa.Schema:
+        return _RECORDS
+
+    def shaper(self, settings: Settings) -> Shape:
+        return partial(_frames, fingerprint=settings.fingerprint)
+
+    def writer(self, settings: Settings) -> tuple[str, dict[str, str]]:
+        """Records are compressed already; a second time would only cost the broker."""
+        return topic_writer(settings, settings.topic("results"), compression_type="none", linger_ms="0")
+
+    def read_back(self, settings: Settings) -> pa.RecordBatchReader:
+        """Rows of all records; ProtocolError, with the record's place, for one that is damaged or foreign."""
+        schema = AggregatePlan.of(settings.query).result_schema
+        return pa.RecordBatchReader.from_batches(schema, _rows(settings, schema))
+
+
+def _frames(tables: Iterable[pa.Table], bucket: int, *, fingerprint: str) -> Iterator[pa.Table]:
+    waiting: list[bytes] = []
+    for record in encode_results(tables, fingerprint=fingerprint, bucket=bucket):
+        waiting.append(record)
+        if sum(map(len, waiting)) >= _BYTES_AT_ONCE:
+            yield _records(waiting, bucket)
+            waiting = []
+    if waiting:
+        yield _records(waiting, bucket)
+
+
+def _records(values: list[bytes], bucket: int) -> pa.Table:
+    keys = [b"%d" % bucket] * len(values)
+    columns = {"key": keys, "value": values, "partition": [bucket] * len(values)}
+    return pa.table(columns, schema=_RECORDS)
+
+
+def _rows(settings: Settings, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    topic, fingerprint = settings.topic("results"), settings.fingerprint
+    for messages in reader.read_range(settings.kafka, topic, end=results_end(settings)):
+        for message in messages:
+            try:
+                header, batch = decode_results(message.value(), schema=schema, fingerprint=fingerprint)
+                _check_place(message, header)
+            except (ProtocolError, IncompatibleStateError) as error:
+                where = f"{topic}[{message.partition()}] offset {message.offset()}"
+                raise type(error)(f"{where}: {error.message}", hint=error.hint or _FOREIGN) from None
+            yield batch
+
+
+_FOREIGN = "who else writes to this topic? Give the results a topic of their own (results.topic)"
+
+
+def _check_place(message: Message, header: ResultHeader) -> None:
+    if message.key() != b"%d" % header.bucket or message.partition() != header.bucket:
+        raise ProtocolError(
+            f"a result frame of bucket {header.bucket} lies under the key {message.key()!r:.100}"
+        )
+
+
+SINK = ResultFrames()

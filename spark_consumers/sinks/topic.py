@@ -1,0 +1,65 @@
+"""What the sinks that write to the results topic have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evenflow.errors import ConfigError, ServiceError
+from evenflow.settings import Settings
+from evenflow.settings.kafka import spark_options
+from spark_consumers.sinks.base import ResultSink
+from topics.admin import describe, pipeline_topics
+from topics.clients import MAX_RECORD_BYTES
+
+_PRODUCER = {
+    "kafka.acks": "all",
+    "kafka.enable.idempotence": "true",
+    "kafka.max.request.size": str(MAX_RECORD_BYTES),
+    "kafka.buffer.memory": str(2 * MAX_RECORD_BYTES),
+    "kafka.compression.type": "lz4",
+    "kafka.batch.size": "262144",
+    "kafka.linger.ms": "5",
+}
+
+
+class TopicSink(ResultSink):
+    """Writes records to the query's results topic, which has a partition per bucket."""
+
+    topics = frozenset({"results"})
+
+    def check(self, settings: Settings) -> None:
+        """Results that came back as input, or as anything else of this query, would be its ruin."""
+        super().check(settings)
+        topic = settings.topic("results")
+        for role in pipeline_topics(settings):
+            if role != "results" and settings.topic(role) == topic:
+                raise ConfigError(
+                    f"results.topic is {topic}, the query's own {role} topic",
+                    hint="give the results a topic of their own",
+                )
+
+    def place(self, settings: Settings) -> str:
+        return f"{self.name} {settings.topic('results')}"
+
+    def writer(self, settings: Settings) -> tuple[str, dict[str, str]]:
+        return topic_writer(settings, settings.topic("results"))
+
+    def begins(self, settings: Settings) -> Mapping[int, int]:
+        topic = settings.topic("results")
+        state = describe(settings.kafka, [topic]).get(topic)
+        return {} if state is None else state.begin
+
+
+def topic_writer(settings: Settings, topic: str, **producer: str) -> tuple[str, dict[str, str]]:
+    """Format and options that write a stream to this topic; `producer` wins over what is usual here."""
+    ours = _PRODUCER | {f"kafka.{name.replace('_', '.')}": value for name, value in producer.items()}
+    return "kafka", {"topic": topic} | ours | spark_options(settings.kafka)
+
+
+def results_end(settings: Settings) -> Mapping[int, int]:
+    """End of each partition of the results topic as it is now; ServiceError when there is no such topic."""
+    topic = settings.topic("results")
+    state = describe(settings.kafka, [topic]).get(topic)
+    if state is None:
+        raise ServiceError(f"topic {topic} does not exist", hint="has the Spark job been started?")
+    return state.end
