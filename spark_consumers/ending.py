@@ -47,7 +47,9 @@ class EndOfTopic:
         low = {number: self._low.get(number, end) for number, end in state.end.items()}
         step = _FIRST_LOOK
         while missing := [number for number in low if not self._complete(number)]:
-            further = {number: (max(state.begin[number], low[number] - step), low[number]) for number in missing}
+            further = {
+                number: (max(state.begin[number], low[number] - step), low[number]) for number in missing
+            }
             if not self._look(further):
                 break
             low |= {number: begin for number, (begin, _) in further.items()}

@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from evenflow.errors import ConfigError
 from evenflow.settings.durations import Duration
+from evenflow.settings.exactness import Client, refused_extras
 from evenflow.settings.query import Query, fingerprint
 
 DEFAULT_FILE = Path("evenflow.toml")
@@ -22,22 +23,11 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-_EXACTNESS = frozenset(
-    {
-        "auto.offset.reset",
-        "enable.auto.commit",
-        "enable.auto.offset.store",
-        "enable.idempotence",
-        "group.id",
-        "isolation.level",
-        "transactional.id",
-    }
-)
-"""Client settings that exact results rest on: not to be set by hand."""
-
-
 class KafkaExtras(_Section):
-    """Raw settings handed to one client as they are; they win over the neutral fields."""
+    """Raw settings handed to one client as they are; they win over the neutral fields.
+
+    What exact results rest on is refused (evenflow/settings/exactness.py).
+    """
 
     librdkafka: dict[str, str | int | float | bool] = Field(
         default_factory=dict, description="For confluent-kafka (producers, data plane, verify)."
@@ -53,11 +43,14 @@ class KafkaExtras(_Section):
 
     @model_validator(mode="after")
     def _nothing_that_exactness_rests_on(self) -> KafkaExtras:
-        refused = sorted(_EXACTNESS & {*self.librdkafka, *self.java})
+        named: dict[Client, dict[str, Any]] = {
+            "librdkafka": dict(self.librdkafka),
+            "java": dict(self.java),
+            "faust": dict(self.faust),
+        }
+        refused = [line for client, names in named.items() for line in refused_extras(client, names)]
         if refused:
-            raise ValueError(
-                f"kafka.extras sets {', '.join(refused)}, on which exact results rest: take it out"
-            )
+            raise ValueError(f"exact results rest on what is set here: take it out: {', '.join(refused)}")
         return self
 
 

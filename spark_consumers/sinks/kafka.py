@@ -21,6 +21,8 @@ from topics.admin import describe, pipeline_topics
 from topics.clients import MAX_RECORD_BYTES
 
 _PRODUCER = {
+    "kafka.acks": "all",
+    "kafka.enable.idempotence": "true",
     "kafka.max.request.size": str(MAX_RECORD_BYTES),
     "kafka.buffer.memory": str(2 * MAX_RECORD_BYTES),
     "kafka.compression.type": "lz4",

@@ -64,7 +64,9 @@ def everything(topic: Topic) -> dict[int, int]:
 def test_the_newest_records_of_all_partitions_are_looked_at_in_one_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    topic = Topic(monkeypatch, [[set()] * 500 + [{0}, {1}], [set()] * 500 + [{0, 1}], [{0}] + [set()] * 9 + [{1}]])
+    topic = Topic(
+        monkeypatch, [[set()] * 500 + [{0}, {1}], [set()] * 500 + [{0, 1}], [{0}] + [set()] * 9 + [{1}]]
+    )
     end = EndOfTopic(settings(), "routed")
     assert not end.reached_by({0: 502, 1: 500, 2: 11}), "one record is not committed yet"
     assert topic.reads == 0
