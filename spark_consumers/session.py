@@ -72,7 +72,7 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     }
-    if "://" not in settings.spark.checkpoint:
+    if "://" not in settings.spark.checkpoint_folder:
         ours["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES
     return ours | dict(settings.spark.conf)
 

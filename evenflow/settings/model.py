@@ -222,9 +222,21 @@ class SparkSettings(_Section):
         ge=1,
         description="Most frames (offsets) read in one micro-batch: the bound of its memory.",
     )
-    checkpoint: str = Field(default=".evenflow/checkpoint", description="Folder (or URI) of the checkpoints.")
+    checkpoint: str | None = Field(
+        default=None,
+        description="Folder (or URI) of the checkpoints; it must outlive the process. None: evenflow/checkpoint in "
+        "$XDG_STATE_HOME, which is ~/.local/state unless set.",
+    )
     driver_memory: str = Field(default="2g", description="Heap of the driver.")
     conf: dict[str, str] = Field(default_factory=dict, description="Raw Spark configuration; wins over ours.")
+
+    @property
+    def checkpoint_folder(self) -> str:
+        """Where the checkpoints are: never a matter of the working directory unless set so."""
+        if self.checkpoint is not None:
+            return self.checkpoint
+        base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+        return os.path.join(base, "evenflow", "checkpoint")
 
 
 ResultSinkName = Literal["kafka", "parquet"]
