@@ -21,6 +21,7 @@ SCENARIOS = (
     "service_reducer",
     "service_end_to_end_fused",
     "service_end_to_end_split",
+    "service_start",
     "partitioners_speed",
     "partitioners_growth_workers",
     "partitioners_growth_keys",
