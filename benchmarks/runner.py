@@ -23,6 +23,7 @@ SCENARIOS = (
     "service_end_to_end_split",
     "service_results",
     "service_peers",
+    "service_start",
     "partitioners_speed",
     "partitioners_growth_workers",
     "partitioners_growth_keys",

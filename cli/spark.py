@@ -37,8 +37,10 @@ def _run(context: typer.Context, stages: tuple[str, ...], until_ended: bool) -> 
     from cli.context import settings_of
     from spark_consumers.application import run
 
+    settings = settings_of(context)
+    typer.echo(f"checkpoint: {settings.spark.checkpoint_folder}/{settings.query.name}", err=True)
     run(
-        settings_of(context),
+        settings,
         stages,
         until_ended=until_ended,
         ready=lambda spark: typer.echo(f"running: {', '.join(stages)}", err=True),

@@ -21,7 +21,14 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, EvenflowError, ServiceError
 from evenflow.settings import Settings
 from spark_consumers import combiner, reducer
-from spark_consumers.checkpoints import Checkpoint, Stage, refuse_other_wiring, resume_offsets
+from spark_consumers.begun import begun_at, note_beginning
+from spark_consumers.checkpoints import (
+    Checkpoint,
+    Stage,
+    refuse_other_wiring,
+    refuse_unwritable,
+    resume_offsets,
+)
 from spark_consumers.ending import EndOfTopic
 from spark_consumers.folders import Folder
 from spark_consumers.labels import bucket_labels
@@ -29,7 +36,7 @@ from spark_consumers.layout import Layout
 from spark_consumers.listener import Telemetry
 from spark_consumers.session import make_session, session_conf
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.base import spark_types
+from spark_consumers.sinks.base import Found, spark_types
 from spark_consumers.sinks.topic import topic_writer
 from spark_consumers.sources import records
 from topics.admin import TopicState, ensure_topics, may_write, pipeline_topics
@@ -57,6 +64,9 @@ def run(
     AggregatePlan.of(settings.query)
     session_conf(settings)
     sink_of(settings)
+    folder = settings.spark.checkpoint_folder
+    _LOG.info("checkpoints are in %s", folder)
+    refuse_unwritable(folder)
     topics = _topics(settings, chosen)
     stop = stop_event or threading.Event()
     with _session(settings) as spark, _signals(stop), _telemetry(spark, settings):
@@ -85,6 +95,7 @@ class _Stage:
         self._spark = spark
         self.name = name
         self._role = "partials" if name == "reduce" else "routed"
+        self._topics = {state.name: state for state in topics.values()}
         self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name)
         lost = name == "combine" and not self._checkpoint.exists and topics["partials"].records > 0
         starting = _resume(settings, topics) if lost else "earliest"
@@ -106,10 +117,21 @@ class _Stage:
         if self.name == "combine":
             self._checkpoint.admit(read, written={"partials": topics["partials"]}, resumed=resumed)
             return
+        place, planned = sink_of(settings).place(settings), self._checkpoint.planned
+        begun = begun_at(settings, place) if planned is None else None
         sink = sink_of(settings)
-        sink.admit(settings, lambda place: Folder(self._spark, place).names(), self._checkpoint.planned)
+        sink.admit(settings, Found(names=self._names, written=self._written, planned=planned, begun=begun))
         written = {role: topics[role] for role in sorted(sink.topics)}
-        self._checkpoint.admit(read, written=written, results=sink.place(settings))
+        self._checkpoint.admit(read, written=written, results=place)
+        if planned is None:
+            note_beginning(settings, place, self._checkpoint.location)
+
+    def _names(self, place: str) -> list[str]:
+        return Folder(self._spark, place).names()
+
+    def _written(self, topic: str) -> int:
+        """Records that were ever written to it, be they still there or not."""
+        return sum(self._topics[topic].end.values()) if topic in self._topics else 0
 
     @property
     def failed(self) -> bool:
@@ -161,7 +183,7 @@ def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicSta
     if stages != ("fused",):
         written += ["partials"] if "combine" in stages else []
     if stages != ("combine",):
-        written += sorted(sink_of(settings).topics)
+        written += [*sorted(sink_of(settings).topics), "snapshots"]
     roles = ["routed", *written, *([] if stages == ("fused",) or "partials" in written else ["partials"])]
     states = ensure_topics(settings.kafka, [specs[role] for role in roles])
     for role in written:

@@ -8,13 +8,15 @@ results; this refuses to, and says what changed.
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
-from evenflow.errors import DataLossError, IncompatibleStateError
+from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.strict_json import read_object
 from evenflow.wire import Segment, decode_blob
@@ -39,7 +41,7 @@ class Checkpoint:
     @property
     def location(self) -> str:
         """Folder or URI that Spark is given."""
-        return f"{self.settings.spark.checkpoint.rstrip('/')}/{self.settings.query.name}/{self.stage}"
+        return f"{self.settings.spark.checkpoint_folder.rstrip('/')}/{self.settings.query.name}/{self.stage}"
 
     @property
     def planned(self) -> int | None:
@@ -171,6 +173,21 @@ def changes(before: Any, now: Any, name: str = "") -> list[str]:
             for line in changes(before.get(key), now.get(key), f"{name}.{key}" if name else str(key))
         ]
     return [] if before == now else [f"{name}: {before!r} -> {now!r}"]
+
+
+def refuse_unwritable(folder: str) -> None:
+    """Raise ConfigError when a local folder for checkpoints cannot be made or written."""
+    if "://" in folder or folder.startswith("file:"):
+        return
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return
+    except OSError as error:
+        raise ConfigError(
+            f"the folder of the checkpoints, {folder}, cannot be written: {error.strerror or error}",
+            hint="set spark.checkpoint (or XDG_STATE_HOME) to a folder that outlives this process and its machine",
+        ) from None
 
 
 def refuse_other_wiring(spark: SparkSession, settings: Settings, stages: tuple[Stage, ...]) -> None:

@@ -32,7 +32,8 @@ class EndOfTopic:
         # In a routed partition a lane is an input partition; in a bucket each pair is one.
         self._lanes = inputs if role == "routed" else inputs * routed
         self._ended: dict[int, set[Lane]] = {}
-        self._seen: dict[int, tuple[int, int]] = {}
+        self._low: dict[int, int] = {}
+        self._high: dict[int, int] = {}
 
     def reached_by(self, committed: Mapping[int, int]) -> bool:
         """Whether these offsets (partition -> next to read) are the topic's end, and every lane has ended there."""
@@ -42,27 +43,38 @@ class EndOfTopic:
         return self._all_ended(state)
 
     def _all_ended(self, state: TopicState) -> bool:
-        for number, end in state.end.items():
-            low, high = self._seen.get(number, (end, end))
-            if high < end:
-                self._look(number, high, end)
-            step = _FIRST_LOOK
-            while len(self._ended.get(number, ())) < self._lanes and low > state.begin[number]:
-                before, low = low, max(state.begin[number], low - step)
-                self._look(number, low, before)
-                step *= 4
-            self._seen[number] = (low, end)
-            if len(self._ended.get(number, ())) < self._lanes:
-                return False
-        return True
+        """Look at what is new, then further and further back where lanes are still missing; all partitions at once."""
+        self._look({number: (self._high.get(number, end), end) for number, end in state.end.items()})
+        self._high = dict(state.end)
+        low = {number: self._low.get(number, end) for number, end in state.end.items()}
+        step = _FIRST_LOOK
+        while missing := [number for number in low if not self._complete(number)]:
+            further = {
+                number: (max(state.begin[number], low[number] - step), low[number]) for number in missing
+            }
+            if not self._look(further):
+                break
+            low |= {number: begin for number, (begin, _) in further.items()}
+            step *= 4
+        self._low = low
+        return all(map(self._complete, state.end))
 
-    def _look(self, number: int, begin: int, end: int) -> None:
+    def _complete(self, number: int) -> bool:
+        return len(self._ended.get(number, ())) >= self._lanes
+
+    def _look(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
+        """Note the ends among the records begin <= offset < end of each partition; False when there are none."""
+        wanted = {number: span for number, span in ranges.items() if span[0] < span[1]}
+        if not wanted:
+            return False
         nowhere = dict.fromkeys(range(self._partitions()), 0)
-        ranges = {"begin": {number: begin}, "end": {**nowhere, number: end}}
-        for messages in read_range(self._settings.kafka, self._topic, **ranges):
+        begin = {number: span[0] for number, span in wanted.items()}
+        end = nowhere | {number: span[1] for number, span in wanted.items()}
+        for messages in read_range(self._settings.kafka, self._topic, begin=begin, end=end):
             for message in messages:
                 found = self._ended_in(message.value(), self._settings.fingerprint)
                 self._ended.setdefault(message.partition(), set()).update(found)
+        return True
 
     def _partitions(self) -> int:
         return max(self._settings.routed_partitions, self._settings.spark.buckets)

@@ -13,10 +13,8 @@ from pyspark.sql import SparkSession
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
+from evenflow.settings.exactness import refused_conf
 from spark_consumers.jars import spark_kafka_jars
-
-REFUSED = ("minPartitions", "maxRecordsPerPartition", "asyncProgressTracking")
-"""Each would cut a routed partition's offsets in another place when a micro-batch is repeated (rule 3)."""
 
 _FRAMES_PER_ARROW_BATCH = 32
 _GARBAGE_COLLECTOR = "-XX:+UseParallelGC"
@@ -29,12 +27,10 @@ Hadoop's native library) starts a `readlink` process for each of the files of a 
 def session_conf(settings: Settings) -> dict[str, str]:
     """Spark configuration of these settings; `[spark.conf]` wins. Raises ConfigError for what is refused."""
     for name, value in settings.spark.conf.items():
-        refused = [word for word in REFUSED if word.lower() in name.lower()]
-        if refused and value.lower() != "false":
-            raise ConfigError(
-                f"spark.conf sets {name}: {refused[0]} is refused",
-                hint="a repeated micro-batch must hold exactly the same offset ranges; take it out",
-            )
+        refused = refused_conf(name, value)
+        if refused is not None:
+            word, why = refused
+            raise ConfigError(f"spark.conf sets {name}: {word} is refused", hint=f"{why}; take it out")
     partitions = settings.spark.conf.get("spark.sql.shuffle.partitions", str(settings.spark.buckets))
     if partitions != str(settings.spark.buckets):
         raise ConfigError(
@@ -76,7 +72,7 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     }
-    if "://" not in settings.spark.checkpoint:
+    if "://" not in settings.spark.checkpoint_folder:
         ours["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES
     return ours | dict(settings.spark.conf)
 

@@ -24,7 +24,7 @@ def records(spark: SparkSession, settings: Settings, topic: str, *, starting: st
         "kafka.receive.buffer.bytes": "1048576",
         "kafka.max.poll.records": "500",
         "kafka.fetch.max.wait.ms": "5",  # a transaction marker at the end of a range costs one such wait
-        "kafka.check.crcs": "false",
+        "kafka.check.crcs": "true",
     }
     reader = spark.readStream.format("kafka").options(**ours).options(**spark_options(settings.kafka))
     return reader.load().select("partition", "offset", "value")

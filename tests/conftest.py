@@ -12,6 +12,14 @@ from evenflow.settings import KafkaSettings
 from workbench.broker import EmbeddedBroker
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing that a test starts keeps its state in the user's home."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def kafka_broker() -> Iterator[EmbeddedBroker]:
     """One broker for the whole run. Tests that stop or kill a broker start their own."""

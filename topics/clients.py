@@ -48,6 +48,7 @@ def producer(kafka: KafkaSettings, **config: Any) -> Producer:
     ours = {
         "message_max_bytes": MAX_RECORD_BYTES,
         "enable_idempotence": True,
+        "acks": "all",
         "compression_type": "lz4",
         "linger_ms": 5,
         "queue_buffering_max_kbytes": 262_144,
@@ -63,6 +64,7 @@ def consumer(kafka: KafkaSettings, *, group: str, **config: Any) -> Consumer:
         "enable_auto_offset_store": False,
         "auto_offset_reset": "error",
         "isolation_level": "read_committed",
+        "check_crcs": True,
         "fetch_message_max_bytes": 4_194_304,
         "fetch_max_bytes": 2 * MAX_RECORD_BYTES,
         "receive_message_max_bytes": 4 * MAX_RECORD_BYTES,

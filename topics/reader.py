@@ -17,6 +17,8 @@ from topics.clients import consumer, seconds, service_error
 
 _BATCH = 10_000
 _STEP_SECONDS = 0.2
+_FETCH_WAIT_MS = 20
+"""A range that ends with a transaction's marker is over only once a fetch comes back empty: by default after 0.5 s."""
 _ARROW_BYTES = 32_000_000
 _TRIMMED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
@@ -61,6 +63,7 @@ def read_range(
         group=f"evenflow-read-{uuid4()}",
         isolation_level=isolation,
         enable_partition_eof=True,
+        fetch_wait_max_ms=_FETCH_WAIT_MS,
     )
     try:
         reader.assign([TopicPartition(topic, partition, starts[partition]) for partition in left])

@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from evenflow.errors import ConfigError
 from evenflow.settings.durations import Duration
+from evenflow.settings.exactness import Client, refused_extras
 from evenflow.settings.query import Query, fingerprint
 
 DEFAULT_FILE = Path("evenflow.toml")
@@ -22,22 +23,11 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-_EXACTNESS = frozenset(
-    {
-        "auto.offset.reset",
-        "enable.auto.commit",
-        "enable.auto.offset.store",
-        "enable.idempotence",
-        "group.id",
-        "isolation.level",
-        "transactional.id",
-    }
-)
-"""Client settings that exact results rest on: not to be set by hand."""
-
-
 class KafkaExtras(_Section):
-    """Raw settings handed to one client as they are; they win over the neutral fields."""
+    """Raw settings handed to one client as they are; they win over the neutral fields.
+
+    What exact results rest on is refused (evenflow/settings/exactness.py).
+    """
 
     librdkafka: dict[str, str | int | float | bool] = Field(
         default_factory=dict, description="For confluent-kafka (producers, data plane, verify)."
@@ -53,11 +43,14 @@ class KafkaExtras(_Section):
 
     @model_validator(mode="after")
     def _nothing_that_exactness_rests_on(self) -> KafkaExtras:
-        refused = sorted(_EXACTNESS & {*self.librdkafka, *self.java})
+        named: dict[Client, dict[str, Any]] = {
+            "librdkafka": dict(self.librdkafka),
+            "java": dict(self.java),
+            "faust": dict(self.faust),
+        }
+        refused = [line for client, names in named.items() for line in refused_extras(client, names)]
         if refused:
-            raise ValueError(
-                f"kafka.extras sets {', '.join(refused)}, on which exact results rest: take it out"
-            )
+            raise ValueError(f"exact results rest on what is set here: take it out: {', '.join(refused)}")
         return self
 
 
@@ -250,9 +243,21 @@ class SparkSettings(_Section):
         ge=1,
         description="Most frames (offsets) read in one micro-batch: the bound of its memory.",
     )
-    checkpoint: str = Field(default=".evenflow/checkpoint", description="Folder (or URI) of the checkpoints.")
+    checkpoint: str | None = Field(
+        default=None,
+        description="Folder (or URI) of the checkpoints; it must outlive the process. None: evenflow/checkpoint in "
+        "$XDG_STATE_HOME, which is ~/.local/state unless set.",
+    )
     driver_memory: str = Field(default="2g", description="Heap of the driver.")
     conf: dict[str, str] = Field(default_factory=dict, description="Raw Spark configuration; wins over ours.")
+
+    @property
+    def checkpoint_folder(self) -> str:
+        """Where the checkpoints are: never a matter of the working directory unless set so."""
+        if self.checkpoint is not None:
+            return self.checkpoint
+        base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+        return os.path.join(base, "evenflow", "checkpoint")
 
 
 ResultSinkName = Literal["kafka", "frames", "parquet"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pyarrow as pa
@@ -28,6 +29,22 @@ windows come in order. So the same windows always come in the same order of rows
 """
 
 _ROWS_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a start finds.
+
+    names: what lies in a folder. written: how many records a topic has ever got. planned: number of the last
+    micro-batch that the stage's checkpoint has begun, None before the first. begun: the checkpoint with which this
+    query began to write to this place before, None if it never did.
+    """
+
+    names: Names
+    written: Callable[[str], int]
+    planned: int | None
+    begun: str | None
+
 
 _SQL_TYPES = {
     pa.int32(): "int",
@@ -59,10 +76,12 @@ class ResultSink(ABC):
     def place(self, settings: Settings) -> str:
         """Where the rows go, in words that are equal only for the same place. A checkpoint keeps to one place."""
 
-    def admit(self, settings: Settings, names: Names, planned: int | None) -> None:  # noqa: B027 - most have nothing to refuse
-        """Raise IncompatibleStateError when what lies at the place would make Spark lose or mix results.
+    @abstractmethod
+    def admit(self, settings: Settings, found: Found) -> None:
+        """Raise IncompatibleStateError when this start would lose, mix or silently repeat results.
 
-        planned: number of the last micro-batch that the stage's checkpoint has begun, None before the first.
+        Results without a checkpoint are never a start (rule 19): a sink whose rows the query has begun to write
+        refuses it.
         """
 
     @abstractmethod

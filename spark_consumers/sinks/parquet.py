@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
-from spark_consumers.sinks.base import Names, ResultSink, Shape, gathered
+from spark_consumers.sinks.base import Found, ResultSink, Shape, gathered
 
 _LOG = "_spark_metadata"
 _COMPACT = ".compact"
@@ -39,13 +39,13 @@ class Parquet(ResultSink):
         path = _path(settings)
         return f"parquet {path if _URI.match(path) else os.path.abspath(path)}"
 
-    def admit(self, settings: Settings, names: Names, planned: int | None) -> None:
+    def admit(self, settings: Settings, found: Found) -> None:
         """Refuse a folder whose commit log is ahead of the checkpoint: the first results would be dropped."""
         path = _path(settings)
-        newest = max((number for number, _ in _batches(names(f"{path}/{_LOG}"))), default=-1)
-        begun = -1 if planned is None else planned
+        newest = max((number for number, _ in _batches(found.names(f"{path}/{_LOG}"))), default=-1)
+        begun = -1 if found.planned is None else found.planned
         if newest > begun:
-            known = "has begun none yet" if planned is None else f"has begun only those up to {planned}"
+            known = "has begun none yet" if found.planned is None else f"has begun only those up to {begun}"
             raise IncompatibleStateError(
                 f"results.path {path} already holds the results of micro-batches up to {newest}, but this query's "
                 f"checkpoint {known}: Spark would drop the results of micro-batches {begun + 1} to {newest}",

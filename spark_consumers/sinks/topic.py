@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evenflow.errors import ConfigError, ServiceError
+from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
 from evenflow.settings.kafka import spark_options
-from spark_consumers.sinks.base import ResultSink
+from spark_consumers.sinks.base import Found, ResultSink
 from topics.admin import describe, pipeline_topics
 from topics.clients import MAX_RECORD_BYTES
 
@@ -40,6 +40,24 @@ class TopicSink(ResultSink):
 
     def place(self, settings: Settings) -> str:
         return f"{self.name} {settings.topic('results')}"
+
+    def admit(self, settings: Settings, found: Found) -> None:
+        """Refuse to start over in a topic that holds what this query has emitted already.
+
+        In the query's own topic every record counts; in a topic of the user's, which may hold rows of others, this
+        query must have begun there before.
+        """
+        topic = settings.topic("results")
+        own = topic == f"{settings.query.name}.results"
+        if found.planned is not None or not found.written(topic) or not (own or found.begun):
+            return
+        raise IncompatibleStateError(
+            f"{topic} already holds results of query {settings.query.name}, but its checkpoint is not there"
+            + (f" (it was {found.begun})" if found.begun else "")
+            + ": a start from the beginning would emit what is left of the input once more",
+            hint="restore the checkpoint or set spark.checkpoint to where it is; to begin anew give the query a new "
+            "name, or set results.topic to a topic of its own (docs/operations.md)",
+        )
 
     def writer(self, settings: Settings) -> tuple[str, dict[str, str]]:
         return topic_writer(settings, settings.topic("results"))

@@ -13,6 +13,7 @@ from evenflow.settings import KafkaSettings, Settings
 from evenflow.windows import NO_MARK
 from evenflow.wire import BlobHeader, Segment, encode_blob
 from spark_consumers.application import run
+from spark_consumers.begun import begun_at
 from spark_consumers.checkpoints import resume_offsets
 from spark_consumers.session import session_conf
 from tests.pipeline.spark_stream import (
@@ -54,6 +55,10 @@ def test_a_changed_query_and_a_recreated_or_trimmed_topic_are_refused(
     stream = Stream(settings)
     stream.write(3)
     run_until(settings, lambda: consumed(settings, "fused", "routed"))
+    assert (
+        begun_at(settings, f"kafka {settings.topic('results')}")
+        == f"{settings.spark.checkpoint}/{query_name}/fused"
+    )
     changed = make_settings(kafka_settings, query_name, tmp_path, query={"window": "8s"})
     with pytest.raises(IncompatibleStateError, match=r"query\.window: '4s' -> '8s'"):
         run(changed)
@@ -64,8 +69,11 @@ def test_a_changed_query_and_a_recreated_or_trimmed_topic_are_refused(
     with pytest.raises(DataLossError, match="begins at offset"):
         run(settings)
     fresh = with_spark(settings, {"checkpoint": str(tmp_path / "fresh")})
-    with pytest.raises(DataLossError, match="offsets from 0 are needed"):
+    with pytest.raises(IncompatibleStateError, match="already holds results of query"):
         run(fresh)
+    elsewhere = settings.results.model_copy(update={"topic": f"{query_name}.elsewhere"})
+    with pytest.raises(DataLossError, match="offsets from 0 are needed"):
+        run(fresh.model_copy(update={"results": elsewhere}))
     admin.delete_topics(kafka_settings, [routed.name])
     admin.ensure_topics(kafka_settings, [routed])
     with pytest.raises(DataLossError, match="was deleted and made again"):

@@ -36,6 +36,8 @@ from tests.pipeline.spark_stream import (
 from topics import clients, reader
 
 pytestmark = pytest.mark.pipeline
+_STATE_OF_A_BUCKET = 200
+"""A change log that says nothing has about 50 bytes, one of a bucket 500 and more."""
 
 
 def test_the_fused_wiring_gives_exactly_the_direct_results(
@@ -51,6 +53,7 @@ def test_the_fused_wiring_gives_exactly_the_direct_results(
     found, records = results(settings)
     assert found == stream.expected()
     assert records == len(found), "each window was emitted once"
+    assert _empty_shuffle_partitions(settings, "fused") == []
     run(settings, until_ended=True)  # all is over already: it returns, and emits nothing
     assert results(settings)[1] == records
     sent = [
@@ -106,6 +109,7 @@ def test_both_split_stages_run_in_one_application(
     stream.end()
     run(settings, until_ended=True)
     assert results(settings)[0] == stream.expected()
+    assert _empty_shuffle_partitions(settings, "reduce") == []
 
 
 @pytest.mark.more  # test_end_to_end.py kills and stops an application too, and the partitioner with it
@@ -240,6 +244,16 @@ def _rows(table: Any) -> Result:
         row.pop("window_end")
         found[at] = row
     return found
+
+
+def _empty_shuffle_partitions(settings: Settings, stage: str) -> list[int]:
+    """Shuffle partitions whose state never held a bucket: with bucket numbers for labels, two buckets share one."""
+    state = Path(settings.spark.checkpoint) / settings.query.name / stage / "state" / "0"
+    sizes = {
+        number: max(file.stat().st_size for file in (state / str(number)).glob("*.changelog"))
+        for number in range(settings.spark.buckets)
+    }
+    return [number for number, size in sizes.items() if size < _STATE_OF_A_BUCKET]
 
 
 def _commits(settings: Settings) -> list[str]:

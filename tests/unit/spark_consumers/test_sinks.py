@@ -18,7 +18,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import ResultSinkName, Settings, load_settings
 from spark_consumers.sinks import SINKS, ResultSink, sink_of
-from spark_consumers.sinks.base import spark_types
+from spark_consumers.sinks.base import Found, spark_types
 from spark_consumers.sinks.parquet import committed_files, read_parquet_results
 from topics.admin import pipeline_topics
 
@@ -144,7 +144,8 @@ def test_the_place_is_told_apart_from_every_other(sink: ResultSink, tmp_path: Pa
 def test_a_place_where_nothing_lies_is_admitted(
     sink: ResultSink, planned: int | None, tmp_path: Path
 ) -> None:
-    sink.admit(settings_for(sink, tmp_path), lambda place: [], planned)
+    for begun in (None, "/elsewhere"):
+        sink.admit(settings_for(sink, tmp_path), found(planned=planned, begun=begun))
 
 
 @pytest.mark.parametrize("name", ["kafka", "frames"])
@@ -174,14 +175,53 @@ def test_a_commit_log_that_the_checkpoint_did_not_write_is_refused(
     with pytest.raises(
         IncompatibleStateError, match=f"would drop the results of micro-batches {lost}\n"
     ) as e:
-        sink.admit(settings, lambda place: held.get(place, []), planned)
+        sink.admit(settings, found(names=lambda place: held.get(place, []), planned=planned))
     assert "a folder that is new" in (e.value.hint or "")
 
 
 @pytest.mark.parametrize("planned", [3, 4])
 def test_a_commit_log_that_the_checkpoint_wrote_is_admitted(planned: int, tmp_path: Path) -> None:
     sink = SINKS["parquet"]
-    sink.admit(settings_for(sink, tmp_path), lambda place: ["2.compact", "3", ".3.crc", "_tmp"], planned)
+    log = ["2.compact", "3", ".3.crc", "_tmp"]
+    sink.admit(settings_for(sink, tmp_path), found(names=lambda place: log, planned=planned))
+
+
+def found(**fields: Any) -> Found:
+    """A start that finds nothing, but for these fields."""
+    nothing: dict[str, Any] = {
+        "names": lambda place: [],
+        "written": lambda topic: 0,
+        "planned": None,
+        "begun": None,
+    }
+    return Found(**nothing | fields)
+
+
+@pytest.mark.parametrize(
+    ("topic", "planned", "begun", "refused"),
+    [
+        (None, None, None, True),
+        (None, None, "/lost", True),
+        (None, 0, None, False),
+        ("shared", None, None, False),
+        ("shared", None, "/lost", True),
+        ("shared", 3, "/lost", False),
+    ],
+)
+def test_results_without_a_checkpoint_are_no_start(
+    topic: str | None, planned: int | None, begun: str | None, refused: bool, tmp_path: Path
+) -> None:
+    sink = SINKS["kafka"]
+    settings = settings_for(sink, tmp_path, topic=topic)
+    start = found(written=lambda name: 7 * (name == (topic or "q.results")), planned=planned, begun=begun)
+    if not refused:
+        sink.admit(settings, start)
+        return
+    with pytest.raises(IncompatibleStateError, match="already holds results of query q") as caught:
+        sink.admit(settings, start)
+    assert begun is None or begun in caught.value.message
+    for way_out in ("restore the checkpoint", "new name", "results.topic"):
+        assert way_out in (caught.value.hint or "")
 
 
 def test_a_relative_folder_is_one_place_and_a_uri_another(

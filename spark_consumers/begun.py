@@ -1,0 +1,46 @@
+"""The query's own word in Kafka that its results have begun, and where: it outlives a lost checkpoint (rule 19).
+
+One record of `<query>.snapshots` per place of results, keyed `spark/<place>`. The topic is compacted, so the record
+stays for as long as the query has topics. No partitioner instance can have that key: instances have no slash.
+"""
+
+from __future__ import annotations
+
+import json
+
+from evenflow.settings import Settings
+from topics import clients
+from topics.reader import read_range
+
+_ROLE = "snapshots"
+
+
+def begun_at(settings: Settings, place: str) -> str | None:
+    """Checkpoint with which this query last began to write its results to this place; None if it never did."""
+    found = None
+    for messages in read_range(settings.kafka, settings.topic(_ROLE)):
+        for message in messages:
+            if message.key() == _key(place):
+                found = _checkpoint(message.value())
+    return found
+
+
+def note_beginning(settings: Settings, place: str, checkpoint: str) -> None:
+    """Say so, before the first micro-batch. Raises ServiceError unless the broker has kept it."""
+    producer = clients.producer(settings.kafka)
+    producer.produce(
+        settings.topic(_ROLE), key=_key(place), value=json.dumps({"checkpoint": checkpoint}).encode()
+    )
+    clients.flush(producer, settings.kafka)
+
+
+def _key(place: str) -> bytes:
+    return f"spark/{place}".encode()
+
+
+def _checkpoint(value: bytes | None) -> str:
+    """What the record says; whatever stands in it, it is there."""
+    try:
+        return str(json.loads(value or b"")["checkpoint"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return "an unknown place"
