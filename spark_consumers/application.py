@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+from pyspark import Accumulator
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
@@ -69,12 +70,12 @@ def run(
     refuse_unwritable(folder)
     topics = _topics(settings, chosen)
     stop = stop_event or threading.Event()
-    with _session(settings) as spark, _signals(stop), _telemetry(spark, settings):
+    with _session(settings) as spark, _signals(stop), _telemetry(spark, settings) as telemetry:
         refuse_other_wiring(spark, settings, chosen)
         running: list[_Stage] = []
         try:
             for stage in chosen:
-                running.append(_Stage(spark, settings, stage, topics))
+                running.append(_Stage(spark, settings, stage, topics, unfit=telemetry.unfit))
             if ready is not None:
                 ready(spark)
             watch = TopicWatch(settings.kafka, (topics[role] for role in topics if role != "telemetry"))
@@ -90,7 +91,13 @@ class _Stage:
     """One streaming query with its checkpoint."""
 
     def __init__(
-        self, spark: SparkSession, settings: Settings, name: Stage, topics: Mapping[str, TopicState]
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        name: Stage,
+        topics: Mapping[str, TopicState],
+        *,
+        unfit: Accumulator[int],
     ) -> None:
         self._spark = spark
         self.name = name
@@ -101,7 +108,7 @@ class _Stage:
         starting = _resume(settings, topics) if lost else "earliest"
         self._admit(topics, resumed=lost)
         self._end = EndOfTopic(settings, self._role)
-        frame = _frame(spark, settings, name, topics["routed"].topic_id, starting)
+        frame = _frame(spark, settings, name, topics["routed"].topic_id, starting=starting, unfit=unfit)
         writer = (
             frame.writeStream.queryName(f"{settings.query.name} {name}")
             .outputMode("append")
@@ -195,28 +202,35 @@ def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicSta
     return {role: states[specs[role].name] for role in roles}
 
 
-def _frame(spark: SparkSession, settings: Settings, stage: Stage, topic_id: str, starting: str) -> DataFrame:
+def _frame(
+    spark: SparkSession,
+    settings: Settings,
+    stage: Stage,
+    topic_id: str,
+    *,
+    starting: str,
+    unfit: Accumulator[int],
+) -> DataFrame:
     """The rows that the stage's sink is to write."""
     layout = Layout.of(settings, topic_id)
     if stage == "reduce":
         labels = ", ".join(str(label) for label in bucket_labels(settings.spark.buckets))
         source = records(spark, settings, settings.topic("partials"), starting=starting)
         blobs = source.selectExpr(f"array({labels})[partition] AS label", "value AS blob")
-        return _reduced(blobs, settings, layout)
+        return _reduced(blobs, settings, layout, unfit)
     source = records(spark, settings, settings.topic("routed"), starting=starting)
     blobs = combiner.combined(source, layout, tasks=spark.sparkContext.defaultParallelism)
     if stage == "combine":
         return blobs.select(
             col("bucket").alias("partition"), col("identity").alias("key"), col("blob").alias("value")
         )
-    return _reduced(blobs.select("label", "blob"), settings, layout)
+    return _reduced(blobs.select("label", "blob"), settings, layout, unfit)
 
 
-def _reduced(blobs: DataFrame, settings: Settings, layout: Layout) -> DataFrame:
+def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, unfit: Accumulator[int]) -> DataFrame:
     sink = sink_of(settings)
-    return reducer.reduced(
-        blobs, layout, schema=spark_types(sink.schema(layout.plan)), shape=sink.shaper(settings)
-    )
+    schema = spark_types(sink.schema(layout.plan))
+    return reducer.reduced(blobs, layout, schema=schema, shape=sink.shaper(settings), unfit=unfit)
 
 
 def _sink(writer: Any, settings: Settings, stage: Stage) -> Any:
@@ -286,11 +300,12 @@ def _session(settings: Settings) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def _telemetry(spark: SparkSession, settings: Settings) -> Iterator[None]:
-    listener, streams = Telemetry(settings), cast("Any", spark.streams)
+def _telemetry(spark: SparkSession, settings: Settings) -> Iterator[Telemetry]:
+    listener = Telemetry(settings, spark.sparkContext.accumulator(0))
+    streams = cast("Any", spark.streams)
     streams.addListener(listener)
     try:
-        yield
+        yield listener
     finally:
         streams.removeListener(listener)
         listener.close()

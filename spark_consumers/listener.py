@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import KafkaException
-from pyspark import SparkContext
+from pyspark import Accumulator, SparkContext
 
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
@@ -21,9 +21,12 @@ class Telemetry:
     """Publishes what Spark says of each micro-batch. A lost record is logged: telemetry never stops a job.
 
     A listener for `spark.streams` without its usual base class, whose side of Spark is the costly one.
+    unfit: result values that are null because they do not fit their type, added to by the Python workers.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, unfit: Accumulator[int]) -> None:
+        self.unfit = unfit
+        self._unfit_before = 0
         self._topic = settings.topic("telemetry")
         self._interval = settings.spark.batch_interval
         self._producer = producer(settings.kafka)
@@ -42,11 +45,23 @@ class Telemetry:
         record = telemetry_record(json.loads(progress), self._interval)
         if record["rows"] == 0:
             return
+        record["unfit"] = self._newly_unfit()
         try:
             self._producer.produce(self._topic, key=record["stage"], value=json.dumps(record))
             self._producer.poll(0)
         except (KafkaException, BufferError, EvenflowError) as error:
             _LOG.warning("telemetry of batch %s is lost: %s", record["batch"], error)
+
+    def _newly_unfit(self) -> int:
+        """Values since the last record that are null because they do not fit; the first ones are logged."""
+        before, self._unfit_before = self._unfit_before, self.unfit.value
+        if self._unfit_before and not before:
+            _LOG.warning(
+                "%d result values do not fit int64 and are null; declare the column as float64 in [query.types] under a "
+                "new query name, or scale it down. Further ones are counted in telemetry (unfit)",
+                self._unfit_before,
+            )
+        return self._unfit_before - before
 
     def close(self) -> None:
         """Deliver what is waiting, for at most five seconds."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+from pyspark import Accumulator
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
@@ -24,10 +25,12 @@ _PIECE = 32_768
 _COUNT = struct.Struct("<I")
 
 
-def reduced(blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape) -> DataFrame:
-    """Rows of `schema` from a stream of (label, blob)."""
+def reduced(
+    blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, unfit: Accumulator[int]
+) -> DataFrame:
+    """Rows of `schema` from a stream of (label, blob); `unfit` counts values that are null because they do not fit."""
     return blobs.groupBy("label").transformWithStateInPandas(
-        statefulProcessor=ReduceBucket(layout, shape),
+        statefulProcessor=ReduceBucket(layout, shape, unfit),
         outputStructType=schema,
         outputMode="Append",
         timeMode="None",
@@ -37,9 +40,10 @@ def reduced(blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape) -> D
 class ReduceBucket(StatefulProcessor):
     """The reducer's core for one bucket in one micro-batch."""
 
-    def __init__(self, layout: Layout, shape: Shape) -> None:
+    def __init__(self, layout: Layout, shape: Shape, unfit: Accumulator[int]) -> None:
         self._layout = layout
         self._shape = shape
+        self._unfit = unfit
         self._state: Any = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -56,7 +60,9 @@ class ReduceBucket(StatefulProcessor):
         blobs = [blob for frame in rows for blob in frame["blob"]]
         layout = self._layout
         state = MapOfBytes(self._state)
-        tables = reduce_windows(layout.plan, state, blobs, fingerprint=layout.fingerprint)
+        tables = reduce_windows(
+            layout.plan, state, blobs, fingerprint=layout.fingerprint, unfit=self._unfit.add
+        )
         bucket = bucket_labels(layout.buckets).index(int(key[0]))
         for table in self._shape(tables, bucket):
             yield arrow_frame(table)

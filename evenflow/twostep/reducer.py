@@ -19,7 +19,7 @@ Stretches of event time without tuples are skipped in one step, however long.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -44,9 +44,16 @@ def reduce(
 
 
 def reduce_windows(
-    plan: AggregatePlan, state: BucketState, blobs: Iterable[bytes | pa.Buffer], *, fingerprint: str
+    plan: AggregatePlan,
+    state: BucketState,
+    blobs: Iterable[bytes | pa.Buffer],
+    *,
+    fingerprint: str,
+    unfit: Callable[[int], object] = int,
 ) -> Iterator[pa.Table]:
     """As `reduce`, tables of one window each, a window in slices of about `RESULT_BYTES`.
+
+    unfit: told how many values of a window are null because they do not fit their type, where there are any.
 
     The state is saved when the iterator is exhausted. Raises ProtocolError (overlap, missing rows, late partial,
     input that was routed twice), IncompatibleStateError (other query, layout or version) and DataLossError (other
@@ -58,7 +65,7 @@ def reduce_windows(
         for pane, table in _by_pane(plan.merge([rows])):
             bucket.append((0, pane), table)
     if bucket.known:
-        yield from _close(plan, bucket)
+        yield from _close(plan, bucket, unfit)
         bucket.save()
 
 
@@ -75,7 +82,7 @@ def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         yield pane, columns.slice(rows[0], len(rows)) if whole else columns.take(pa.array(rows))
 
 
-def _close(plan: AggregatePlan, bucket: Bucket) -> Iterator[pa.Table]:
+def _close(plan: AggregatePlan, bucket: Bucket, unfit: Callable[[int], object]) -> Iterator[pa.Table]:
     meta, span = bucket.meta, plan.panes_per_window
     target = int(panes_closed_by(bucket.marks.min(), plan.slide))
     step = _advance_totals if plan.invertible else _advance_tree
@@ -94,6 +101,8 @@ def _close(plan: AggregatePlan, bucket: Bucket) -> Iterator[pa.Table]:
         meta.closed = pane + 1
         start, end = window_bounds(pane, window=plan.window, slide=plan.slide)
         if table.num_rows and (plan.emit_from is None or start >= plan.emit_from):
+            if missing := plan.unfit(table):
+                unfit(missing)
             for rows in _sliced(table):
                 yield _results(plan, rows, start, end)
 
