@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import count
 
-from benchmarks.data_plane import plane_rate
-from benchmarks.spread import in_turns, ratios, spread
+from benchmarks.data_plane import plane_speed
+from benchmarks.running import measured_broker
+from benchmarks.spread import beside, in_turns
 from benchmarks.stream import settings_for, write_input
 from evenflow.settings import Settings
-from workbench.broker import EmbeddedBroker
 
 ID = "growth-service"
 WHAT = (
@@ -19,11 +19,11 @@ SMALL, LARGE = (8, 4), (1_000, 100)
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Rates in turns and their ratio."""
+    """Rates and CPU time in turns, and their ratios."""
     tuples, repetitions = (200_000, 1) if smoke else (3_000_000, 3)
     large = (64, 16) if smoke else LARGE
     numbers = count()
-    with EmbeddedBroker() as broker:
+    with measured_broker("data_plane") as (broker, meter):
 
         def shaped(routed: int, inputs: int) -> Settings:
             return settings_for(
@@ -35,18 +35,17 @@ def run(*, smoke: bool) -> dict[str, object]:
 
         for shape in (SMALL, large):
             write_input(shaped(*shape), tuples=tuples)
-        rates = in_turns(
+        speeds = in_turns(
             {
-                "large": lambda: plane_rate(shaped(*large)),
-                "small": lambda: plane_rate(shaped(*SMALL)),
+                "large": lambda: plane_speed(shaped(*large), meter),
+                "small": lambda: plane_speed(shaped(*SMALL), meter),
             },
             repetitions,
+            tell=True,
         )
     return {
         "tuples": tuples,
         "large": "{} x {}".format(*large),
         "small": "{} x {}".format(*SMALL),
-        "large_tuples_per_second": spread(rates["large"]),
-        "small_tuples_per_second": spread(rates["small"]),
-        "ratio": ratios(rates["large"], rates["small"]),
+        **beside(speeds["large"], speeds["small"], ("large", "small")),
     }

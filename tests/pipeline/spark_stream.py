@@ -128,6 +128,8 @@ class Stream:
                     "sum": sum, "min": min, "max": max, "mean": lambda v: float(sum(v)) / len(v)
                 }  # fmt: skip
                 value = how[function.name](present) if function.name != "count" and present else None
+                if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                    value = None
                 results[at][label] = len(rows) if function.name == "count" else value
         return results
 
@@ -143,6 +145,12 @@ def results(settings: Settings) -> tuple[Result, int]:
             assert (message.key() or b"") == at[1]
             assert found.setdefault(at, row) == row, "a repeated row differs"
     return found, records
+
+
+def told(settings: Settings) -> list[dict[str, Any]]:
+    """Every telemetry record."""
+    blocks = reader.read_range(settings.kafka, settings.topic("telemetry"))
+    return [json.loads(message.value()) for block in blocks for message in block]
 
 
 def result_row(settings: Settings, text: bytes) -> tuple[tuple[int, bytes], dict[str, Any]]:

@@ -216,12 +216,6 @@ def _put_blob(settings: Settings, *, bucket: int, last: int, rows: tuple[int, in
 
     schema = Layout.of(settings, routed.topic_id).plan.partial_schema
     client = clients.producer(settings.kafka)
-    columns = [
-        pa.array([bytes(8)] * (rows[1] - rows[0]), pa.binary(8)).view(field.type)
-        if field.type.bit_width == 64
-        else pa.array([b"k"] * (rows[1] - rows[0]), field.type)
-        for field in schema
-    ]
-    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+    batch = pa.RecordBatch.from_pylist([{"pane": 0, "key": b"k"}] * (rows[1] - rows[0]), schema=schema)
     client.produce(settings.topic("partials"), encode_blob(batch, header), partition=bucket)
     clients.flush(client, settings.kafka)

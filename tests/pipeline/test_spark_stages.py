@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -31,6 +30,7 @@ from tests.pipeline.spark_stream import (
     results,
     run_until,
     start,
+    told,
     with_spark,
 )
 from topics import clients, reader
@@ -56,11 +56,7 @@ def test_the_fused_wiring_gives_exactly_the_direct_results(
     assert _empty_shuffle_partitions(settings, "fused") == []
     run(settings, until_ended=True)  # all is over already: it returns, and emits nothing
     assert results(settings)[1] == records
-    sent = [
-        json.loads(m.value())
-        for b in reader.read_range(kafka_settings, settings.topic("telemetry"))
-        for m in b
-    ]
+    sent = told(settings)
     assert sum(record["rows"] for record in sent) == 32 * 3
     assert all(record["stage"] == "fused" and record["load"] > 0 for record in sent)
     with pytest.raises(ConfigError, match="no reduce stage of its own"):
@@ -102,13 +98,22 @@ def test_both_split_stages_run_in_one_application(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
     settings = make_settings(
-        kafka_settings, query_name, tmp_path, query={"slide": "4s"}, spark={"wiring": "split"}
+        kafka_settings,
+        query_name,
+        tmp_path,
+        query={"slide": "4s", "aggregates": INTEGERS},
+        spark={"wiring": "split"},
     )
     stream = Stream(settings)
     stream.write(12)
+    stream.write_rows([(0, b"large", 2**63 - 1, None)] * 2)
     stream.end()
     run(settings, until_ended=True)
-    assert results(settings)[0] == stream.expected()
+    found = results(settings)[0]
+    (large,) = [row for (_, key), row in found.items() if key == b"large"]
+    assert large == {"n": 2, "total": None, "avg": 2.0**63}, "the sum does not fit int64"
+    assert found == stream.expected()
+    assert sum(record["unfit"] for record in told(settings)) == 1
     assert _empty_shuffle_partitions(settings, "reduce") == []
 
 
