@@ -96,6 +96,19 @@ def test_equal_rows_are_equal_bytes_whatever_lies_under_their_nulls() -> None:
     )
 
 
+def test_no_flipped_bit_changes_a_row_or_the_header() -> None:
+    good = decoded(RECORD)
+    refused = 0
+    for place in range(len(RECORD)):
+        damaged = bytearray(RECORD)
+        damaged[place] ^= 1 << place % 8
+        try:
+            assert decoded(bytes(damaged)) == good, place
+        except (ProtocolError, IncompatibleStateError):
+            refused += 1
+    assert refused > 0.7 * len(RECORD)
+
+
 @settings(deadline=None, max_examples=300)
 @given(st.data())
 def test_a_damaged_record_is_refused_or_means_the_same(data: st.DataObject) -> None:
@@ -181,6 +194,26 @@ def test_a_record_that_would_grow_beyond_measure_is_refused_before_it_does() -> 
         decoded(bomb)
     assert pa.total_allocated_bytes() <= before
     assert len(bomb) < 2_000_000
+
+
+@pytest.mark.parametrize("last", [-1, 2**31 - 1, 3])
+def test_rows_that_lie_outside_of_their_buffers_are_refused_and_crash_nothing(last: int) -> None:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, SCHEMA) as writer:
+        writer.write_table(window(20, 5))
+    stream = sink.getvalue().to_pybytes()
+    metadata = pa.ipc.open_stream(RECORD).schema
+    places = np.arange(6, dtype=np.int32) * 2
+    body = stream[SCHEMA.serialize().size :]
+    assert body.count(places.tobytes()) == 1
+    places[3] = last
+    whole = metadata.serialize().to_pybytes() + body
+    broken = metadata.serialize().to_pybytes() + body.replace(
+        (np.arange(6, dtype=np.int32) * 2).tobytes(), places.tobytes()
+    )
+    assert decoded(with_header(whole))[1].num_rows == 5, "a record need not be compressed"
+    with pytest.raises(ProtocolError, match="no result frame"):
+        decoded(with_header(broken))
 
 
 def test_a_row_larger_than_a_part_travels_alone() -> None:
