@@ -16,8 +16,9 @@ BY_FILE = --dist loadfile --no-loadscope-reorder
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(STAMP) ## make .venv with the locked packages and fetch the jars (once; then offline)
+setup: $(STAMP) ## make .venv with the locked packages and fetch the jars, archive Spark's classes (once; then offline)
 	@$(BIN)/python -m spark_consumers.jars
+	@$(BIN)/python -m workbench.archive
 
 $(STAMP): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -265,6 +265,8 @@ def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:
             getattr(spark._jvm.org.apache.spark.sql.execution.streaming, "TERMINATED$"), "MODULE$"
         )
         query._jsq.streamingQuery().state().set(terminated)
+        if not query.status["isTriggerActive"]:
+            query.stop()  # it sleeps until the next trigger, and begins no micro-batch any more
         if not query.awaitTermination(_GRACE_SECONDS):
             raise TimeoutError(f"the micro-batch has not ended within {_GRACE_SECONDS} s")
     except PySparkException:

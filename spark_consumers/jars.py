@@ -97,7 +97,7 @@ def kafka_broker_jars() -> list[Path]:
 
 def spark_kafka_jars() -> list[Path]:
     """Jars of Spark's Kafka connector for the installed pyspark, less those that pyspark ships."""
-    shipped = {_artifact_name(jar) for jar in _pyspark_jars_dir().glob("*.jar")}
+    shipped = {_artifact_name(jar) for jar in spark_jars_dir().glob("*.jar")}
     jars = resolve("org.apache.spark", f"spark-sql-kafka-0-10_{SCALA_VERSION}", spark_version())
     return [jar for jar in jars if _artifact_name(jar) not in shipped]
 
@@ -218,7 +218,8 @@ def _why(output: str) -> str:
     return "\n  ".join(list(dict.fromkeys(telling))[:5]) or "Ivy reported no reason"
 
 
-def _pyspark_jars_dir() -> Path:
+def spark_jars_dir() -> Path:
+    """The folder of the jars that pyspark ships. Raises ServiceError."""
     spec = find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise ServiceError("pyspark is not installed", hint="run `make setup`")
@@ -226,11 +227,9 @@ def _pyspark_jars_dir() -> Path:
 
 
 def _ivy_jar() -> Path:
-    found = sorted(_pyspark_jars_dir().glob("ivy-*.jar"))
+    found = sorted(spark_jars_dir().glob("ivy-*.jar"))
     if not found:
-        raise ServiceError(
-            f"pyspark ships no Ivy in {_pyspark_jars_dir()}", hint="reinstall it: `make setup`"
-        )
+        raise ServiceError(f"pyspark ships no Ivy in {spark_jars_dir()}", hint="reinstall it: `make setup`")
     return found[-1]
 
 

@@ -6,7 +6,10 @@ Measured on two cores (docs/measurements.md): what a micro-batch costs apart fro
 from __future__ import annotations
 
 import os
+import re
 import sys
+import threading
+from contextlib import suppress
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -14,10 +17,13 @@ from pyspark.sql import SparkSession
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.settings.exactness import refused_conf
+from spark_consumers.archive import driver_class_path, using_archive
 from spark_consumers.jars import spark_kafka_jars
 
+_CLASS_PATH = "spark.driver.extraClassPath"
+_ALL_IN_THE_DRIVER = re.compile(r"local(\[[^\]]*\])?")
 _FRAMES_PER_ARROW_BATCH = 32
-_GARBAGE_COLLECTOR = "-XX:+UseParallelGC"
+GARBAGE_COLLECTOR = "-XX:+UseParallelGC"
 """Measured on two cores: a fifth more tuples per second than G1, whose own threads compete with the tasks'."""
 _LOCAL_FILES = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 """For a checkpoint in a local folder. Spark's default renames through Hadoop's FileContext, which (without
@@ -43,14 +49,14 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.master": settings.spark.master,
         "spark.app.name": f"evenflow {settings.query.name}",
         "spark.driver.memory": settings.spark.driver_memory,
-        "spark.driver.extraJavaOptions": _GARBAGE_COLLECTOR,
-        "spark.executor.extraJavaOptions": _GARBAGE_COLLECTOR,
+        "spark.driver.extraJavaOptions": f"{GARBAGE_COLLECTOR} {using_archive()}".strip(),
+        "spark.executor.extraJavaOptions": GARBAGE_COLLECTOR,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        "spark.jars": ",".join(str(jar) for jar in spark_kafka_jars()),
+        "spark.driver.extraClassPath": driver_class_path(),
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         "spark.python.worker.reuse": "true",
@@ -61,6 +67,8 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.shuffle.partitions": buckets,
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.adaptive.streaming.stateless.enabled": "false",
+        # Of all runners only that of `mapInArrow` asks for short tracebacks, and so for a second set of Python workers.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_FRAMES_PER_ARROW_BATCH),
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
@@ -72,15 +80,21 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     }
+    if not _ALL_IN_THE_DRIVER.fullmatch(settings.spark.master):
+        ours["spark.jars"] = ",".join(str(jar) for jar in spark_kafka_jars())
     if "://" not in settings.spark.checkpoint_folder:
         ours["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES
-    return ours | dict(settings.spark.conf)
+    conf = dict(settings.spark.conf)
+    if _CLASS_PATH in conf:
+        conf[_CLASS_PATH] = f"{ours[_CLASS_PATH]}{os.pathsep}{conf[_CLASS_PATH]}"
+    return ours | conf
 
 
 def make_session(settings: Settings) -> SparkSession:
     """A session for this query's streams; stop it with `.stop()`."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     builder: Any = SparkSession.builder
     for name, value in session_conf(settings).items():
         builder = builder.config(name, value)
@@ -89,4 +103,14 @@ def make_session(settings: Settings) -> SparkSession:
     context.setLogLevel(session_conf(settings)["spark.log.level"])
     # Spark hands its jars to the Python workers' path, where each costs time in every task (see daemon.py).
     context._python_includes[:] = [name for name in context._python_includes if not name.endswith(".jar")]
+    threading.Thread(target=_warm, args=(context,), name="evenflow-warm", daemon=True).start()
     return session
+
+
+def _warm(context: Any) -> None:
+    """Start the parent of the Python workers while Spark still plans: its imports take a second.
+
+    Nothing rests on it. A session that ends meanwhile, or a Spark that refuses, is no concern of ours.
+    """
+    with suppress(Exception):
+        context.parallelize([0], 1).foreach(abs)
