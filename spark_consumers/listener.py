@@ -34,7 +34,7 @@ class Telemetry:
 
     @property
     def _jlistener(self) -> Any:
-        """What Spark calls. pyspark's own asks the JVM for every field of every event, 0.1 CPU seconds each time."""
+        """What Spark calls. pyspark's own asks the JVM for every field of every event, some 0.06 CPU seconds each time."""
         if self._spark_side is None:
             jvm: Any = SparkContext._jvm
             self._spark_side = jvm.PythonStreamingQueryListenerWrapper(_Events(self._publish))
