@@ -155,6 +155,8 @@ class Sink:
             ) from None
 
     def _abort_after(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._FATAL:
+            error = self._cause(error)
         if error.fatal() or not (error.txn_requires_abort() or error.retriable()):
             self._opened = None
             if error.code() in _FENCED:
@@ -166,6 +168,14 @@ class Sink:
             raise clients.service_error(error, self._kafka, "the transaction failed for good")
         self.abort()
         raise CommitAborted(error.str())
+
+    def _cause(self, error: KafkaError) -> KafkaError:
+        """`produce` says only that the producer is dead; what killed it is said by the transaction's own calls."""
+        try:
+            self._producer.abort_transaction(self._patience())
+        except KafkaException as deeper:
+            return deeper.args[0]
+        return error
 
     def _retried(self, what: str, call: Callable[[float], None]) -> None:
         deadline = self._clock() + self._patience()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,19 +20,30 @@ _CONTROL = r"[\x00-\x1f]"
 
 def json_rows(table: pa.Table) -> pa.Array:
     """One JSON object (string) per row of a result table; rows in order."""
-    rows = table.num_rows
-    if rows == 0:
+    if table.num_rows == 0:
         return pa.array([], pa.string())
-    pieces: list[pa.Array | pa.ChunkedArray | pa.Scalar] = []
-    opening = "{"
+    pieces: list[str | pa.Array | pa.ChunkedArray] = ["{"]
     for name in ("window_start", "window_end"):
-        pieces += [_text(f'{opening}"{name}":'), table[name].cast(pa.string())]
-        opening = ","
-    pieces += [_text(","), _key_fields(_one(table["key"]))]
+        pieces += [f'"{name}":', _bound(table[name]), ","]
+    pieces += _key_fields(_one(table["key"]))
     for name in table.schema.names[3:]:
-        pieces += [_text("," + json.dumps(name, ensure_ascii=False) + ":"), _numbers(table[name])]
-    pieces.append(_text("}"))
-    return _one(pc.binary_join_element_wise(*pieces, _text("")))
+        pieces += ["," + json.dumps(name, ensure_ascii=False) + ":", _numbers(table[name])]
+    return _one(pc.binary_join_element_wise(*_joined([*pieces, "}"]), _text("")))
+
+
+def _bound(column: pa.ChunkedArray) -> str | pa.ChunkedArray:
+    """A window's bound as text: once where all rows are of one window, which is usual and cheap."""
+    bounds = pc.min_max(column)
+    return str(bounds["min"]) if bounds["min"] == bounds["max"] else column.cast(pa.string())
+
+
+def _joined(pieces: list[str | pa.Array | pa.ChunkedArray]) -> list[pa.Array | pa.ChunkedArray | pa.Scalar]:
+    """The pieces with neighbouring words made one."""
+    found: list[pa.Array | pa.ChunkedArray | pa.Scalar] = []
+    for are_words, group in groupby(pieces, lambda piece: isinstance(piece, str)):
+        own = list(group)
+        found += [_text("".join(own))] if are_words else own
+    return found
 
 
 def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -43,18 +55,18 @@ def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.fill_null(text, "null") if column.null_count else text
 
 
-def _key_fields(keys: pa.Array) -> pa.Array:
+def _key_fields(keys: pa.Array) -> list[str | pa.Array]:
     """`"key":"..."`, or `"key_base64":"..."` for each key that is not UTF-8."""
     try:
         texts = keys.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([_key_field(key) for key in keys.to_pylist()], pa.string())
+        return [pa.array([_key_field(key) for key in keys.to_pylist()], pa.string())]
     if pc.any(pc.match_substring_regex(texts, _CONTROL)).as_py():
-        return pa.array([_key_field(key) for key in keys.to_pylist()], pa.string())
+        return [pa.array([_key_field(key) for key in keys.to_pylist()], pa.string())]
     for plain, escaped in (("\\", "\\\\"), ('"', '\\"')):
         if pc.any(pc.match_substring(texts, plain)).as_py():
             texts = pc.replace_substring(texts, plain, escaped)
-    return pc.binary_join_element_wise(_text('"key":"'), texts, _text('"'), _text(""))
+    return ['"key":"', texts, '"']
 
 
 def _key_field(key: bytes) -> str:

@@ -3,17 +3,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import duckdb
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from evenflow.aggregates import AggregatePlan
 from evenflow.settings import Settings
 from tests.unit.workbench.pipeline_model import Record, Topics, end, record, run
-from workbench.verify.results import load
 
 _AGGREGATES = {
     "count": "count",
@@ -339,14 +335,10 @@ def test_a_marker_that_announces_more_tuples_than_there_are_is_found() -> None:
 
 
 def test_typed_results_may_have_a_column_named_value() -> None:
-    settings = _settings(aggregates={"value": "count"})
-    row = {"window_start": 0, "window_end": 10, "key": b"a", "value": 3}
-    schema = AggregatePlan.of(settings.query).result_schema
-    with duckdb.connect() as db:
-        load(db, settings, pa.Table.from_pylist([row], schema).to_reader())
-        assert db.execute("SELECT window_end, key, a0, malformed FROM got").fetchall() == [
-            (10, b"a", 3, False)
-        ]
+    topics = run(_settings(aggregates={"value": "count"}), [[record("a", 5), end(1)], [end(0)]])
+    assert topics.check(typed=True).exact
+    topics.rows[0] = {**topics.rows[0], "value": 2}
+    assert topics.check(typed=True).kinds == {"value": 1}
 
 
 _keys = st.sampled_from(["", "a", "b", 'q"uote\\', "line\nbreak", "ключ", "\x00", "nan"])
