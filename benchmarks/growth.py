@@ -111,7 +111,7 @@ class Pipeline:
         rows = 0
         began = time.process_time()
         for state, data in zip(self.states, blobs, strict=True):
-            rows += sum(table.num_rows for table in reduce_windows(self.plan, state, data, fingerprint="f"))
+            rows += sum(table.num_rows for table in reduce_windows(self.plan, self.layout, state, data))
         return rows, time.process_time() - began
 
     def batches(self, count: int, **frames: int) -> Iterator[tuple[float, float, int]]:

@@ -41,6 +41,15 @@ def claimed_bytes(metadata: bytes, body: memoryview) -> int:
     return total
 
 
+def is_compressed(metadata: bytes) -> bool:
+    """Whether the buffers of this record batch message are compressed; raises as `claimed_bytes` does."""
+    message = _int32(metadata, 0)
+    kind, table = _field(metadata, message, 1), _field(metadata, message, 2)
+    if kind is None or table is None or metadata[kind] != _BATCH:
+        raise ValueError("no record batch")
+    return _field(metadata, table + _int32(metadata, table), 3) is not None
+
+
 def _field(data: bytes, table: int, number: int) -> int | None:
     """Where field `number` of the table at this place lies; None if it is absent."""
     vtable = table - _int32(data, table)

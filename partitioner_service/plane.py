@@ -179,6 +179,8 @@ class DataPlane:
     def _commit(self) -> None:
         states = self._source.states
         changed = {p: s for p, s in states.items() if s != self._source.committed.get(p)}
+        # Never without offsets: they are what makes the broker refuse one who is no member of the group any more.
+        changed = changed or dict(states)
         self._sink.commit(changed, self._source.group_metadata)
         self._source.committed.update(changed)
         self._aborts = 0

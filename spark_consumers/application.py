@@ -104,7 +104,7 @@ class _Stage:
         self._role = "partials" if name == "reduce" else "routed"
         self._topics = {state.name: state for state in topics.values()}
         self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name)
-        lost = name == "combine" and not self._checkpoint.exists and topics["partials"].records > 0
+        lost = name == "combine" and not self._checkpoint.exists and any(topics["partials"].end.values())
         starting = _resume(settings, topics) if lost else "earliest"
         self._admit(topics, resumed=lost)
         self._end = EndOfTopic(settings, self._role)

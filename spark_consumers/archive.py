@@ -22,7 +22,9 @@ def archive_path() -> Path:
     """Where the archive of this Java, this pyspark and these jars is, or would be."""
     java = Path(os.path.realpath(java_command()))
     parts = [str(java), str(java.stat().st_mtime_ns), spark_version(), driver_class_path()]
-    parts += [f"{jar.name} {jar.stat().st_size}" for jar in sorted(spark_jars_dir().glob("*.jar"))]
+    # Java takes an archive only for the very files it was made of: their places and times, not only their content.
+    for jar in sorted(spark_jars_dir().glob("*.jar")):
+        parts.append(f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}")
     return cache_dir() / "classes" / f"{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:16]}.jsa"
 
 

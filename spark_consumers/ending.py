@@ -11,27 +11,27 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from evenflow.arrays import Int64s
 from evenflow.settings import Settings
-from evenflow.windows import END_MARK
+from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire import decode_blob, decode_frame
 from topics.admin import TopicState, describe
 from topics.reader import read_range
 
-Lane = tuple[int, int]
 _FIRST_LOOK = 32
 
 
 class EndOfTopic:
-    """Which lanes have ended in each partition of a topic of frames or blobs; each record is looked at once."""
+    """The newest mark of each lane in each partition of a topic of frames or blobs; each record is looked at once."""
 
     def __init__(self, settings: Settings, role: str) -> None:
         self._settings = settings
         self._topic = settings.topic(role)
-        self._ended_in = _frame_ends if role == "routed" else _blob_ends
+        self._note = _note_frame if role == "routed" else _note_blob
+        # In a routed partition a lane is an input partition; in a bucket it is each (routed, input) pair.
         inputs, routed = settings.input.partitions, settings.routed_partitions
-        # In a routed partition a lane is an input partition; in a bucket each pair is one.
-        self._lanes = inputs if role == "routed" else inputs * routed
-        self._ended: dict[int, set[Lane]] = {}
+        self._shape = (1 if role == "routed" else routed, inputs)
+        self._marks: dict[int, Int64s] = {}
         self._low: dict[int, int] = {}
         self._high: dict[int, int] = {}
 
@@ -43,12 +43,15 @@ class EndOfTopic:
         return self._all_ended(state)
 
     def _all_ended(self, state: TopicState) -> bool:
-        """Look at what is new, then further and further back where lanes are still missing; all partitions at once."""
+        """Look at what is new, then further and further back where a lane has not been heard of.
+
+        Marks only grow. So a lane whose newest mark is not the end has not ended, and nothing further back tells more.
+        """
         self._look({number: (self._high.get(number, end), end) for number, end in state.end.items()})
         self._high = dict(state.end)
         low = {number: self._low.get(number, end) for number, end in state.end.items()}
         step = _FIRST_LOOK
-        while missing := [number for number in low if not self._complete(number)]:
+        while not any(map(self._runs, low)) and (missing := [n for n in low if self._unheard(n)]):
             further = {
                 number: (max(state.begin[number], low[number] - step), low[number]) for number in missing
             }
@@ -57,10 +60,18 @@ class EndOfTopic:
             low |= {number: begin for number, (begin, _) in further.items()}
             step *= 4
         self._low = low
-        return all(map(self._complete, state.end))
+        return all((self._of(number) >= END_MARK).all() for number in state.end)
 
-    def _complete(self, number: int) -> bool:
-        return len(self._ended.get(number, ())) >= self._lanes
+    def _runs(self, number: int) -> bool:
+        """Whether a lane is known that has not ended."""
+        marks = self._of(number)
+        return bool(((marks > NO_MARK) & (marks < END_MARK)).any())
+
+    def _unheard(self, number: int) -> bool:
+        return bool((self._of(number) == NO_MARK).any())
+
+    def _of(self, number: int) -> Int64s:
+        return self._marks.setdefault(number, np.full(self._shape, NO_MARK, np.int64))
 
     def _look(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
         """Note the ends among the records begin <= offset < end of each partition; False when there are none."""
@@ -72,23 +83,22 @@ class EndOfTopic:
         end = nowhere | {number: span[1] for number, span in wanted.items()}
         for messages in read_range(self._settings.kafka, self._topic, begin=begin, end=end):
             for message in messages:
-                found = self._ended_in(message.value(), self._settings.fingerprint)
-                self._ended.setdefault(message.partition(), set()).update(found)
+                self._note(self._of(message.partition()), message.value(), self._settings.fingerprint)
         return True
 
     def _partitions(self) -> int:
         return max(self._settings.routed_partitions, self._settings.spark.buckets)
 
 
-def _frame_ends(value: bytes, fingerprint: str) -> set[Lane]:
+def _note_frame(marks: Int64s, value: bytes, fingerprint: str) -> None:
     told = decode_frame(value, fingerprint=fingerprint).header.told
-    return {(0, partition) for partition in told[told[:, 1] >= END_MARK, 0].tolist()}
+    marks[0, told[:, 0]] = np.maximum(marks[0, told[:, 0]], told[:, 1])
 
 
-def _blob_ends(value: bytes, fingerprint: str) -> set[Lane]:
+def _note_blob(marks: Int64s, value: bytes, fingerprint: str) -> None:
+    """Marks of a segment count with its last row, as in the reducer."""
     header = decode_blob(value, fingerprint=fingerprint).header
-    return {
-        (segment.routed, partition)
-        for segment in header.segments
-        for partition in np.flatnonzero(header.marks[segment.marks] >= END_MARK).tolist()
-    }
+    for segment in header.segments:
+        if segment.begin + segment.rows == segment.total:
+            lanes = marks[segment.routed]
+            np.maximum(lanes, header.marks[segment.marks], out=lanes)

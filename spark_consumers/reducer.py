@@ -60,9 +60,7 @@ class ReduceBucket(StatefulProcessor):
         blobs = [blob for frame in rows for blob in frame["blob"]]
         layout = self._layout
         state = MapOfBytes(self._state)
-        tables = reduce_windows(
-            layout.plan, state, blobs, fingerprint=layout.fingerprint, unfit=self._unfit.add
-        )
+        tables = reduce_windows(layout.plan, layout, state, blobs, unfit=self._unfit.add)
         bucket = bucket_labels(layout.buckets).index(int(key[0]))
         for table in self._shape(tables, bucket):
             yield arrow_frame(table)

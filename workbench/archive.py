@@ -23,6 +23,7 @@ from topics.admin import ensure_topics, pipeline_topics
 from workbench.broker import EmbeddedBroker
 
 _PATIENCE = 600
+_KEPT = 3
 
 
 def make_archive() -> Path:
@@ -45,7 +46,14 @@ def make_archive() -> Path:
         if done.returncode or not made.exists():
             raise ServiceError(f"the archive of Spark's classes was not made:\n{done.stderr[-2000:]}")
         os.replace(made, path)
+    _keep_the_newest(path.parent)
     return path
+
+
+def _keep_the_newest(folder: Path) -> None:
+    """An archive fits one virtual environment: those of earlier ones would fill the disk."""
+    for old in sorted(folder.glob("*.jsa"), key=lambda file: file.stat().st_mtime)[:-_KEPT]:
+        old.unlink(missing_ok=True)
 
 
 def _small_stream(broker: EmbeddedBroker, folder: Path, java_options: str) -> Settings:

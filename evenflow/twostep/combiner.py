@@ -171,7 +171,7 @@ class _Fold:
         self._partials: list[pa.Table] = []
 
     def add(self, batch: pa.RecordBatch, where: str) -> None:
-        if batch.schema.names != self._schema.names or batch.schema.types != self._schema.types:
+        if not batch.schema.equals(self._schema):
             raise ProtocolError(f"{where}: a frame has the columns {batch.schema}, not {self._schema}")
         if batch.column(0).null_count or batch.column(1).null_count:
             raise ProtocolError(f"{where}: a frame has a null pane or key")

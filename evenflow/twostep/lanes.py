@@ -41,7 +41,7 @@ class RoutedLanes:
         self.marks = np.full(layout.input_partitions, NO_MARK, np.int64)
         self.first = np.full(layout.input_partitions, UNREAD, np.int64)
         self.reached = np.full(layout.input_partitions, UNREAD, np.int64)
-        self._before: Frame | None = None
+        self._open: dict[bytes, tuple[int, int]] = {}
 
     def add(self, frame: Frame, offset: int) -> None:
         """Take in the next frame.
@@ -53,16 +53,14 @@ class RoutedLanes:
         header = frame.header
         if len(header.offsets):
             partitions, first, last = header.offsets.T
-            if frame.part == 0:
+            if self._begins(frame, offset):
                 self._read(partitions, first, last + 1)
             else:
-                self._check_follows(frame, offset)
-                self.reached[partitions] = last + 1
+                self.reached[partitions] = np.maximum(self.reached[partitions], last + 1)
         if len(header.told):
             partitions, marks, position = header.told.T
             self._read(partitions, position, position)
             self.marks[partitions] = np.maximum(self.marks[partitions], marks)
-        self._before = frame
 
     def rows(self) -> Int64s:
         """(routed partition, input partition, first, reached) of each input partition seen; shape (n, 4)."""
@@ -83,16 +81,26 @@ class RoutedLanes:
             self.first[new] = first[self.first[partitions] == UNREAD]
         self.reached[partitions] = reached
 
-    def _check_follows(self, frame: Frame, offset: int) -> None:
-        before = self._before
-        if before is None:
-            return  # the parts before this one were read in an earlier micro-batch
-        same = np.array_equal(before.header.offsets, frame.header.offsets)
-        if not same or before.part + 1 != frame.part or before.parts != frame.parts:
-            raise ProtocolError(
-                f"routed partition {self._routed}, offset {offset}: part {frame.part} of {frame.parts} of a frame does "
-                "not follow the part before it"
-            )
+    def _begins(self, frame: Frame, offset: int) -> bool:
+        """Whether this is the first part of a block's frame; raises unless each part follows the one before it.
+
+        Parts of other blocks may lie between: the transactions of several instances interleave. The first parts of
+        a frame may have been read in an earlier micro-batch; then nothing else of its lanes was read in this one.
+        """
+        block = frame.header.offsets.tobytes()
+        before = self._open.pop(block, None)
+        if frame.part + 1 < frame.parts:
+            self._open[block] = (frame.part, frame.parts)
+        if frame.part == 0 and before is None:
+            return True
+        began_earlier = before is None and (self.reached[frame.header.offsets[:, 0]] == UNREAD).all()
+        if frame.part and (began_earlier or before == (frame.part - 1, frame.parts)):
+            return False
+        raise ProtocolError(
+            f"routed partition {self._routed}, offset {offset}: part {frame.part} of {frame.parts} of a frame does not "
+            "follow the part before it: the input was routed twice, or a part is missing",
+            hint="rebuild the query under a new name (docs/operations.md)",
+        )
 
     def _check_layout(self, frame: Frame, offset: int) -> None:
         inputs, routed = frame.header.input_partitions, frame.header.routed_partitions

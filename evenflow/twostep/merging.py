@@ -18,6 +18,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.arrays import Int64s
 from evenflow.errors import DataLossError, IncompatibleStateError, ProtocolError
 from evenflow.twostep.lanes import UNREAD, routed_twice
+from evenflow.twostep.layout import Layout
 from evenflow.twostep.state import Bucket, PendingSegment
 from evenflow.wire.blob import Blob, Segment
 
@@ -30,7 +31,7 @@ class _Come(NamedTuple):
     row: int
 
 
-def new_rows(plan: AggregatePlan, bucket: Bucket, blobs: Sequence[Blob]) -> pa.Table:
+def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequence[Blob]) -> pa.Table:
     """The partials (plan.partial_schema) of these blobs that were not merged before, in merge order.
 
     Moves the bucket's position and marks on. Raises ProtocolError (overlap, missing rows, late partial, input that
@@ -40,9 +41,10 @@ def new_rows(plan: AggregatePlan, bucket: Bucket, blobs: Sequence[Blob]) -> pa.T
     tables: list[pa.Table] = []
     row = 0
     for blob in blobs:
+        _check_origin(layout, blob)
         if not bucket.known:
             bucket.begin(blob.header)
-        _check_origin(bucket, blob)
+        _check_bucket(bucket, blob)
         tables.append(_checked(plan, blob))
         for segment in blob.header.segments:
             come.append(_Come(segment, blob, row))
@@ -63,6 +65,8 @@ def _take(bucket: Bucket, come: _Come) -> tuple[int, int]:
         return come.row, 0
     pending = bucket.meta.pending.get(segment.routed)
     if pending is None:
+        if segment.begin:
+            return come.row, 0  # of an attempt that broke off, as below
         pending = _begun(bucket, come)
     elif (segment.first, segment.last, segment.total) != (pending.first, pending.last, pending.total):
         raise ProtocolError(
@@ -70,7 +74,10 @@ def _take(bucket: Bucket, come: _Come) -> tuple[int, int]:
             f"{pending.total} rows had come"
         )
     if segment.begin > pending.have:
-        raise ProtocolError(f"{_named(segment)} came, but only {pending.have} rows before it")
+        return (
+            come.row,
+            0,
+        )  # of an attempt that broke off: the repeated one brings these rows and those before them
     known = min(pending.have - segment.begin, segment.rows)
     pending.have = max(pending.have, segment.begin + segment.rows)
     if pending.have == pending.total:
@@ -106,27 +113,33 @@ def _watch(bucket: Bucket, come: _Come) -> None:
     reached[partitions] = np.maximum(reached[partitions], after)
 
 
-def _check_origin(bucket: Bucket, blob: Blob) -> None:
-    meta, header = bucket.meta, blob.header
-    if header.topic_id != meta.topic_id:
+def _check_origin(layout: Layout, blob: Blob) -> None:
+    """Before anything is made by what a header says."""
+    header = blob.header
+    if header.topic_id != layout.topic_id:
         raise DataLossError(
-            f"a blob is of routed topic {header.topic_id}, but what was merged before is of {meta.topic_id}: "
-            "the routed topic was deleted and made again",
+            f"a blob is of routed topic {header.topic_id}, but the routed topic is {layout.topic_id}: "
+            "it was deleted and made again",
             hint="give the query a new name, or rebuild it (docs/operations.md)",
         )
-    theirs = (header.bucket, header.buckets, header.input_partitions, header.routed_partitions)
-    ours = (meta.bucket, meta.buckets, meta.input_partitions, meta.routed_partitions)
+    theirs = (header.buckets, header.input_partitions, header.routed_partitions)
+    ours = (layout.buckets, layout.input_partitions, layout.routed_partitions)
     if theirs != ours:
         raise IncompatibleStateError(
-            "a blob is for bucket {} of {}, of {} input and {} routed partitions; ".format(*theirs)
-            + "the state is that of bucket {} of {}, of {} and {}".format(*ours),
+            "a blob is of {} buckets, {} input and {} routed partitions, ".format(*theirs)
+            + "but this query has {}, {} and {}".format(*ours),
             hint="the number of partitions and buckets is fixed for the life of a query: give the query a new name",
         )
 
 
+def _check_bucket(bucket: Bucket, blob: Blob) -> None:
+    if blob.header.bucket != bucket.meta.bucket:
+        raise ProtocolError(f"a blob for bucket {blob.header.bucket} came to bucket {bucket.meta.bucket}")
+
+
 def _checked(plan: AggregatePlan, blob: Blob) -> pa.Table:
     schema = plan.partial_schema
-    if blob.batch.schema.names != schema.names or blob.batch.schema.types != schema.types:
+    if not blob.batch.schema.equals(schema):
         raise ProtocolError(f"a blob has the columns {blob.batch.schema}, not {schema}")
     if blob.batch.column(0).null_count or blob.batch.column(1).null_count:
         raise ProtocolError("a blob has a null pane or key")

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.twostep.layout import Layout
 from evenflow.twostep.merging import new_rows
 from evenflow.twostep.state import Bucket
 from evenflow.twostep.stored import BucketState
@@ -36,19 +37,19 @@ RESULT_BYTES = 16_000_000
 
 
 def reduce(
-    plan: AggregatePlan, state: BucketState, blobs: Iterable[bytes | pa.Buffer], *, fingerprint: str
+    plan: AggregatePlan, layout: Layout, state: BucketState, blobs: Iterable[bytes | pa.Buffer]
 ) -> pa.Table:
     """All results (plan.result_schema) of the windows that these blobs close, in window order."""
-    tables = list(reduce_windows(plan, state, blobs, fingerprint=fingerprint))
+    tables = list(reduce_windows(plan, layout, state, blobs))
     return pa.concat_tables(tables) if tables else plan.result_schema.empty_table()
 
 
 def reduce_windows(
     plan: AggregatePlan,
+    layout: Layout,
     state: BucketState,
     blobs: Iterable[bytes | pa.Buffer],
     *,
-    fingerprint: str,
     unfit: Callable[[int], object] = int,
 ) -> Iterator[pa.Table]:
     """As `reduce`, tables of one window each, a window in slices of about `RESULT_BYTES`.
@@ -59,8 +60,9 @@ def reduce_windows(
     input that was routed twice), IncompatibleStateError (other query, layout or version) and DataLossError (other
     routed topic); the state is then as it was.
     """
-    bucket = Bucket(plan, state, fingerprint)
-    rows = new_rows(plan, bucket, [decode_blob(data, fingerprint=fingerprint) for data in blobs])
+    bucket = Bucket(plan, layout, state)
+    decoded = [decode_blob(data, fingerprint=layout.fingerprint) for data in blobs]
+    rows = new_rows(plan, layout, bucket, decoded)
     if rows.num_rows:
         for pane, table in _by_pane(plan.merge([rows])):
             bucket.append((0, pane), table)

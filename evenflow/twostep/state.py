@@ -21,9 +21,10 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.errors import IncompatibleStateError
+from evenflow.errors import DataLossError, IncompatibleStateError
 from evenflow.twostep.directory import Directory, Node
 from evenflow.twostep.lanes import UNREAD
+from evenflow.twostep.layout import Layout
 from evenflow.twostep.stored import BucketState, packed, table_bytes, table_of, unpacked
 from evenflow.windows import NO_MARK, panes_closed_by
 from evenflow.wire import BlobHeader
@@ -85,7 +86,7 @@ class Bucket:
     reached: next input offset of each watched lane, shape (watched routed, input partitions).
     """
 
-    def __init__(self, plan: AggregatePlan, state: BucketState, fingerprint: str) -> None:
+    def __init__(self, plan: AggregatePlan, layout: Layout, state: BucketState) -> None:
         self._plan = plan
         self._state = state
         self._tables: dict[str, pa.Table] = {}
@@ -99,14 +100,20 @@ class Bucket:
         self.marks = self.reached = np.empty((0, 0), np.int64)
         self.nodes = Directory(state)
         if data is not None:
-            self._load(data, fingerprint)
+            self._load(data, layout)
 
-    def _load(self, data: bytes, fingerprint: str) -> None:
+    def _load(self, data: bytes, layout: Layout) -> None:
         meta = self.meta = Meta.decode(data)
-        if meta.fingerprint != fingerprint:
+        if meta.fingerprint != layout.fingerprint:
             raise IncompatibleStateError(
-                f"the reducer's state is of query {meta.fingerprint}, but this is {fingerprint}",
+                f"the reducer's state is of query {meta.fingerprint}, but this is {layout.fingerprint}",
                 hint="the query changed: give it a new name, or delete its checkpoint and topics",
+            )
+        if meta.topic_id != layout.topic_id:
+            raise DataLossError(
+                f"the reducer's state is of routed topic {meta.topic_id}, but the topic is now {layout.topic_id}: "
+                "it was deleted and made again",
+                hint="give the query a new name, or rebuild it (docs/operations.md)",
             )
         self._saved_lanes = self._state.get(LANES) or b""
         values = unpacked(self._saved_lanes)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from evenflow.arrays import Int64s
 from evenflow.errors import ProtocolError
 from evenflow.strict_json import StrictObject
-from evenflow.wire.envelope import Data, Packer, numbers, open_record, read_numbers
+from evenflow.wire.envelope import MOST_PARTITIONS, Data, Packer, numbers, open_record, read_numbers
 
 _KIND = "blob"
 _SEGMENT_COLUMNS = 7
@@ -97,24 +97,25 @@ def decode_blob(data: Data, *, fingerprint: str) -> Blob:
 
 
 def _header(fields: StrictObject) -> BlobHeader:
-    inputs = fields.whole("input_partitions", 1, 65_536)
+    inputs = fields.whole("input_partitions", 1, MOST_PARTITIONS)
+    routed = fields.whole("routed_partitions", 1, MOST_PARTITIONS)
     header = BlobHeader(
         fingerprint=fields.text("fingerprint", most=100),
         topic_id=fields.text("topic_id", most=100),
         bucket=fields.whole("bucket", 0, 2**31),
         buckets=fields.whole("buckets", 1, 2**31),
         input_partitions=inputs,
-        routed_partitions=fields.whole("routed_partitions", 1, 2**31),
+        routed_partitions=routed,
         segments=tuple(
-            Segment(*row) for row in read_numbers(fields, "segments", columns=_SEGMENT_COLUMNS).tolist()
+            Segment(*row)
+            for row in read_numbers(fields, "segments", columns=_SEGMENT_COLUMNS, most=routed).tolist()
         ),
-        marks=read_numbers(fields, "marks", columns=inputs),
-        lanes=read_numbers(fields, "lanes", columns=_LANE_COLUMNS),
+        marks=read_numbers(fields, "marks", columns=inputs, most=routed),
+        lanes=read_numbers(fields, "lanes", columns=_LANE_COLUMNS, most=routed * inputs),
     )
     for segment in header.segments:
         _check(segment, header)
-    routed, partitions = header.lanes[:, 0], header.lanes[:, 1]
-    if _outside(routed, header.routed_partitions) or _outside(partitions, inputs):
+    if _outside(header.lanes[:, 0], routed) or _outside(header.lanes[:, 1], inputs):
         raise ProtocolError("a blob has lanes that do not exist")
     return header
 

@@ -23,18 +23,20 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.arrays import Int64s
+from evenflow.arrow_claims import is_compressed
 from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.strict_json import StrictObject, read_object
 
 METADATA_KEY = b"evenflow"
 WIRE_VERSION = 2
+MOST_PARTITIONS = 4_096
+"""No header may claim more, of input or of routed partitions; settings allow 256 and 1,024."""
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _TRAILER = struct.Struct("<III")
 _MESSAGE = struct.Struct("<iI")
 _LARGEST_REMEMBERED = 65_536
 _LARGEST_HEADER = 16 * 1024 * 1024
 _WORD = 100
-_MOST_NUMBERS = 256 * 1024 * 1024
 _UNREADABLE = (
     pa.ArrowException,
     struct.error,
@@ -64,14 +66,6 @@ class Opened(NamedTuple):
     batch: pa.RecordBatch
     part: int
     parts: int
-
-
-class _Schema(NamedTuple):
-    """What the first message of a record says."""
-
-    fingerprint: str
-    header: Any
-    schema: pa.Schema
 
 
 class Packer:
@@ -105,21 +99,18 @@ def open_record(data: Data, *, kind: str, fingerprint: str, read: Read) -> Opene
         length = 8 + _MESSAGE.unpack_from(view)[1]
         if not 8 < length <= view.nbytes - _TRAILER.size:
             raise ValueError("its schema is longer than itself")
-        first = (_remembered if length <= _LARGEST_REMEMBERED else _schema)(bytes(view[:length]), kind, read)
-        rows = _aligned(data).slice(length, view.nbytes - length - _TRAILER.size)
-        batch = pa.ipc.read_record_batch(pa.ipc.read_message(rows), first.schema)
+        if not 0 <= part < parts:
+            raise ValueError(f"it cannot be part {part} of {parts}")
+        known = _remembered if length <= _LARGEST_REMEMBERED else _first_message
+        header, schema = known(bytes(view[:length]), kind, fingerprint, read)
+        message = pa.ipc.read_message(_aligned(data).slice(length, view.nbytes - length - _TRAILER.size))
+        if is_compressed(message.metadata.to_pybytes()):
+            raise ValueError("its rows are compressed: how large they are is only a claim")
+        batch = pa.ipc.read_record_batch(message, schema)
         batch.validate(full=True)
     except _UNREADABLE as error:
         raise ProtocolError(f"this record is no evenflow {kind}: {_short(error)}") from None
-    if first.fingerprint != fingerprint:
-        raise IncompatibleStateError(
-            f"a {kind} was written for query {first.fingerprint}, but this is query {fingerprint}",
-            hint="the query, the input or the number of partitions or buckets changed: "
-            "give the query a new name (new topics), or delete the old topics and checkpoints",
-        )
-    if not 0 <= part < parts:
-        raise ProtocolError(f"a {kind} cannot be part {part} of {parts}")
-    return Opened(first.header, batch, part, parts)
+    return Opened(header, batch, part, parts)
 
 
 def numbers(rows: Int64s) -> str:
@@ -128,36 +119,45 @@ def numbers(rows: Int64s) -> str:
     return base64.b64encode(zlib.compress(differences.T.tobytes(), 1)).decode()
 
 
-def read_numbers(fields: StrictObject, name: str, *, columns: int) -> Int64s:
-    """The rows of int64 that `numbers` wrote, shape (n, columns); ProtocolError for anything else."""
+def read_numbers(fields: StrictObject, name: str, *, columns: int, most: int) -> Int64s:
+    """The rows of int64 that `numbers` wrote, shape (n, columns), at most `most`; ProtocolError for anything else."""
     try:
         packed = base64.b64decode(fields.text(name, most=_LARGEST_HEADER), validate=True)
         inflating = zlib.decompressobj()
-        data = inflating.decompress(packed, _MOST_NUMBERS)
-        if not inflating.eof:
-            raise ValueError("it is too long, or has no end")
+        data = inflating.decompress(packed, 8 * columns * most + 1)
+        if len(data) > 8 * columns * most or not inflating.eof:
+            raise ValueError(f"it has more than {most} rows, or no end")
         differences = np.frombuffer(data, "<i8").reshape(columns, -1)
         return np.ascontiguousarray(np.cumsum(differences, axis=1).T)
     except (ValueError, zlib.error) as error:
         raise ProtocolError(f"the header's {name!r} cannot be read: {_short(error)}") from None
 
 
-def _schema(prefix: bytes, kind: str, read: Read) -> _Schema:
+def _first_message(prefix: bytes, kind: str, fingerprint: str, read: Read) -> tuple[Any, pa.Schema]:
+    """Header and schema. Whose record it is comes first: only then are its numbers read."""
     with pa.ipc.open_stream(prefix + _END) as reader:
         schema = reader.schema
     fields = read_object((schema.metadata or {})[METADATA_KEY], most_bytes=_LARGEST_HEADER)
     if fields.text("kind", most=_WORD) != kind:
         raise ValueError("its header is that of something else")
-    version = fields.whole("v", 1, 2**31)
+    version, query = fields.whole("v", 1, 2**31), fields.text("fingerprint", most=_WORD)
     if version != WIRE_VERSION:
         raise IncompatibleStateError(
             f"this record is a {kind} of version {version}, this evenflow reads version {WIRE_VERSION}",
             hint="finish the query with the evenflow that began it, or give the query a new name",
         )
-    return _Schema(fields.text("fingerprint", most=_WORD), read(fields), schema.remove_metadata())
+    if query != fingerprint:
+        raise IncompatibleStateError(
+            f"a {kind} was written for query {query}, but this is query {fingerprint}",
+            hint="the query, the input or the number of partitions or buckets changed: "
+            "give the query a new name (new topics), or delete the old topics and checkpoints",
+        )
+    if not all(schema.names):  # asked here: Arrow decodes names when it is asked, and they may be no UTF-8
+        raise ValueError("a column has no name")
+    return read(fields), schema.remove_metadata()
 
 
-_remembered = lru_cache(maxsize=64)(_schema)
+_remembered = lru_cache(maxsize=64)(_first_message)
 
 
 def _aligned(data: Data) -> pa.Buffer:

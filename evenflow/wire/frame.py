@@ -10,7 +10,7 @@ import pyarrow as pa
 from evenflow.arrays import Int64s
 from evenflow.errors import ProtocolError
 from evenflow.strict_json import StrictObject
-from evenflow.wire.envelope import Data, Packer, numbers, open_record, read_numbers
+from evenflow.wire.envelope import MOST_PARTITIONS, Data, Packer, numbers, open_record, read_numbers
 
 _KIND = "frame"
 
@@ -76,13 +76,14 @@ def decode_frame(data: Data, *, fingerprint: str) -> Frame:
 
 
 def _header(fields: StrictObject) -> FrameHeader:
+    inputs = fields.whole("input_partitions", 1, MOST_PARTITIONS)
     header = FrameHeader(
         fingerprint=fields.text("fingerprint", most=100),
         epoch=fields.whole("epoch", 0, 2**62),
-        input_partitions=fields.whole("input_partitions", 1, 2**31),
-        routed_partitions=fields.whole("routed_partitions", 1, 2**31),
-        offsets=read_numbers(fields, "offsets", columns=3),
-        told=read_numbers(fields, "told", columns=3),
+        input_partitions=inputs,
+        routed_partitions=fields.whole("routed_partitions", 1, MOST_PARTITIONS),
+        offsets=read_numbers(fields, "offsets", columns=3, most=inputs),
+        told=read_numbers(fields, "told", columns=3, most=inputs),
     )
     for name, rows in (("offsets", header.offsets), ("told", header.told)):
         _check_partitions(name, rows[:, 0], header.input_partitions)

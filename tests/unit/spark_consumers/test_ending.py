@@ -3,39 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from evenflow.settings import Settings
+from evenflow.windows import END_MARK
+from evenflow.wire import BlobHeader, FrameHeader, Segment, encode_blob, encode_frame
 from spark_consumers import ending
 from spark_consumers.ending import EndOfTopic
 from topics.admin import TopicState
 
+NO_ROWS = pa.record_batch([pa.array([], pa.int64())], names=["pane"])
+SETTINGS = Settings(input={"partitions": 2}, partitioner={"workers": 3}, spark={"buckets": 1})
+
 
 class Record:
-    """A Kafka record whose value names the lanes that end with it."""
+    """A Kafka record, reduced to what is read of it."""
 
-    def __init__(self, partition: int, ends: set[int]) -> None:
+    def __init__(self, partition: int, data: bytes) -> None:
         self._partition = partition
-        self._ends = ends
+        self._data = data
 
     def partition(self) -> int:
         return self._partition
 
-    def value(self) -> Any:
-        return self._ends
+    def value(self) -> bytes:
+        return self._data
+
+
+@lru_cache
+def tells(marks: tuple[tuple[int, int], ...]) -> bytes:
+    """A frame that tells these marks by input partition."""
+    header = FrameHeader(
+        fingerprint=SETTINGS.fingerprint,
+        epoch=0,
+        input_partitions=2,
+        routed_partitions=3,
+        told=np.array([(partition, mark, 1) for partition, mark in marks], np.int64).reshape(-1, 3),
+    )
+    return encode_frame(NO_ROWS, header)
+
+
+def ends(lanes: set[int]) -> bytes:
+    """A frame that tells the end of these input partitions."""
+    return tells(tuple((lane, END_MARK) for lane in sorted(lanes)))
 
 
 class Topic:
     """Records by partition; counts how often it is read, and how many records were handed out."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, records: list[list[set[int]]]) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, records: list[list[bytes]]) -> None:
         self.records = records
         self.reads = self.handed_out = 0
         patch.setattr(ending, "describe", lambda kafka, names: {names[0]: self.state})
         patch.setattr(ending, "read_range", self.read)
-        patch.setattr(ending, "_frame_ends", lambda value, fingerprint: {(0, lane) for lane in value})
 
     @property
     def state(self) -> TopicState:
@@ -53,10 +79,6 @@ class Topic:
             yield found
 
 
-def settings() -> Settings:
-    return Settings(input={"partitions": 2}, partitioner={"workers": 3})
-
-
 def everything(topic: Topic) -> dict[int, int]:
     return dict(topic.state.end)
 
@@ -65,9 +87,14 @@ def test_the_newest_records_of_all_partitions_are_looked_at_in_one_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic = Topic(
-        monkeypatch, [[set()] * 500 + [{0}, {1}], [set()] * 500 + [{0, 1}], [{0}] + [set()] * 9 + [{1}]]
+        monkeypatch,
+        [
+            [ends(set())] * 500 + [ends({0}), ends({1})],
+            [ends(set())] * 500 + [ends({0, 1})],
+            [ends({0})] + [ends(set())] * 9 + [ends({1})],
+        ],
     )
-    end = EndOfTopic(settings(), "routed")
+    end = EndOfTopic(SETTINGS, "routed")
     assert not end.reached_by({0: 502, 1: 500, 2: 11}), "one record is not committed yet"
     assert topic.reads == 0
     assert end.reached_by(everything(topic))
@@ -78,13 +105,52 @@ def test_the_newest_records_of_all_partitions_are_looked_at_in_one_read(
 def test_where_a_lane_is_missing_it_is_looked_for_further_back_and_each_record_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    topic = Topic(monkeypatch, [[{0, 1}] + [set()] * 100, [set()] * 50 + [{0, 1}], [{0}] + [set()] * 300])
-    end = EndOfTopic(settings(), "routed")
+    silent = ends(set())
+    topic = Topic(
+        monkeypatch,
+        [[ends({0, 1})] + [silent] * 100, [silent] * 50 + [ends({0, 1})], [ends({0})] + [silent] * 300],
+    )
+    end = EndOfTopic(SETTINGS, "routed")
     assert not end.reached_by(everything(topic)), "lane 1 has not ended in partition 2"
     assert topic.handed_out == 101 + 32 + 301
-    topic.records[2].append({1})
+    topic.records[2].append(ends({1}))
     before = topic.handed_out
     assert end.reached_by(everything(topic))
     assert topic.handed_out == before + 1
     assert end.reached_by(everything(topic))
     assert topic.handed_out == before + 1
+
+
+def test_a_lane_that_has_not_ended_is_not_looked_for_further_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = [tells(((0, END_MARK), (1, number))) for number in range(5_000)]
+    topic = Topic(monkeypatch, [list(running) for _ in range(3)])
+    end = EndOfTopic(SETTINGS, "routed")
+    assert not end.reached_by(everything(topic))
+    assert topic.handed_out <= 3 * 32
+    for records in topic.records:
+        records.append(ends({1}))
+    assert end.reached_by(everything(topic))
+    assert topic.handed_out <= 3 * 33
+
+
+def test_the_marks_of_a_segment_count_only_with_its_last_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A combiner that died between the parts of its last blob: the reducer has not closed the last windows yet."""
+    rows = pa.record_batch([pa.array([b"a", b"b", b"c"], pa.large_binary())], names=["key"])
+    segments = tuple(Segment(routed, 0, 9, 1, 0, 1, 0) for routed in range(3))
+    header = BlobHeader(
+        fingerprint=SETTINGS.fingerprint,
+        topic_id="t",
+        bucket=0,
+        buckets=1,
+        input_partitions=2,
+        routed_partitions=3,
+        segments=(*segments[:2], Segment(2, 0, 9, 2, 0, 1, 0)),
+        marks=np.full((1, 2), END_MARK),
+        lanes=np.empty((0, 4), np.int64),
+    )
+    topic = Topic(monkeypatch, [[encode_blob(rows, header)]])
+    end = EndOfTopic(SETTINGS, "partials")
+    assert not end.reached_by(everything(topic))
+    rest = replace(header, segments=(Segment(2, 0, 9, 2, 1, 1, 0),))
+    topic.records[0].append(encode_blob(rows.slice(0, 1), rest))
+    assert end.reached_by(everything(topic))

@@ -94,7 +94,7 @@ class Pipe:
 
     def reduce(self, blobs: list[list[bytes]]) -> None:
         for bucket, data in enumerate(blobs):
-            result = reduce(self.plan, self.states[bucket], data, fingerprint="f")
+            result = reduce(self.plan, self.layout, self.states[bucket], data)
             self.history[bucket] += data
             of = bucket_of(hash_keys(result["key"]), self.buckets)
             assert (of == bucket).all()

@@ -258,15 +258,15 @@ def test_state_of_another_query_topic_or_version_is_refused() -> None:
     blobs = pipe.combine()[0]
     pipe.reduce([blobs])
     with pytest.raises(IncompatibleStateError, match="is of query f, but this is g"):
-        reduce(pipe.plan, pipe.states[0], [], fingerprint="g")
+        reduce(pipe.plan, replace(pipe.layout, fingerprint="g"), pipe.states[0], [])
     pipe.write(0, [], {0: 0})
     other = combine_task(pipe.plan, replace(pipe.layout, topic_id="u"), [(0, pipe.frames[0])])
     with pytest.raises(DataLossError, match="deleted and made again"):
-        reduce(pipe.plan, pipe.states[0], [other[0].data], fingerprint="f")
+        reduce(pipe.plan, pipe.layout, pipe.states[0], [other[0].data])
     wider = combine_task(pipe.plan, replace(pipe.layout, buckets=2), [(0, pipe.frames[0])])
-    with pytest.raises(IncompatibleStateError, match="bucket 0 of 2"):
-        reduce(pipe.plan, pipe.states[0], [wider[0].data], fingerprint="f")
+    with pytest.raises(IncompatibleStateError, match="of 2 buckets"):
+        reduce(pipe.plan, pipe.layout, pipe.states[0], [wider[0].data])
     meta = json.loads(pipe.states[0]["meta"])
     pipe.states[0]["meta"] = json.dumps({**meta, "v": 99}).encode()
     with pytest.raises(IncompatibleStateError, match="version 99"):
-        reduce(pipe.plan, pipe.states[0], [], fingerprint="f")
+        reduce(pipe.plan, pipe.layout, pipe.states[0], [])

@@ -101,3 +101,38 @@ def test_the_parts_of_one_frame_share_their_offsets_also_over_micro_batches() ->
     pipe.offsets = [100] * ROUTED
     pipe.end()
     assert pipe.results() == {(0, b"a"): {"n": 3, "s": 3, "m": 1.0}}
+
+
+def parts_of(pipe: Pipe, partition: int, first: int) -> list[bytes]:
+    """A block of one input partition whose frame was cut into two parts."""
+    header = FrameHeader(epoch=0, offsets=np.array([(partition, first, first + 9)]), told=NOTHING, **LAYOUT)
+    batch = decode_frame(frame(pipe, ROWS, offsets=[(0, 0, 0)]), fingerprint="f").batch
+    packer = FramePacker(header, pipe.plan.frame_schema)
+    return [packer.pack(batch, part=number, parts=2) for number in range(2)]
+
+
+@pytest.mark.parametrize("order", ["aAbB", "abAB", "abBA", "aA|bB", "a|bAB", "ab|BA", "a|bA|B"])
+def test_frames_of_two_instances_may_interleave_in_a_routed_partition(order: str) -> None:
+    """Two transactions are open at once and both commit; `|` begins another micro-batch."""
+    pipe = pipe_of_one_bucket()
+    one, other = parts_of(pipe, 0, 10), parts_of(pipe, 1, 70)
+    data = {"a": one[0], "A": one[1], "b": other[0], "B": other[1]}
+    offset = 0
+    for batch in order.split("|"):
+        for letter in batch:
+            pipe.frames[1].append((offset, data[letter]))
+            offset += 1
+        pipe.step()
+    pipe.offsets = [100] * ROUTED
+    pipe.end()
+    assert pipe.results() == {(0, b"a"): {"n": 4, "s": 4, "m": 1.0}}
+
+
+@pytest.mark.parametrize("order", ["aa", "aAA", "abAA", "aAB", "Aa", "aAa"])
+def test_a_part_that_is_there_twice_or_without_the_one_before_it_stops_the_job(order: str) -> None:
+    pipe = pipe_of_one_bucket()
+    one, other = parts_of(pipe, 0, 10), parts_of(pipe, 0, 70)
+    data = {"a": one[0], "A": one[1], "b": other[0], "B": other[1]}
+    pipe.frames[1] = [(offset, data[letter]) for offset, letter in enumerate(order)]
+    with pytest.raises(ProtocolError, match=r"routed twice|does not follow"):
+        pipe.combine()

@@ -16,7 +16,7 @@ def test_a_window_leaves_its_bucket_in_slices(monkeypatch: pytest.MonkeyPatch) -
     rows = feed(pipe, [(0, [(0, b"key-%d" % n, n, None) for n in range(100)], 0)])
     for routed in range(ROUTED):
         pipe.write(routed, [], dict.fromkeys(range(INPUTS), END_MARK))
-    tables = list(reduce_windows(pipe.plan, pipe.states[0], pipe.combine()[0], fingerprint="f"))
+    tables = list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0]))
     assert len(tables) > 20
     assert max(table.nbytes for table in tables) < 1_000
     pipe.found = [row for table in tables for row in table.to_pylist()]
@@ -30,11 +30,11 @@ def test_a_window_with_more_than_two_gibibytes_of_keys_is_emitted() -> None:
     for start in range(0, keys, 40):
         rows: list[Row] = [(0, b"%08d" % n + bytes(size), 1, None) for n in range(start, start + 40)]
         feed(pipe, [(0, rows, 0)])
-        assert list(reduce_windows(pipe.plan, pipe.states[0], pipe.combine()[0], fingerprint="f")) == []
+        assert list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0])) == []
     for routed in range(ROUTED):
         pipe.write(routed, [], dict.fromkeys(range(INPUTS), END_MARK))
     found, seen = 0, []
-    for table in reduce_windows(pipe.plan, pipe.states[0], pipe.combine()[0], fingerprint="f"):
+    for table in reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0]):
         assert table.nbytes < 5 * reducer.RESULT_BYTES
         assert len(json_rows(table)) == table.num_rows
         found += sum(map(len, table["key"].to_pylist()))

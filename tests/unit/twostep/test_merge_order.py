@@ -35,7 +35,7 @@ def test_float_sums_are_the_same_bits_in_every_order_of_arrival() -> None:
     blobs = pipe.combine()[0]
     assert len(blobs) == ROUTED
     found = {
-        struct.pack("d", reduce(pipe.plan, Dict(), arrived, fingerprint="f")["s"][0].as_py())
+        struct.pack("d", reduce(pipe.plan, pipe.layout, Dict(), arrived)["s"][0].as_py())
         for arrived in permutations(blobs)
     }
     assert len(found) == 1

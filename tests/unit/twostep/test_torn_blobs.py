@@ -53,12 +53,24 @@ def test_other_tasks_and_sizes_after_a_torn_micro_batch_change_no_result(
     assert pipe.results() == direct(pipe.plan, rows)
 
 
-def test_rows_that_are_missing_between_two_parts_stop_everything() -> None:
+def test_parts_behind_a_missing_one_wait_for_the_repeated_attempt() -> None:
+    pipe = Pipe(plan_of(EVERYTHING, 1), buckets=1, max_bytes=200)
+    rows = sixty_rows(pipe)
+    parts = pipe.combine()[0]
+    pipe.reduce([[parts[0], *parts[2:]]])
+    pipe.reduce([parts])
+    pipe.end()
+    assert pipe.results() == direct(pipe.plan, rows)
+
+
+def test_rows_that_never_come_stop_everything() -> None:
     pipe = Pipe(plan_of(EVERYTHING, 1), buckets=1, max_bytes=200)
     sixty_rows(pipe)
     parts = pipe.combine()[0]
-    with pytest.raises(ProtocolError, match="rows before it"):
-        pipe.reduce([[parts[0], *parts[2:]]])
+    pipe.reduce([[parts[0], *parts[2:]]])
+    sixty_rows(pipe)
+    with pytest.raises(ProtocolError, match="rows had come"):
+        pipe.step()
 
 
 def test_the_same_floats_come_out_whatever_tasks_the_routed_partitions_share() -> None:

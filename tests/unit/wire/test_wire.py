@@ -156,3 +156,34 @@ def test_parts_of_a_batch_are_near_the_size_whatever_the_types() -> None:
     assert pa.Table.from_batches(parts).combine_chunks().to_batches()[0].equals(batch)
     assert all(part.num_rows == 1 or part.get_total_buffer_size() for part in parts)
     assert 15 < len(parts) < 40
+
+
+def _resealed(body: bytes) -> bytes:
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+def test_a_column_name_that_is_no_text_is_refused() -> None:
+    body = a_frame()[:-4]
+    assert body.count(b"pane") == 1
+    with pytest.raises(ProtocolError, match="utf-8"):
+        decode_frame(_resealed(body.replace(b"pane", b"\xffane")), fingerprint="f")
+
+
+def test_compressed_rows_are_refused_before_anything_is_made_of_their_claims() -> None:
+    batch, sink = frame_rows(), pa.BufferOutputStream()
+    packer = Packer(batch.schema, kind="frame", fields={})
+    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(batch)
+    plain = a_frame()
+    prefix = plain[: 8 + struct.unpack_from("<iI", plain)[1]]
+    stream = sink.getvalue().to_pybytes()
+    rows = stream[8 + struct.unpack_from("<iI", stream)[1] :]
+    assert packer.pack(batch)
+    with pytest.raises(ProtocolError, match="compressed"):
+        decode_frame(_resealed(prefix + rows + struct.pack("<II", 0, 1)), fingerprint="f")
+
+
+def test_more_numbers_than_there_can_be_are_refused() -> None:
+    many = np.zeros((5, 3), np.int64)
+    with pytest.raises(ProtocolError, match="more than 4 rows"):
+        decode_frame(encode_frame(frame_rows(), frame_header(told=many)), fingerprint="f")
