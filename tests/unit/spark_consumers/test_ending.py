@@ -73,7 +73,7 @@ class Topic:
         self, kafka: Any, topic: str, *, begin: Mapping[int, int], end: Mapping[int, int]
     ) -> Iterator[list[Record]]:
         self.reads += 1
-        for number, stop in end.items():
+        for number, stop in ((n, e) for n, e in end.items() if n < len(self.records)):
             found = [Record(number, value) for value in self.records[number][begin.get(number, 0) : stop]]
             self.handed_out += len(found)
             yield found
