@@ -1,11 +1,14 @@
-"""The combiner stage against Spark's bare Kafka scan of the same frames."""
+"""The combiner stage against Spark's bare Kafka scan of the same frames, and against Python that drops them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from benchmarks.spark_stages import frames_and_tuples, routed_stream, stream_speed
 from benchmarks.spread import Speed, beside, in_turns
 from benchmarks.telling import step
 from spark_consumers import combiner
+from spark_consumers.combiner import Batches
 from spark_consumers.layout import Layout
 from spark_consumers.session import make_session
 from spark_consumers.sources import records
@@ -30,17 +33,37 @@ def run(*, smoke: bool) -> dict[str, object]:
                 source = records(spark, settings, topic).coalesce(tasks)
                 return stream_speed(source, folder, meter, rows=frames, tuples=counted)
 
+            def hand_over() -> Speed:
+                source = records(spark, settings, topic).coalesce(tasks)
+                dropped = source.mapInArrow(_drop(), combiner.BLOBS)
+                return stream_speed(dropped, folder, meter, rows=frames, tuples=counted)
+
             def combine() -> Speed:
                 blobs = combiner.combined(records(spark, settings, topic), layout, tasks=tasks)
                 return stream_speed(blobs, folder, meter, rows=frames, tuples=counted)
 
+            ways = {"combiner": combine, "scan": scan, "handed_over": hand_over}
             with step("warm-up"):
-                in_turns({"combiner": combine, "scan": scan}, 1 if smoke else 3)
-            speeds = in_turns({"combiner": combine, "scan": scan}, repetitions, tell=True)
+                in_turns(ways, 1 if smoke else 3)
+            speeds = in_turns(ways, repetitions, tell=True)
         finally:
             spark.stop()
     return {
         "tuples": counted,
         "frames": frames,
         **beside(speeds["combiner"], speeds["scan"], ("combiner", "scan")),
+        "beside_frames_that_python_drops": beside(
+            speeds["combiner"], speeds["handed_over"], ("combiner", "handed_over")
+        ),
     }
+
+
+def _drop() -> Callable[[Batches], Batches]:
+    """Takes the frames from the JVM and does nothing: what any combiner in Python pays first."""
+
+    def task(batches: Batches) -> Batches:
+        for _ in batches:
+            continue
+        yield from ()
+
+    return task
