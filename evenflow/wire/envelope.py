@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.arrays import Int64s
-from evenflow.arrow_claims import is_compressed
 from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.strict_json import StrictObject, read_object
+from evenflow.wire.claims import is_compressed
 
 METADATA_KEY = b"evenflow"
 WIRE_VERSION = 2

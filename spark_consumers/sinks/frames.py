@@ -1,4 +1,4 @@
-"""Arrow frames in a Kafka topic: one record holds the rows of one bucket and window (evenflow/result_frames.py).
+"""Arrow frames in a Kafka topic: one record holds the rows of one bucket and window (evenflow/wire/result_frames.py).
 
 A large window is cut into parts. The record's key is the bucket's number and its partition the bucket, so the
 windows of a bucket come in order. Idempotent, not transactional: a repeated micro-batch appends the same rows once
@@ -15,8 +15,8 @@ from confluent_kafka import Message
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import IncompatibleStateError, ProtocolError
-from evenflow.result_frames import ResultHeader, decode_results, encode_results
 from evenflow.settings import Settings
+from evenflow.wire.result_frames import ResultHeader, decode_results, encode_results
 from spark_consumers.sinks.base import Shape
 from spark_consumers.sinks.topic import TopicSink, results_end, topic_writer
 from topics import reader

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from evenflow.result_frames import encode_results
 from evenflow.settings import KafkaSettings, Settings
+from evenflow.wire.result_frames import encode_results
 from spark_consumers.session import make_session
 from spark_consumers.sinks import sink_of
 from tests.pipeline.spark_stream import make_settings

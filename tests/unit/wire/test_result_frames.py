@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.errors import IncompatibleStateError, ProtocolError
-from evenflow.result_frames import METADATA_KEY, ResultHeader, decode_results, encode_results
+from evenflow.wire.result_frames import METADATA_KEY, ResultHeader, decode_results, encode_results
 
 SCHEMA = pa.schema(
     [

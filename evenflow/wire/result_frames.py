@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrow_claims import claimed_bytes
 from evenflow.errors import IncompatibleStateError, ProtocolError
+from evenflow.wire.claims import claimed_bytes
 
 METADATA_KEY = b"evenflow"
 RESULTS_VERSION = 1
