@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import TopicPartition
-from spark_consumers.archive import archive_path
 
 from benchmarks.spread import spread
 from benchmarks.stream import SEED, settings_for
@@ -32,6 +31,7 @@ from partitioner_service.plane import DataPlane
 from producers.generators import generate
 from producers.replay import replay
 from producers.source import SourceOptions
+from spark_consumers.archive import archive_path
 from topics import clients
 from topics.admin import ensure_topics, pipeline_topics
 from workbench.broker import EmbeddedBroker
