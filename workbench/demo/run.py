@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ from spark_consumers.sinks import sink_of
 from topics import admin
 from workbench.broker import EmbeddedBroker
 from workbench.demo import figures
+from workbench.demo.interrupts import Interrupts
 from workbench.demo.options import DemoOptions, prepare
 from workbench.demo.screen import Bars, Screen
 from workbench.demo.services import Services
@@ -63,7 +61,7 @@ def run(options: DemoOptions, console: Console) -> DemoResult:
     screen = Screen(console)
     check_online(options.partitioner)
     partitioners.create(options.partitioner, workers=options.workers, **options.partitioner_options)
-    with _sigterm_as_interrupt(), tempfile.TemporaryDirectory(prefix="evenflow-demo-") as name:
+    with Interrupts() as interrupts, tempfile.TemporaryDirectory(prefix="evenflow-demo-") as name:
         folder = Path(name)
         screen.say("starting a Kafka broker ...")
         with EmbeddedBroker() as broker:
@@ -73,10 +71,11 @@ def run(options: DemoOptions, console: Console) -> DemoResult:
                 f"kafka at {broker.bootstrap_servers}; {source.name} by {settings.query.key} through "
                 f"{options.partitioner} over {options.workers} workers; starting Spark ..."
             )
-            with Services(settings, folder, instances=options.instances) as services:
+            with Services(settings, folder, instances=options.instances, interrupts=interrupts) as services:
                 seconds = _stream(options, settings, source, services, screen)
             screen.say("recomputing every window with DuckDB ...")
             report = verify(settings)
+            interrupts.check()
             return _show(settings, report, seconds, screen)
 
 
@@ -144,17 +143,3 @@ def _show(settings: Settings, report: Report, seconds: float, screen: Screen) ->
         latency_p50_ms=None,
         latency_p99_ms=None,
     )
-
-
-@contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """SIGTERM ends a demo as Ctrl-C does: through every `finally`."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from evenflow.errors import ServiceError
 from evenflow.settings import Settings, save_settings
+from workbench.demo.interrupts import Interrupts
 from workbench.processes import ChildProcess
 
 _LOOK_SECONDS = 0.3
@@ -18,7 +19,8 @@ _LOOK_SECONDS = 0.3
 class Services:
     """Partitioner instances and one Spark application. Use as a context manager: leaving it ends them all."""
 
-    def __init__(self, settings: Settings, folder: Path, *, instances: int) -> None:
+    def __init__(self, settings: Settings, folder: Path, *, instances: int, interrupts: Interrupts) -> None:
+        self._interrupts = interrupts
         self._file = folder / "settings.json"
         self._folder = folder
         save_settings(settings, self._file)
@@ -43,7 +45,8 @@ class Services:
             pause.wait(_LOOK_SECONDS)
 
     def check(self) -> None:
-        """Raise ServiceError with the end of its log if a process failed."""
+        """Raise ServiceError with the end of its log if a process failed, KeyboardInterrupt after Ctrl-C."""
+        self._interrupts.check()
         for process in self._all():
             if process.returncode not in (None, 0):
                 raise ServiceError(
