@@ -30,7 +30,13 @@ def run(*, smoke: bool) -> dict[str, object]:
                 broker.settings(),
                 f"bench-{next(numbers)}",
                 input={"topic": f"bench.input.{inputs}", "partitions": inputs},
-                partitioner={"name": "hashing", "workers": routed, "commit_interval": 50 if smoke else 500},
+                partitioner={
+                    "name": "hashing",
+                    "workers": routed,
+                    "commit_interval": 50 if smoke else 500,
+                    # The first transaction registers a thousand partitions, which this broker takes its time for.
+                    "transaction_timeout": "60s",
+                },
             )
 
         for shape in (SMALL, large):
