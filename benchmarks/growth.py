@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.arrays import no_rows
 from evenflow.settings import Query
 from evenflow.twostep import Layout, combine_task, reduce_windows
 from evenflow.wire import FrameHeader, FramePacker
@@ -61,9 +62,7 @@ class Pipeline:
             max_bytes=1_000_000,
         )
         self.states = [Memory() for _ in range(self.buckets)]
-        self._no_rows = pa.RecordBatch.from_arrays(
-            [pa.array([], field.type) for field in self.plan.frame_schema], schema=self.plan.frame_schema
-        )
+        self._no_rows = no_rows(self.plan.frame_schema)
         self._random = np.random.default_rng(self.seed)
 
     def frames(

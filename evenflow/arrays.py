@@ -42,3 +42,8 @@ def viewed(buffer: pa.Buffer | None, dtype: type[np.generic], start: int, count:
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """The column as one array; without a copy where it is one already."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch without rows. Not a slice of length 0: Arrow writes all the offsets of a slice's whole column."""
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from evenflow import wire
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Int32s, Int64s, UInt64s
+from evenflow.arrays import Int32s, Int64s, UInt64s, no_rows
 from evenflow.errors import ProtocolError
 from evenflow.keys import hash_keys
 from evenflow.markers import EndOfStream
@@ -92,10 +92,7 @@ class Router:
         self._fingerprint = settings.fingerprint
         self._routed = settings.routed_partitions
         self._frame_schema = AggregatePlan.of(settings.query).frame_schema
-        # Not a slice of length 0: Arrow writes all the offsets of a slice's whole column.
-        self._no_tuples = pa.RecordBatch.from_arrays(
-            [pa.array([], column.type) for column in self._frame_schema], schema=self._frame_schema
-        )
+        self._no_tuples = no_rows(self._frame_schema)
         self._told: dict[int, int] = {}
 
     @property
@@ -223,13 +220,13 @@ class Router:
     ) -> list[tuple[int, bytes]]:
         """One frame for every worker that has tuples, and for every worker if there is something to tell."""
         tells = wire.FramePacker(self._header(offsets, told), self._frame_schema)
-        silent = tells
-        if len(told):
-            silent = wire.FramePacker(self._header(offsets, told[:0]), self._frame_schema)
         empty = tells.pack(self._no_tuples) if len(told) else b""
         packed: list[tuple[int, bytes]] = []
         starts = bounds.tolist()
         small = self._small(batch, bounds)
+        silent = tells
+        if len(told) and not all(small):  # only a frame that is cut has parts that do not tell
+            silent = wire.FramePacker(self._header(offsets, told[:0]), self._frame_schema)
         for worker in range(self._routed):
             start, stop = starts[worker], starts[worker + 1]
             if start == stop:

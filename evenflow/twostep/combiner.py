@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Int64s
+from evenflow.arrays import Int64s, no_rows
 from evenflow.errors import ProtocolError
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.twostep.lanes import RoutedLanes
@@ -196,8 +196,4 @@ class _Fold:
 
 def _batch(table: pa.Table) -> pa.RecordBatch:
     batches = table.combine_chunks().to_batches()
-    if batches:
-        return batches[0]
-    return pa.RecordBatch.from_arrays(
-        [pa.array([], field.type) for field in table.schema], schema=table.schema
-    )
+    return batches[0] if batches else no_rows(table.schema)

@@ -113,6 +113,8 @@ def _header(fields: StrictObject) -> BlobHeader:
         marks=read_numbers(fields, "marks", columns=inputs, most=routed),
         lanes=read_numbers(fields, "lanes", columns=_LANE_COLUMNS, most=routed * inputs),
     )
+    if header.bucket >= header.buckets:
+        raise ProtocolError(f"a blob cannot be for bucket {header.bucket} of {header.buckets}")
     for segment in header.segments:
         _check(segment, header)
     if _outside(header.lanes[:, 0], routed) or _outside(header.lanes[:, 1], inputs):
@@ -128,7 +130,6 @@ def _check(segment: Segment, header: BlobHeader) -> None:
         and segment.begin >= 0
         and 0 <= segment.rows <= segment.total - segment.begin
         and 0 <= segment.marks < len(header.marks)
-        and header.bucket < header.buckets
     ):
         raise ProtocolError(f"a blob cannot hold {segment}")
 
