@@ -108,7 +108,7 @@ def advise(
             raise ConfigError("--oldest is for a topic; of a file the first tuples are taken anyway")
         settings = settings_of(context)
         found = _from_file(input, key, time, time_unit, delimiter, not no_header, rate, sample)
-        inputs = settings.input.partitions
+        inputs = settings.input.partitions or 4  # what a topic made for the file would get
     else:
         if no_header:
             raise ConfigError(

@@ -27,6 +27,7 @@ COMMANDS = (
     "settings",
     "simulate",
     "spark",
+    "topics",
     "verify",
 )
 """Modules of `cli/`, in the order of `evenflow --help`."""

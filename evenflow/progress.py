@@ -21,7 +21,7 @@ from evenflow.settings.query import Query
 from evenflow.strict_json import INT64, NotStrict, StrictObject, read_object, shown
 from evenflow.windows import END_MARK, NO_MARK
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 _MAX, _IDLE, _RUN = range(3)
 _LONGEST_RUN = 16
 _MOST_BYTES = 4_096
@@ -40,7 +40,8 @@ class Verdict(IntEnum):
 class PartitionState:
     """Everything known of one input partition after the record before `offset`.
 
-    topic_id, routed_id, rejected_id: Kafka's ids of the input, routed and rejected topic. first_time, max_time:
+    topic_id, routed_id, rejected_id: Kafka's ids of the input, routed and rejected topic. begin: offset at which the
+    query began to read. first_time, max_time:
     first and largest accepted event time (ms), None before the first. idle_mark: largest mark it was given while
     idle, None if never. asleep: idle now. run: times of the last consecutive tuples that were too far ahead
     (rule 5), fewer than `jump_confirmations`. ended_producers: ids whose end marker was read; announced: how many
@@ -52,6 +53,7 @@ class PartitionState:
     offset: int
     routed_id: str = ""
     rejected_id: str = ""
+    begin: int = 0
     first_time: int | None = None
     max_time: int | None = None
     idle_mark: int | None = None
@@ -93,6 +95,7 @@ class PartitionState:
             "t": self.topic_id,
             "to": self.routed_id,
             "no": self.rejected_id,
+            "from": self.begin,
             "first": self.first_time,
             "max": self.max_time,
             "idle": self.idle_mark,
@@ -132,6 +135,7 @@ def _decoded(fields: StrictObject, offset: int) -> PartitionState:
         offset=offset,
         routed_id=fields.text("to", most=64),
         rejected_id=fields.text("no", most=64),
+        begin=fields.whole("from", 0, INT64[1]),
         first_time=fields.optional("first", fields.whole, *INT64),
         max_time=fields.optional("max", fields.whole, *INT64),
         idle_mark=fields.optional("idle", fields.whole, *INT64),
@@ -148,6 +152,8 @@ def _decoded(fields: StrictObject, offset: int) -> PartitionState:
 
 
 def _refuse_contradictions(state: PartitionState) -> None:
+    if state.offset < state.begin:
+        raise NotStrict(f"it began at offset {state.begin}, which is behind the committed one")
     if state.read != state.routed + state.rejected:
         raise NotStrict(f"{state.read} read, but {state.routed} routed and {state.rejected} rejected")
     if (state.first_time is None) != (state.max_time is None):

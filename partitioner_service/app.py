@@ -27,10 +27,9 @@ from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.kafka import aiokafka_config
 from partitioner_service.health import Health
-from partitioner_service.learned import new_partitioner
 from partitioner_service.plane import DataPlane, Plan
+from partitioner_service.prepare import prepare
 from partitioner_service.records import parse_plan
-from topics import admin
 
 log = logging.getLogger(__name__)
 
@@ -41,11 +40,9 @@ _MOMENT = 2.0
 def serve(settings: Settings, *, until_ended: bool = False) -> None:
     """Run one partitioner instance until SIGTERM or SIGINT (or, `until_ended`, until its input has ended).
 
-    Raises whatever stopped the data plane or the control plane; ConfigError before anything else for a partitioner
-    that cannot be used.
+    Raises whatever stopped the data plane or the control plane, and before anything else what `prepare` refuses.
     """
-    new_partitioner(settings)
-    admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
+    settings = prepare(settings)
     plane = DataPlane(settings, until_ended=until_ended)
     with tempfile.TemporaryDirectory(prefix="evenflow-faust-") as folder:
         _run(_serve(settings, plane, Path(folder)))

@@ -26,6 +26,7 @@ from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
 from topics.admin import TopicState
+from topics.query_record import write_identity
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ def claim(settings: Settings, watchdog: Watchdog, *, pause: Callable[[float], No
 def _has_begun(settings: Settings, pause: Callable[[float], None], *, looks: int) -> bool:
     """Whether every partition has its state. Looked at more than once by who was fenced: the other commits now."""
     for look in range(looks):
-        if len(all_states(settings)) == settings.input.partitions:
+        if len(all_states(settings)) == settings.input_partitions:
             return True
         if look + 1 < looks:
             pause(_LOOK_SECONDS)
@@ -82,9 +83,11 @@ class _Claim:
             if first:
                 self._commit(producer, first)
                 log.info(
-                    "query %s begins at %s",
+                    "query %s begins at the %s records of %s: %s",
                     self._settings.query.name,
-                    {entry.partition: entry.offset for entry in first},
+                    self._settings.input.start,
+                    self._input,
+                    ", ".join(f"[{entry.partition}] at {entry.offset}" for entry in first),
                 )
         except KafkaException as error:
             return str(error.args[0].str())
@@ -107,23 +110,27 @@ class _Claim:
         # In this order: records are written only after a claim, so whoever sees one must see all offsets too.
         topics = topic_admin.describe(self._settings.kafka, [self._input, self._routed, self._rejected])
         known = all_states(self._settings, stable=True)
-        if len(known) == self._settings.input.partitions:
+        if len(known) == self._settings.input_partitions:
             return []
         self._refuse_lost(topics, known)
+        begin = topic_admin.first_offsets(
+            self._settings.kafka, topics[self._input], self._settings.input.start
+        )
         return [
             TopicPartition(
                 self._input,
                 partition,
-                begin,
+                offset,
                 PartitionState(
                     fingerprint=self._settings.fingerprint,
                     topic_id=topics[self._input].topic_id,
                     routed_id=topics[self._routed].topic_id,
                     rejected_id=topics[self._rejected].topic_id,
-                    offset=begin,
+                    begin=offset,
+                    offset=offset,
                 ).encode(),
             )
-            for partition, begin in topics[self._input].begin.items()
+            for partition, offset in begin.items()
         ]
 
     def _refuse_lost(self, topics: Mapping[str, TopicState], known: Mapping[int, PartitionState]) -> None:
@@ -140,9 +147,11 @@ class _Claim:
         )
 
     def _commit(self, producer: Producer, offsets: list[TopicPartition]) -> None:
+        """The first offsets, and the record of what the query is: both or neither."""
         consumer = clients.consumer(self._settings.kafka, group=data_plane_group(self._settings))
         try:
             producer.begin_transaction()
+            write_identity(producer, self._settings)
             with self._bounded("send_offsets_to_transaction", self._timeout):
                 producer.send_offsets_to_transaction(
                     offsets, consumer.consumer_group_metadata(), self._timeout

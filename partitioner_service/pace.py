@@ -42,7 +42,7 @@ class Pace:
     def everyone(self) -> dict[int, PartitionState]:
         """States of all input partitions: ours as they are, the others' as last committed."""
         own = self._source.states
-        if len(own) < self._settings.input.partitions and self._clock() - self._peers_at >= _PEER_REFRESH:
+        if len(own) < self._settings.input_partitions and self._clock() - self._peers_at >= _PEER_REFRESH:
             try:
                 self._peers = committed_states(self._reader, self._settings)
                 self._peers_at = self._clock()
@@ -74,7 +74,7 @@ class Pace:
         if not sleepy:
             return None
         everyone = self.everyone()
-        if len(everyone) < self._settings.input.partitions:
+        if len(everyone) < self._settings.input_partitions:
             return None
         query = self._settings.query
         marks = [

@@ -51,7 +51,10 @@ class Plan:
 
 
 class DataPlane:
-    """One partitioner instance. `until_ended`: return once every input partition has ended, own or not."""
+    """One partitioner instance of settings that `prepare` has been through.
+
+    until_ended: return once every input partition has ended, own or not.
+    """
 
     def __init__(
         self, settings: Settings, *, until_ended: bool = False, clock: Callable[[], float] = time.monotonic
@@ -114,8 +117,6 @@ class DataPlane:
             self._watchdog.stop()
 
     def _open(self) -> None:
-        specs = topic_admin.pipeline_topics(self._settings)
-        topic_admin.ensure_topics(self._settings.kafka, list(specs.values()))
         claim(self._settings, self._watchdog)
         names = [self._settings.topic(role) for role in ("input", "routed", "rejected")]
         topics = topic_admin.describe(self._settings.kafka, names)
@@ -247,7 +248,7 @@ class DataPlane:
                 self._after_abort(error)
                 return False
         everyone = self._pace.everyone()
-        if len(everyone) < self._settings.input.partitions or not all(s.ended for s in everyone.values()):
+        if len(everyone) < self._settings.input_partitions or not all(s.ended for s in everyone.values()):
             return False
         self._source.check(
             everyone
@@ -304,14 +305,14 @@ class DataPlane:
     def _mention_the_others(self) -> None:
         """Once: partitioners that remember where keys live have to know that they are not alone."""
         owned = len(self._source.states)
-        if self._mentioned or self._options.instances > 1 or not 0 < owned < self._settings.input.partitions:
+        if self._mentioned or self._options.instances > 1 or not 0 < owned < self._settings.input_partitions:
             return
         self._mentioned = True
         log.warning(
             "this instance owns %d of %d input partitions, so there are others: set partitioner.instances to their "
             "number, or keys are on more workers than need be",
             owned,
-            self._settings.input.partitions,
+            self._settings.input_partitions,
         )
 
     def _close(self) -> None:

@@ -8,8 +8,10 @@ from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK
 from partitioner_service.plane import Plan, plan_record
+from partitioner_service.prepare import OWN_TOPICS
 from partitioner_service.records import LAST_EPOCH, SideRecords
 from topics import admin, clients
+from topics.settled import admitted
 
 
 def publish(
@@ -18,7 +20,7 @@ def publish(
     """Publish the next plan epoch and return it.
 
     Raises ConfigError when it asks for more workers than routed partitions, more reducers than buckets,
-    or an event time that is not on a slide boundary.
+    or an event time that is not on a slide boundary, and for an input topic that is missing.
     """
     most_r = settings.spark.buckets
     r = most_r if reducers is None else reducers
@@ -32,7 +34,9 @@ def publish(
         raise ConfigError(
             f"effective_from {effective_from} is not on a slide boundary (slide {settings.query.slide_ms} ms)"
         )
-    admin.ensure_topics(settings.kafka, list(admin.pipeline_topics(settings).values()))
+    settings = admitted(settings)
+    specs = admin.pipeline_topics(settings)
+    admin.ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS])
     last = max((plan["epoch"] for plan in SideRecords(settings).plans()), default=0)
     if last >= LAST_EPOCH:
         raise ConfigError(

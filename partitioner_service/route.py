@@ -253,7 +253,7 @@ class Router:
         return wire.FrameHeader(
             fingerprint=self._fingerprint,
             epoch=self.epoch,
-            input_partitions=self._settings.input.partitions,
+            input_partitions=self._settings.input_partitions,
             routed_partitions=self._routed,
             offsets=offsets,
             told=told,

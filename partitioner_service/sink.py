@@ -57,7 +57,7 @@ class Sink:
         self._input = settings.topic("input")
         self._routed = settings.topic("routed")
         self._rejected = settings.topic("rejected")
-        self._rejected_partitions = settings.input.partitions
+        self._rejected_partitions = settings.input_partitions
         self._rejected_limit = rejected_limit - _ENVELOPE
         self._opened: float | None = None
         self._deadline: float | None = None

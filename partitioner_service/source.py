@@ -394,7 +394,7 @@ def committed_states(reader: Consumer, settings: Settings) -> dict[int, Partitio
     """Last committed state of every input partition of the group, whoever owns it."""
     topic = settings.topic("input")
     deadline = time.monotonic() + settings.kafka.request_timeout / 1000
-    partitions = [TopicPartition(topic, number) for number in range(settings.input.partitions)]
+    partitions = [TopicPartition(topic, number) for number in range(settings.input_partitions)]
     try:
         answer = committed_offsets(reader, partitions, lambda: time.monotonic() >= deadline)
     except Stopping as error:

@@ -23,7 +23,7 @@ from producers.partitioning import PartitionBy, partitions_of
 from producers.profiles import FullSpeed, Profile
 from producers.records import values_of
 from producers.source import Batch, Source
-from topics.admin import TopicState, describe, ensure_topics, pipeline_topics
+from topics.admin import TopicState, describe, ensure_topics, input_topic
 
 _MOST_AT_ONCE = 20_000
 _LONGEST_WAIT = 0.1
@@ -184,18 +184,19 @@ class Replay:
                 return
 
     def _topic(self, create: bool) -> TopicState:
-        kafka, spec = self._settings.kafka, pipeline_topics(self._settings)["input"]
-        found = ensure_topics(kafka, [spec]) if create else describe(kafka, [spec.name])
-        topic = found.get(spec.name)
+        kafka, spec = self._settings.kafka, input_topic(self._settings)
+        topic = describe(kafka, [spec.name]).get(spec.name)
+        if topic is None and create:
+            topic = ensure_topics(kafka, [spec])[spec.name]
         if topic is None:
             raise ServiceError(
                 f"topic {spec.name} does not exist", hint="leave --no-create-topic out to create it"
             )
-        if topic.partitions != spec.partitions:
+        if self._settings.input.partitions not in (None, topic.partitions):
             raise ConfigError(
                 f"topic {topic.name} has {topic.partitions} partitions, "
-                f"input.partitions is {spec.partitions}",
-                hint="set input.partitions to what the topic has",
+                f"but input.partitions is set to {self._settings.input.partitions}",
+                hint="take input.partitions out of the settings: the number is read from the topic",
             )
         written_over = topic.config.get("message.timestamp.type") == "LogAppendTime"
         if written_over and self._settings.query.time == "@timestamp":

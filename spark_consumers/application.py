@@ -18,7 +18,6 @@ from pyspark.sql.functions import col
 from pyspark.sql.streaming import StreamingQuery
 
 import evenflow.errors
-from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, EvenflowError, ServiceError
 from evenflow.settings import Settings
 from spark_consumers import combiner, reducer
@@ -26,6 +25,7 @@ from spark_consumers.begun import begun_at, note_beginning
 from spark_consumers.checkpoints import (
     Checkpoint,
     Stage,
+    refuse_changed_notes,
     refuse_other_wiring,
     refuse_unwritable,
     resume_offsets,
@@ -41,6 +41,7 @@ from spark_consumers.sinks.base import Found, spark_types
 from spark_consumers.sinks.topic import topic_writer
 from spark_consumers.sources import records
 from topics.admin import TopicState, ensure_topics, may_write, pipeline_topics
+from topics.settled import admitted
 from topics.watch import TopicWatch
 
 _LOG = logging.getLogger("evenflow.spark")
@@ -62,12 +63,13 @@ def run(
     `ready` is called once the queries run.
     """
     chosen = _stages(settings, stages)
-    AggregatePlan.of(settings.query)
     session_conf(settings)
     sink_of(settings)
     folder = settings.spark.checkpoint_folder
     _LOG.info("checkpoints are in %s", folder)
     refuse_unwritable(folder)
+    settings = admitted(settings)
+    refuse_changed_notes(settings, chosen)
     topics = _topics(settings, chosen)
     stop = stop_event or threading.Event()
     with _session(settings) as spark, _signals(stop), _telemetry(spark, settings) as telemetry:

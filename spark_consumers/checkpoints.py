@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
+from evenflow.settings.identity import changes
 from evenflow.strict_json import read_object
 from evenflow.wire import Segment, decode_blob
 from spark_consumers.folders import Folder
@@ -41,7 +42,7 @@ class Checkpoint:
     @property
     def location(self) -> str:
         """Folder or URI that Spark is given."""
-        return f"{self.settings.spark.checkpoint_folder.rstrip('/')}/{self.settings.query.name}/{self.stage}"
+        return _location(self.settings, self.stage)
 
     @property
     def planned(self) -> int | None:
@@ -110,13 +111,7 @@ class Checkpoint:
                 f"the checkpoint {self.location} has version {note.get('v')}, this evenflow reads {NOTE_VERSION}",
                 hint="finish the query with the evenflow that began it, or give it a new name",
             )
-        if note["fingerprint"] != self.settings.fingerprint:
-            changed = changes(note["identity"], self.settings.identity())
-            raise IncompatibleStateError(
-                f"the checkpoint {self.location} is of another query; changed since then:\n  "
-                + "\n  ".join(changed),
-                hint="set it back, or give the query a new name (new topics and checkpoint)",
-            )
+        _refuse_changed(note, self.settings, self.location)
         for role, state in topics.items():
             if note["topics"].get(role) != state.topic_id:
                 raise DataLossError(
@@ -148,31 +143,50 @@ class Checkpoint:
 
     def _note(self) -> dict[str, Any] | None:
         text = self._folder.read(_NOTE)
-        if text is None:
-            return None
-        try:
-            return read_object(text, most_bytes=_LARGEST_NOTE, depth=10).fields
-        except ValueError as error:
-            raise IncompatibleStateError(
-                f"{self.location}/{_NOTE} cannot be read: {error}",
-                hint="restore the checkpoint folder from a copy, or give the query a new name",
-            ) from None
+        return None if text is None else _read_note(text, self.location)
 
     @property
     def _folder(self) -> Folder:
         return Folder(self.spark, self.location)
 
 
-def changes(before: Any, now: Any, name: str = "") -> list[str]:
-    """Which fields differ between two nested dicts: `query.window: '1m' -> '30s'`."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        keys = sorted({*before, *now})
-        return [
-            line
-            for key in keys
-            for line in changes(before.get(key), now.get(key), f"{name}.{key}" if name else str(key))
-        ]
-    return [] if before == now else [f"{name}: {before!r} -> {now!r}"]
+def _location(settings: Settings, stage: Stage) -> str:
+    return f"{settings.spark.checkpoint_folder.rstrip('/')}/{settings.query.name}/{stage}"
+
+
+def _read_note(text: str | bytes, location: str) -> dict[str, Any]:
+    try:
+        return read_object(text, most_bytes=_LARGEST_NOTE, depth=10).fields
+    except ValueError as error:
+        raise IncompatibleStateError(
+            f"{location}/{_NOTE} cannot be read: {error}",
+            hint="restore the checkpoint folder from a copy, or give the query a new name",
+        ) from None
+
+
+def _refuse_changed(note: Mapping[str, Any], settings: Settings, location: str) -> None:
+    if note["fingerprint"] == settings.fingerprint:
+        return
+    changed = changes(note["identity"], settings.identity())
+    raise IncompatibleStateError(
+        f"the checkpoint {location} is of another query; changed since then:\n  " + "\n  ".join(changed),
+        hint="set it back, give the query a new name, or remove what it left with `evenflow reset`",
+    )
+
+
+def refuse_changed_notes(settings: Settings, stages: Sequence[Stage]) -> None:
+    """Before Spark is started: compare the notes of checkpoints in a local folder with the settings.
+
+    The same is looked at again, wherever the checkpoints are, as each stage starts.
+    """
+    for stage in stages:
+        location = _location(settings, stage)
+        local = Path(location.removeprefix("file:"), _NOTE)
+        if "://" in location or not local.is_file():
+            continue
+        note = _read_note(local.read_bytes(), location)
+        if note.get("v") == NOTE_VERSION:
+            _refuse_changed(note, settings, location)
 
 
 def refuse_unwritable(folder: str) -> None:

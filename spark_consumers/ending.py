@@ -29,7 +29,7 @@ class EndOfTopic:
         self._topic = settings.topic(role)
         self._note = _note_frame if role == "routed" else _note_blob
         # In a routed partition a lane is an input partition; in a bucket it is each (routed, input) pair.
-        inputs, routed = settings.input.partitions, settings.routed_partitions
+        inputs, routed = settings.input_partitions, settings.routed_partitions
         self._shape = (1 if role == "routed" else routed, inputs)
         self._marks: dict[int, Int64s] = {}
         self._low: dict[int, int] = {}

@@ -23,7 +23,7 @@ class Layout(twostep.Layout):
             query=settings.query.model_dump_json(),
             fingerprint=settings.fingerprint,
             topic_id=topic_id,
-            input_partitions=settings.input.partitions,
+            input_partitions=settings.input_partitions,
             routed_partitions=settings.routed_partitions,
             buckets=settings.spark.buckets,
             max_bytes=settings.partitioner.frame_bytes,

@@ -22,10 +22,14 @@ from confluent_kafka.admin import (
 
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
+from evenflow.settings.input import start_time
 from topics.clients import MAX_RECORD_BYTES, admin, seconds, service_error
 
 INPUT_RECORD_BYTES = 4_194_304
 REJECTED_RECORD_BYTES = 8_388_608
+DEFAULT_INPUT_PARTITIONS = 4
+ROLES = ("input", "rejected", "routed", "partials", "results", "telemetry", "plan", "snapshots")
+"""What the topics of a query are for: the words that `Settings.topic` takes."""
 _WEEK_MS = 7 * 24 * 3_600_000
 _NEVER_MS = 2**63 - 1
 _POLL_SECONDS = 0.05
@@ -43,6 +47,13 @@ _NOT_YET = frozenset(
 )
 """A broker that has just started or got a topic may not know its leadership yet; asking again heals it."""
 _T = TypeVar("_T")
+_EVENT_TIME = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.after.max.ms": str(_NEVER_MS),
+    "message.timestamp.before.max.ms": str(_NEVER_MS),
+}
 
 
 @dataclass(frozen=True)
@@ -74,19 +85,19 @@ class TopicState:
         return sum(self.end.values()) - sum(self.begin.values())
 
 
+def input_topic(settings: Settings) -> TopicSpec:
+    """The input topic as `evenflow replay`, `demo` and `topics create` make it."""
+    partitions = settings.input.partitions or DEFAULT_INPUT_PARTITIONS
+    config = _EVENT_TIME | {"max.message.bytes": str(INPUT_RECORD_BYTES)}
+    return TopicSpec(name=settings.topic("input"), partitions=partitions, config=config)
+
+
 def pipeline_topics(settings: Settings) -> dict[str, TopicSpec]:
-    """The topics of a query by role.
+    """The topics of a query by role; the number of input partitions must be known.
 
     Topics that hold event time in the record timestamp keep records for ever: a finite retention would count
     from the event time, and the broker would delete a replay of old data within minutes.
     """
-    event_time = {
-        "cleanup.policy": "delete",
-        "retention.ms": "-1",
-        "message.timestamp.type": "CreateTime",
-        "message.timestamp.after.max.ms": str(_NEVER_MS),
-        "message.timestamp.before.max.ms": str(_NEVER_MS),
-    }
     a_week = {
         "cleanup.policy": "delete",
         "retention.ms": str(_WEEK_MS),
@@ -103,10 +114,9 @@ def pipeline_topics(settings: Settings) -> dict[str, TopicSpec]:
         "min.cleanable.dirty.ratio": "0.1",
     } | large
     made_as: dict[str, tuple[int, dict[str, str]]] = {
-        "input": (settings.input.partitions, event_time | {"max.message.bytes": str(INPUT_RECORD_BYTES)}),
         "rejected": (
-            settings.input.partitions,
-            event_time | {"max.message.bytes": str(REJECTED_RECORD_BYTES)},
+            settings.input_partitions,
+            _EVENT_TIME | {"max.message.bytes": str(REJECTED_RECORD_BYTES)},
         ),
         "routed": (settings.routed_partitions, a_week | large),
         "partials": (settings.spark.buckets, a_week | large),
@@ -115,10 +125,11 @@ def pipeline_topics(settings: Settings) -> dict[str, TopicSpec]:
         "plan": (1, for_ever),
         "snapshots": (1, compacted),
     }
-    return {
+    made = {
         role: TopicSpec(name=settings.topic(role), partitions=partitions, config=config)
         for role, (partitions, config) in made_as.items()
     }
+    return {"input": input_topic(settings), **made}
 
 
 def ensure_topics(kafka: KafkaSettings, specs: Iterable[TopicSpec]) -> dict[str, TopicState]:
@@ -146,8 +157,8 @@ def check_topic(spec: TopicSpec, state: TopicState) -> None:
     if state.partitions != spec.partitions:
         raise IncompatibleStateError(
             f"topic {spec.name} has {state.partitions} partitions, the settings need {spec.partitions}",
-            hint="the number is fixed for the life of a query: set it back (input.partitions, "
-            "partitioner.routed_partitions or spark.buckets), or give the query another name",
+            hint="the number is fixed for the life of a query: set it back (partitioner.routed_partitions, "
+            "partitioner.workers or spark.buckets), or give the query another name",
         )
     limit, needed = state.config.get("max.message.bytes"), spec.config.get("max.message.bytes")
     if limit is not None and needed is not None and int(limit) < int(needed):
@@ -163,6 +174,14 @@ def describe(kafka: KafkaSettings, names: Iterable[str]) -> dict[str, TopicState
     return _states(client, kafka, names)
 
 
+def topic_names(kafka: KafkaSettings) -> list[str]:
+    """Names of the topics that our user may see, sorted."""
+    try:
+        return sorted(admin(kafka).list_topics(timeout=seconds(kafka)).topics)
+    except KafkaException as error:
+        raise service_error(error, kafka, "listing the topics") from None
+
+
 def log_ends(
     kafka: KafkaSettings, topic: str, partitions: Iterable[int], *, timeout: float
 ) -> dict[int, int]:
@@ -174,6 +193,25 @@ def log_ends(
         with suppress(KafkaException, TimeoutError):
             found[part.partition] = future.result(timeout + 1).offset
     return found
+
+
+def first_offsets(kafka: KafkaSettings, topic: TopicState, start: str) -> dict[int, int]:
+    """Offset by partition at which reading begins; start: as `input.start`.
+
+    Of a time it is the first record on whose record timestamp is not before it, the end where there is none.
+    """
+    if start == "earliest":
+        return dict(topic.begin)
+    if start == "latest":
+        return dict(topic.end)
+    time_ms = start_time(start)
+    assert time_ms is not None
+    partitions = [TopicPartition(topic.name, partition) for partition in topic.begin]
+    found = _offsets(admin(kafka), kafka, partitions, OffsetSpec.for_timestamp(time_ms)).get(topic.name, {})
+    return {
+        partition: offset if (offset := found.get(partition, -1)) >= 0 else topic.end[partition]
+        for partition in topic.begin
+    }
 
 
 def delete_topics(kafka: KafkaSettings, names: Iterable[str]) -> None:

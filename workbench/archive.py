@@ -62,6 +62,7 @@ def _small_stream(broker: EmbeddedBroker, folder: Path, java_options: str) -> Se
     settings = load_settings(
         folder / "none.json",
         query={"name": "archive", "window": "4s", "slide": "1s"},
+        input={"partitions": 4},
         kafka=broker.settings().model_dump(exclude_unset=True),
         spark={
             "checkpoint": str(folder / "checkpoint"),

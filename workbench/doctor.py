@@ -21,7 +21,7 @@ from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.durations import format_duration
 from spark_consumers.jars import cache_dir, java_command
 from spark_consumers.sinks import SINKS, sink_of
-from topics.admin import TopicSpec, TopicState, check_topic, describe, may_write, pipeline_topics
+from topics.admin import TopicSpec, TopicState, check_topic, describe, input_topic, may_write, pipeline_topics
 
 Status = Literal["ok", "warning", "problem"]
 JAVA_MAJOR = 17
@@ -143,7 +143,14 @@ def used_topics(settings: Settings) -> dict[str, TopicSpec]:
     unused = {role for sink in SINKS.values() for role in sink.topics} - sink_of(settings).topics
     if settings.spark.wiring == "fused":
         unused.add("partials")
-    return {role: spec for role, spec in pipeline_topics(settings).items() if role not in unused}
+    return {role: spec for role, spec in pipeline_topics(_counted(settings)).items() if role not in unused}
+
+
+def _counted(settings: Settings) -> Settings:
+    """With the number of partitions that the input topic would be made with, unless it is known."""
+    if settings.input.partitions is not None:
+        return settings
+    return settings.with_input_partitions(input_topic(settings).partitions)
 
 
 def check_topics(specs: Mapping[str, TopicSpec], states: Mapping[str, TopicState]) -> Iterator[Finding]:
@@ -179,10 +186,13 @@ def check_retention(role: str, state: TopicState) -> Finding:
 
 
 def _broker_findings(settings: Settings) -> Iterator[Finding]:
-    specs = used_topics(settings)
     patience = min(settings.kafka.request_timeout, _PATIENCE_MS)
     kafka = settings.kafka.model_copy(update={"request_timeout": patience})
     try:
+        found = describe(kafka, [settings.topic("input")]).get(settings.topic("input"))
+        if found is not None and settings.input.partitions is None:
+            settings = settings.with_input_partitions(found.partitions)
+        specs = used_topics(settings)
         states = describe(kafka, [spec.name for spec in specs.values()])
     except ServiceError as error:
         yield Finding("broker", "problem", error.message, error.hint or "")

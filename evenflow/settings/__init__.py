@@ -4,8 +4,8 @@ Admission rule: declarations and their validation, and the pure translation of t
 fields into each client's names. Nothing in here connects to anything.
 """
 
+from evenflow.settings.input import InputSettings
 from evenflow.settings.model import (
-    InputSettings,
     KafkaSettings,
     PartitionerSettings,
     ResultSinkName,

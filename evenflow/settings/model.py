@@ -8,22 +8,21 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evenflow.errors import ConfigError
 from evenflow.settings.durations import Duration
 from evenflow.settings.exactness import Client, refused_extras
-from evenflow.settings.query import Query, fingerprint
+from evenflow.settings.identity import fingerprint
+from evenflow.settings.input import InputSettings
+from evenflow.settings.query import Query
+from evenflow.settings.section import Section
 
 DEFAULT_FILE = Path("evenflow.toml")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class KafkaExtras(_Section):
+class KafkaExtras(Section):
     """Raw settings handed to one client as they are; they win over the neutral fields.
 
     What exact results rest on is refused (evenflow/settings/exactness.py).
@@ -54,7 +53,7 @@ class KafkaExtras(_Section):
         return self
 
 
-class KafkaSettings(_Section):
+class KafkaSettings(Section):
     """Where the broker is and how to be let in, in neutral words; each client gets its own names."""
 
     bootstrap_servers: str = Field(
@@ -113,32 +112,11 @@ class KafkaSettings(_Section):
         return self
 
 
-class InputSettings(_Section):
-    """The input topic: the user's own records."""
-
-    topic: str | None = Field(default=None, description="Input topic. None: '<query name>.input'.")
-    format: Literal["json", "csv", "text"] = Field(
-        default="json",
-        description="json: one object a record; csv: one line a record (`columns` names the fields); "
-        "text: the whole record is the column 'value'.",
-    )
-    columns: list[str] = Field(default_factory=list, description="Column names of csv records, in order.")
-    delimiter: str = Field(
-        default=",", min_length=1, max_length=1, description="Field delimiter of csv records."
-    )
-    partitions: int = Field(
-        default=4, ge=1, le=256, description="Partitions of the input topic, fixed for the life of a query."
-    )
-    producers: int = Field(
-        default=1, ge=1, le=16, description="Producers that must all end before a partition counts as ended."
-    )
-
-
 _BLOCK_WORK = 1_000
 """ms that a block may take between its reading and the end of the transaction."""
 
 
-class PartitionerSettings(_Section):
+class PartitionerSettings(Section):
     """The partitioner service."""
 
     name: str = Field(default="evenflow", description="Registered partitioner (`evenflow partitioners`).")
@@ -222,7 +200,7 @@ class PartitionerSettings(_Section):
         return self
 
 
-class SparkSettings(_Section):
+class SparkSettings(Section):
     """The Spark jobs."""
 
     wiring: Literal["fused", "split"] = Field(
@@ -264,7 +242,7 @@ ResultSinkName = Literal["kafka", "frames", "parquet"]
 """The result sinks there are: the files of `spark_consumers/sinks` that export a `SINK`."""
 
 
-class ResultsSettings(_Section):
+class ResultsSettings(Section):
     """Where results go."""
 
     sink: ResultSinkName = Field(
@@ -320,8 +298,6 @@ class Settings(BaseSettings):
                 f"({self.routed_partitions}): a worker is a partition of the routed topic"
             )
         if self.input.format == "csv":
-            if not self.input.columns:
-                raise ValueError("input.format = 'csv' needs input.columns, the names of the fields in order")
             missing = [c for c in self.needed_columns if c not in self.input.columns]
             if missing:
                 raise ValueError(f"input.columns lacks {', '.join(missing)}, which the query reads")
@@ -339,6 +315,20 @@ class Settings(BaseSettings):
         """Columns of the record value that must be parsed (not '@key', not '@timestamp')."""
         names = [self.query.key, self.query.time, *self.query.value_columns]
         return list(dict.fromkeys(name for name in names if not name.startswith("@")))
+
+    @property
+    def input_partitions(self) -> int:
+        """Partitions of the input topic; ConfigError where they are neither set nor read from the topic yet."""
+        if self.input.partitions is None:
+            raise ConfigError(
+                "the number of input partitions is not known",
+                hint="set input.partitions, or read it from the topic (topics.settled)",
+            )
+        return self.input.partitions
+
+    def with_input_partitions(self, partitions: int) -> Settings:
+        """These settings, of an input topic of so many partitions."""
+        return self.model_copy(update={"input": self.input.model_copy(update={"partitions": partitions})})
 
     @property
     def routed_partitions(self) -> int:
@@ -372,7 +362,8 @@ class Settings(BaseSettings):
         """All that is fixed for the life of a query, as plain JSON: what old state is compared with."""
         return {
             "query": self.query.canonical(),
-            "input": self.input.model_dump(mode="json"),
+            "input": self.input.model_dump(mode="json")
+            | {"topic": self.topic("input"), "partitions": self.input_partitions},
             "routed_partitions": self.routed_partitions,
             "buckets": self.spark.buckets,
         }

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from evenflow.errors import ConfigError
 from evenflow.settings.durations import Duration
 
 ColumnType = Literal["int64", "float64", "string"]
 _CALL = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
+_TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int64"}
+"""What a time column holds, by its unit; with 'iso' it is text."""
 RESERVED_RESULT_NAMES = frozenset({"window_start", "window_end", "key", "key_base64", "revision"})
 
 
@@ -135,6 +136,51 @@ class Query(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _columns_are_columns(self) -> Query:
+        for field, special in (("key", "@key"), ("time", "@timestamp")):
+            name = getattr(self, field)
+            if not name or (name.startswith("@") and name != special):
+                raise ValueError(f"{field} = {name!r} is no column; write a column's name or '{special}'")
+        read = {self.key, *self.value_columns}
+        unread = sorted(set(self.types) - read)
+        if unread:
+            raise ValueError(
+                f"types names {', '.join(unread)}, but of typed columns the query reads {', '.join(sorted(read))}"
+            )
+        for column in self.value_columns:
+            self._check_value_column(column)
+        return self
+
+    def _check_value_column(self, column: str) -> None:
+        if column.startswith("@"):
+            raise ValueError(f"{column!r} cannot be aggregated: only columns of the record's value can")
+        declared, needed = self.types.get(column), self.types.get(column)
+        if column == self.time:
+            needed = _TIME_TYPES.get(self.time_unit)
+            if needed is None:
+                raise ValueError(f"column {column!r} cannot be aggregated: event times in ISO 8601 are text")
+        elif column == self.key and declared is None:
+            needed = "int64"
+        if declared != needed:
+            role = "event time" if column == self.time else "key"
+            raise ValueError(
+                f'{column!r} is the {role} and aggregated too: write types = {{ {column} = "{needed}" }}'
+            )
+
+    @model_validator(mode="after")
+    def _aggregates_can_be_computed(self) -> Query:
+        # Only here, as aggregates are declared with Arrow types: settings alone load in a third of the time.
+        from evenflow.aggregates import AggregatePlan
+
+        try:
+            AggregatePlan.of(self)
+        except ConfigError as error:
+            raise ValueError(
+                error.message if error.hint is None else f"{error.message}; {error.hint}"
+            ) from None
+        return self
+
     @model_validator(mode="before")
     @classmethod
     def _slide_defaults_to_window(cls, data: Any) -> Any:
@@ -181,9 +227,3 @@ class Query(BaseModel):
         fields = self.model_dump(mode="json", exclude={"name"})
         fields["aggregates"] = {name: str(spec) for name, spec in self.aggregates.items()}
         return fields
-
-
-def fingerprint(fields: dict[str, Any]) -> str:
-    """16 hex digits that change when any of the (JSON) fields changes."""
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

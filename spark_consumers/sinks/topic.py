@@ -8,7 +8,7 @@ from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
 from evenflow.settings.kafka import spark_options
 from spark_consumers.sinks.base import Found, ResultSink
-from topics.admin import describe, pipeline_topics
+from topics.admin import ROLES, describe
 from topics.clients import MAX_RECORD_BYTES
 
 _PRODUCER = {
@@ -31,7 +31,7 @@ class TopicSink(ResultSink):
         """Results that came back as input, or as anything else of this query, would be its ruin."""
         super().check(settings)
         topic = settings.topic("results")
-        for role in pipeline_topics(settings):
+        for role in ROLES:
             if role != "results" and settings.topic(role) == topic:
                 raise ConfigError(
                     f"results.topic is {topic}, the query's own {role} topic",

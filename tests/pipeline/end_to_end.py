@@ -98,7 +98,7 @@ class Stream:
         draw = self._random
         for number in range(tuples):
             self._clock += 10
-            partition = draw.randrange(self.settings.input.partitions)
+            partition = draw.randrange(self.settings.input_partitions)
             skewed = f"key{min(int(draw.paretovariate(0.7)), 40)}".encode()
             key: bytes | None = draw.choice(ODD_KEYS) if draw.random() < 0.1 else skewed
             if large and number in (10, 20, 30):
@@ -125,7 +125,7 @@ class Stream:
 
     def end(self) -> None:
         """The end-of-stream marker of the only producer in every partition."""
-        for partition in range(self.settings.input.partitions):
+        for partition in range(self.settings.input_partitions):
             marker = EndOfStream(producer="t", tuples=self._written[partition])
             self._client.produce(self._topic, partition=partition, headers=marker.headers())
         clients.flush(self._client, self.settings.kafka)
@@ -355,7 +355,7 @@ def committed(settings: Settings) -> int:
 def has_ended(settings: Settings) -> bool:
     """Whether the partitioner has committed the end of every input partition."""
     states = committed_states(_kept("consumer", settings), settings)
-    return len(states) == settings.input.partitions and all(state.ended for state in states.values())
+    return len(states) == settings.input_partitions and all(state.ended for state in states.values())
 
 
 def transaction_is_open(settings: Settings) -> bool:

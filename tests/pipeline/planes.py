@@ -77,6 +77,6 @@ def began(kafka_settings: Any, query_name: str, **parts: Any) -> Settings:
     """A query that has read and ended a small input."""
     settings = make_settings(kafka_settings, query_name, **parts)
     create_topics(settings)
-    write(settings, some_rows(200, partitions=settings.input.partitions))
+    write(settings, some_rows(200, partitions=settings.input_partitions))
     run(settings)
     return settings

@@ -41,6 +41,7 @@ def make_settings(kafka: Any, name: str, **parts: Any) -> Settings:
     """Settings of a small query named like the test: keys k, times t (ms), values v."""
     query = {"name": name, "key": "k", "time": "t", "window": "4s", "slide": "1s", "types": {"v": "int64"}}
     query |= {"aggregates": {"n": "count", "s": "sum(v)"}} | parts.pop("query", {})
+    parts["input"] = {"partitions": 4} | parts.get("input", {})
     partitioner = {"workers": 3, "commit_interval": 100, "linger": 20} | parts.pop("partitioner", {})
     return load_settings(
         query=query, kafka=kafka.model_dump(exclude_unset=True), partitioner=partitioner, **parts
@@ -75,7 +76,7 @@ def write(
 def write_end(settings: Settings, counts: Counter[int], *, producer: str = "t", producers: int = 1) -> None:
     """The end-of-stream marker of this producer in every partition."""
     client = clients.producer(settings.kafka)
-    for partition in range(settings.input.partitions):
+    for partition in range(settings.input_partitions):
         marker = EndOfStream(producer=producer, tuples=counts[partition], producers=producers)
         client.produce(settings.topic("input"), partition=partition, headers=marker.headers())
     clients.flush(client, settings.kafka)
@@ -90,7 +91,7 @@ def read_routed(settings: Settings) -> Routed:
         routed.frames += 1
         routed.largest = max(routed.largest, len(message.value()))
         routed.per_worker[worker] += batch.num_rows
-        closed = min(routed.lanes.get((p, worker), NO_MARK) for p in range(settings.input.partitions))
+        closed = min(routed.lanes.get((p, worker), NO_MARK) for p in range(settings.input_partitions))
         values = batch.column(2).to_pylist() if batch.num_columns > 2 else [0] * batch.num_rows
         for pane, key, value in zip(
             batch.column(0).to_pylist(), batch.column(1).to_pylist(), values, strict=True
@@ -141,5 +142,5 @@ def expected_counts(
 
 def every_lane_ended(settings: Settings, routed: Routed) -> bool:
     """Whether every (input, routed) pair of partitions has seen the end."""
-    lanes = settings.input.partitions * settings.routed_partitions
+    lanes = settings.input_partitions * settings.routed_partitions
     return len(routed.lanes) == lanes and set(routed.lanes.values()) == {END_MARK}

@@ -86,7 +86,7 @@ class Stream:
         self._send([], END_MARK)
 
     def _send(self, rows: list[Row], mark: int) -> None:
-        inputs, routed = self.settings.input.partitions, self.settings.routed_partitions
+        inputs, routed = self.settings.input_partitions, self.settings.routed_partitions
         self._producer.begin_transaction()
         for number in range(routed):
             mine = [row for at, row in enumerate(rows) if (at + len(row[1])) % routed == number]

@@ -16,6 +16,7 @@ from evenflow.settings import KafkaSettings, Settings, load_settings
 from producers.datasets import open_source
 from producers.event_time import TimeUnit
 from producers.source import Source, SourceOptions
+from topics.admin import DEFAULT_INPUT_PARTITIONS
 
 DEFAULT_WINDOW, DEFAULT_SLIDE = "60s", "10s"
 _EVENT_RATE = 1_000.0
@@ -53,6 +54,7 @@ def prepare(options: DemoOptions, kafka: KafkaSettings, folder: Path) -> tuple[S
     settings = load_settings(
         _no_file(folder),
         query=fields,
+        input={"partitions": DEFAULT_INPUT_PARTITIONS},
         kafka=kafka.model_dump(exclude_unset=True),
         partitioner={
             "name": options.partitioner,

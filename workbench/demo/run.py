@@ -97,7 +97,7 @@ def _stream(
 
         def ended() -> bool:
             states.update(all_states(settings))
-            return len(states) == settings.input.partitions and all(state.ended for state in states.values())
+            return len(states) == settings.input_partitions and all(state.ended for state in states.values())
 
         services.wait(ended, lambda: _look(settings, states, summary.tuples, bars))
         _look(settings, states, summary.tuples, bars)

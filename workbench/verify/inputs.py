@@ -57,11 +57,13 @@ END_MARK = 2**62
 class Committed:
     """What the partitioner committed for one input partition with `offset`, the next record to read.
 
+    begin: offset at which the query began to read.
     mark, max_time and idle_mark are event times in ms; max_time and idle_mark are None if there was none.
     """
 
     partition: int
     offset: int
+    begin: int = 0
     max_time: int | None
     mark: int
     idle_mark: int | None
@@ -90,7 +92,8 @@ def nothing_committed(partition: int) -> Committed:
 class Kept:
     """Where what is left of a log begins, by partition: above 0, the broker has deleted what was below.
 
-    inputs, rejected: first offset of the input and the rejected topic. A partition that is absent begins at 0.
+    inputs, rejected: first offset of the input (of what the query was to read of it)
+    and of the rejected topic. A partition that is absent begins at 0.
     """
 
     inputs: Mapping[int, int] = field(default_factory=dict)

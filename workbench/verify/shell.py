@@ -27,6 +27,7 @@ from partitioner_service.source import Stopping, committed_offsets, data_plane_g
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
 from topics.admin import TopicState, describe
+from topics.settled import admitted
 from workbench.verify.core import DUE_WITHIN, Recomputed
 from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Committed, Kept
 from workbench.verify.messages import input_row, rejected_row
@@ -50,9 +51,11 @@ def verify(
     limit: differences of each kind to keep. due_within: for how many seconds a due window may be missing while the
     input runs; results are waited for that long. progress: called with the number of records read so far. waiting:
     called with what is known before each pause. Raises ServiceError (broker, topics), IncompatibleStateError
-    (another query's state), DataLossError (deleted while they were read).
+    (another query's state, with what changed), ConfigError (no such input topic),
+    DataLossError (deleted while they were read).
     """
     sink = sink_of(settings)
+    settings = admitted(settings)
     began, pause = clock(), _FIRST_PAUSE
     committed = read_committed(settings)
     with (
@@ -103,6 +106,7 @@ def read_committed(settings: Settings) -> list[Committed]:
         found.append(
             Committed(
                 partition=entry.partition,
+                begin=decoded.begin,
                 offset=decoded.offset,
                 max_time=decoded.max_time,
                 mark=decoded.mark(settings.query),
@@ -169,8 +173,10 @@ def _recomputed(
     scratch: Path,
     progress: Callable[[int], None] | None,
 ) -> Recomputed:
-    begins = [_described(settings, role).begin for role in ("input", "rejected")]
-    kept = Kept(inputs=begins[0], rejected=begins[1])
+    left = _described(settings, "input").begin
+    # What lies before the place where the query began is no part of it, be it still there or not.
+    inputs_from = {state.partition: max(left.get(state.partition, 0), state.begin) for state in committed}
+    kept = Kept(inputs=inputs_from, rejected=_described(settings, "rejected").begin)
     inputs = _Watched(_inputs(settings, committed, kept, progress), INPUT_SCHEMA)
     rejected = _Watched(_rejected(settings, kept), REJECTED_SCHEMA)
     with _as_it_was(inputs, rejected):

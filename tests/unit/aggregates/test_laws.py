@@ -32,7 +32,7 @@ SETTINGS = settings(max_examples=60, deadline=None)
 
 def plan_of(function: str, column: str | None = None) -> AggregatePlan:
     spec = function if column is None else f"{function}({column})"
-    return AggregatePlan.of(Query(aggregates={"out": spec}, types={"i": "int64"}))
+    return AggregatePlan.of(Query(aggregates={"out": spec}, types={"i": "int64"} if column == "i" else {}))
 
 
 def plans() -> list[Any]:
@@ -152,21 +152,21 @@ def test_only_integer_sums_and_counts_are_invertible() -> None:
 
 
 def test_an_unknown_function_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"'median'(.|\n)*count, max, mean, min, sum"):
+    with pytest.raises(ValueError, match=r"'median'.*count, max, mean, min, sum"):
         plan_of("median", "i")
 
 
 def test_a_sum_of_strings_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"column 'carrier' is a string, but sum needs a number"):
-        AggregatePlan.of(Query(aggregates={"a": "sum(carrier)"}, types={"carrier": "string"}))
+    with pytest.raises(ValueError, match=r"column 'carrier' is a string, but sum needs a number"):
+        Query(aggregates={"a": "sum(carrier)"}, types={"carrier": "string"})
 
 
 @pytest.mark.parametrize(
     ("written", "message"), [("sum", "names no column"), ("count(x)", "takes no column")]
 )
 def test_a_column_too_many_or_too_few_is_refused(written: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        AggregatePlan.of(Query(aggregates={"a": written}))
+    with pytest.raises(ValueError, match=message):
+        Query(aggregates={"a": written})
 
 
 def test_nan_is_a_float_like_any_other_in_sums_and_yields_to_numbers_in_extremes() -> None:

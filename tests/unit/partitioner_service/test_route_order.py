@@ -27,7 +27,7 @@ class Watched:
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=200))
 def test_times_do_not_fall_and_each_tuple_keeps_its_own_worker(times: list[int]) -> None:
     watched = Watched()
-    router = Router(Settings(), create("hashing", workers=8))
+    router = Router(Settings(input={"partitions": 4}), create("hashing", workers=8))
     router.partitioner = watched  # type: ignore[assignment]
     keys = np.arange(len(times), dtype=np.uint64)
     assert router._assigned(keys, np.array(times, np.int64)).tolist() == keys.tolist()

@@ -36,7 +36,7 @@ class Instance:
         self.router = Router(settings, create("shuffle", workers=WORKERS))
         self.states = {
             p: PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=0)
-            for p in range(settings.input.partitions)
+            for p in range(settings.input_partitions)
         }
         self.told: list[list[list[int]]] = [[] for _ in range(WORKERS)]
         self.tuples = 0

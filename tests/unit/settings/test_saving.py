@@ -17,7 +17,7 @@ def test_saved_settings_are_read_back_equal_with_their_secrets_and_only_by_their
         "sasl_password": "hush",
     }
     query = {"name": "q", "window": "10s", "slide": "1s", "aggregates": {"n": "count", "m": "mean(v)"}}
-    settings = load_settings(query=query, kafka=kafka)
+    settings = load_settings(query=query, kafka=kafka, input={"partitions": 4})
     file = tmp_path / "settings.json"
     save_settings(settings, file)
     again = load_settings(file)

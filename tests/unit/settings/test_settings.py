@@ -76,7 +76,7 @@ def test_broken_toml_names_the_file(tmp_path: Path) -> None:
     [
         ('[query]\nwindow = "10s"\nslide = "3s"', "multiple of the slide"),
         ("[partitioner]\nworkers = 4\nrouted_partitions = 2", "exceeds"),
-        ('[input]\nformat = "csv"', "needs input.columns"),
+        ('[input]\nformat = "csv"', "needs columns"),
         ('[input]\nformat = "text"', "@timestamp"),
         ('[results]\nsink = "parquet"', "needs results.path"),
         ('[kafka]\nsecurity_protocol = "SASL_SSL"', "sasl_mechanism, sasl_username and sasl_password"),
@@ -142,12 +142,20 @@ def test_the_settings_page_is_current() -> None:
 
 
 def test_the_fingerprint_changes_with_the_query_and_not_with_its_name_or_the_broker(tmp_path: Path) -> None:
-    one = load_settings(written(tmp_path, ""))
-    assert load_settings(written(tmp_path, "[query]\nwindow = 5000")).fingerprint != one.fingerprint
-    assert load_settings(written(tmp_path, '[query]\nname = "other"')).fingerprint == one.fingerprint
-    assert (
-        load_settings(written(tmp_path, '[kafka]\nbootstrap_servers = "k:1"')).fingerprint == one.fingerprint
-    )
+    def of(text: str) -> str:
+        return load_settings(
+            written(tmp_path, f'{text}\n[input]\ntopic = "clicks"\npartitions = 4')
+        ).fingerprint
+
+    one = of("")
+    assert of("[query]\nwindow = 5000") != one
+    assert of('[query]\nname = "other"') == one
+    assert of('[kafka]\nbootstrap_servers = "k:1"') == one
+
+
+def test_the_fingerprint_needs_the_number_of_input_partitions(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="number of input partitions is not known"):
+        _ = load_settings(written(tmp_path, "")).fingerprint
 
 
 def test_durations_go_there_and_back() -> None:

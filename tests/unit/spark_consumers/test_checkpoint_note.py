@@ -22,6 +22,9 @@ ROUTED, RESULTS = (
 )
 
 
+_SETTINGS = Settings(query={"name": "q"}, input={"partitions": 1})
+
+
 class Files:
     """A checkpoint folder without Spark."""
 
@@ -46,7 +49,7 @@ def files(monkeypatch: pytest.MonkeyPatch) -> Files:
 
 
 def admit(results: TopicState = RESULTS) -> None:
-    checkpoint = Checkpoint(spark=None, settings=Settings(query={"name": "q"}), stage="fused")  # type: ignore[arg-type]
+    checkpoint = Checkpoint(spark=None, settings=_SETTINGS, stage="fused")  # type: ignore[arg-type]
     checkpoint.admit({"routed": ROUTED}, written={"results": results}, results="topic q.results")
 
 

@@ -31,7 +31,7 @@ def settings_for(sink: ResultSink, folder: Path, **results: Any) -> Settings:
     """A query that writes to this sink; what the sink needs is something below the folder."""
     fields = {"sink": sink.name} | {name: str(folder / name) for name in sink.needs} | results
     query = {"name": "q", "types": {"i": "int64"}, "aggregates": ALL}
-    return load_settings(folder / "none.json", query=query, results=fields)
+    return load_settings(folder / "none.json", query=query, results=fields, input={"partitions": 4})
 
 
 @pytest.fixture(autouse=True)

@@ -44,7 +44,7 @@ def test_another_number_of_partitions_is_refused_and_says_what_to_do() -> None:
     state = TopicState("t", "id", 2, {}, {}, {})
     with pytest.raises(IncompatibleStateError, match="has 2 partitions, the settings need 3") as caught:
         check_topic(TopicSpec("t", 3, {}), state)
-    assert "input.partitions" in str(caught.value)
+    assert "routed_partitions" in str(caught.value)
 
 
 def test_a_record_limit_that_is_too_small_is_refused() -> None:

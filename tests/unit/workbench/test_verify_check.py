@@ -335,7 +335,7 @@ def test_a_marker_that_announces_more_tuples_than_there_are_is_found() -> None:
 
 
 def test_typed_results_may_have_a_column_named_value() -> None:
-    topics = run(_settings(aggregates={"value": "count"}), [[record("a", 5), end(1)], [end(0)]])
+    topics = run(_settings(aggregates={"value": "count"}, types={}), [[record("a", 5), end(1)], [end(0)]])
     assert topics.check(typed=True).exact
     topics.rows[0] = {**topics.rows[0], "value": 2}
     assert topics.check(typed=True).kinds == {"value": 1}

@@ -96,6 +96,7 @@ class Live:
         self._answers = answers
         first = answers[0]
         self.settings = first.settings
+        monkeypatch.setattr(shell, "admitted", lambda settings: settings)
         monkeypatch.setattr(shell, "read_committed", lambda settings: first.committed)
         monkeypatch.setattr(
             shell, "_described", lambda settings, role: SimpleNamespace(begin={}, end={0: 99})

@@ -18,7 +18,7 @@ from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, Committed, check
 
 SETTINGS = Settings(
     query={
-        "window": 10, "key": "@key", "time": "@timestamp", "types": {"v": "int64"},
+        "window": 10, "key": "@key", "time": "@timestamp",
         "aggregates": {"value": "count", "offset": "count"},
     },
     input={"partitions": 1},

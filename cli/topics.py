@@ -1,0 +1,72 @@
+"""`evenflow topics create`, `evenflow topics list`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    group = typer.Typer(help="Make the input topic; list the topics of the query.", no_args_is_help=True)
+    group.command()(create)
+    group.command("list")(list_topics)
+    app.add_typer(group, name="topics")
+
+
+def create(
+    context: typer.Context,
+    partitions: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Partitions. Default: input.partitions, else 4.")
+    ] = None,
+) -> None:
+    """Make the input topic of the query, as `evenflow replay` would; refused if there is one already."""
+    from cli.context import settings_of
+    from evenflow.errors import ConfigError
+    from topics.admin import describe, ensure_topics, input_topic
+
+    settings = settings_of(context)
+    if partitions is not None:
+        settings = settings.with_input_partitions(partitions)
+    spec = input_topic(settings)
+    state = describe(settings.kafka, [spec.name]).get(spec.name)
+    if state is not None:
+        raise ConfigError(
+            f"topic {spec.name} exists already, with {state.partitions} partitions",
+            hint="nothing needs to be made; `evenflow doctor` says what it holds",
+        )
+    ensure_topics(settings.kafka, [spec])
+    kept = "keeps records for ever; their timestamps are their event times"
+    typer.echo(f"made topic {spec.name} with {spec.partitions} partitions ({kept})", err=True)
+
+
+def list_topics(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="One object a topic on standard output.")] = False,
+) -> None:
+    """The topics of the query by role, with their partitions and offsets; nothing is made."""
+    from cli.context import settings_of
+    from topics.admin import ROLES, describe
+
+    settings = settings_of(context)
+    names = {role: settings.topic(role) for role in ROLES}
+    states = describe(settings.kafka, names.values())
+    for role, name in names.items():
+        state = states.get(name)
+        fields = {
+            "role": role,
+            "topic": name,
+            "partitions": None if state is None else state.partitions,
+            "offsets": None if state is None else state.records,
+        }
+        if as_json:
+            typer.echo(json.dumps(fields))
+        else:
+            found = (
+                "is not there"
+                if state is None
+                else f"{state.partitions} partitions, {state.records:,} offsets"
+            )
+            typer.echo(f"{role:10} {name:40} {found}")

@@ -1,0 +1,91 @@
+"""The input topic: the user's own records, and where reading them begins."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from evenflow.settings.section import Section
+
+_WORDS = ("earliest", "latest")
+
+
+def parse_start(value: Any) -> str:
+    """`earliest`, `latest`, or a time as `2026-11-20T10:00:00.000Z`; without a zone it is UTC.
+
+    Raises ValueError for anything else. A TOML date or time is welcome.
+    """
+    if value in _WORDS:
+        return str(value)
+    try:
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        if isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        if not isinstance(value, datetime):
+            raise ValueError
+    except ValueError:
+        raise ValueError(
+            f"{value!r} is no place to start; write 'earliest', 'latest' or a time like '2026-11-20T10:00:00Z'"
+        ) from None
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def start_time(start: str) -> int | None:
+    """Milliseconds since 1970 of a start that is a time; None for `earliest` and `latest`."""
+    if start in _WORDS:
+        return None
+    return round(datetime.fromisoformat(start).timestamp() * 1000)
+
+
+class InputSettings(Section):
+    """The input topic. A service never makes it: `evenflow replay`, `demo` and `topics create` do."""
+
+    topic: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Input topic; it must exist (`evenflow topics create` makes one). None: '<query name>.input'.",
+    )
+    start: Annotated[str, BeforeValidator(parse_start)] = Field(
+        default="earliest",
+        description="Where a query that begins starts to read: 'earliest', 'latest', or a time in ISO 8601 (no zone means "
+        "UTC): from the first record on whose record timestamp is not before it. Fixed for the life of a query.",
+    )
+    format: Literal["json", "csv", "text"] = Field(
+        default="json",
+        description="json: one object a record; csv: one line a record (`columns` names the fields); "
+        "text: the whole record is the column 'value'.",
+    )
+    columns: list[str] = Field(default_factory=list, description="Column names of csv records, in order.")
+    delimiter: str = Field(
+        default=",", min_length=1, max_length=1, description="Field delimiter of csv records."
+    )
+    partitions: int | None = Field(
+        default=None,
+        ge=1,
+        le=256,
+        description="Partitions of the input topic, fixed for the life of a query. None: as many as the topic has. A "
+        "topic that evenflow makes gets this many, 4 if none.",
+    )
+    producers: int = Field(
+        default=1, ge=1, le=16, description="Producers that must all end before a partition counts as ended."
+    )
+
+    @model_validator(mode="after")
+    def _columns_are_for_csv(self) -> InputSettings:
+        if self.format != "csv":
+            named = [name for name in ("columns", "delimiter") if name in self.model_fields_set]
+            if named:
+                raise ValueError(
+                    f"{' and '.join(named)} belong to format = 'csv', but the format is '{self.format}'"
+                )
+            return self
+        if not self.columns:
+            raise ValueError("format = 'csv' needs columns, the names of the fields in order")
+        twice = sorted({name for name in self.columns if self.columns.count(name) > 1})
+        if twice:
+            raise ValueError(f"columns names {', '.join(twice)} more than once")
+        return self

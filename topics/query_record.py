@@ -1,0 +1,66 @@
+"""The query's own word in Kafka of what it is: its identity, written as it begins.
+
+One record of `<query>.snapshots`, which is compacted, so it stays for as long as the query has topics. It is written in
+the transaction that commits the first offsets. With it a refusal can name the settings that changed, before anything is
+started, from any command. No partitioner instance can have its key: instances have no slash.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from confluent_kafka import Producer
+
+from evenflow.errors import IncompatibleStateError
+from evenflow.settings import Settings
+from evenflow.settings.identity import changes
+from evenflow.strict_json import read_object
+from topics.admin import describe
+from topics.reader import read_range
+
+_ROLE = "snapshots"
+_KEY = b"query/identity"
+_LARGEST = 1_000_000
+
+
+def write_identity(producer: Producer, settings: Settings) -> None:
+    """Hand the record to a producer, whose transaction is open."""
+    value = json.dumps({"v": 1, "identity": settings.identity()}).encode()
+    producer.produce(settings.topic(_ROLE), key=_KEY, value=value)
+
+
+def read_identity(settings: Settings) -> dict[str, Any] | None:
+    """What the query was when it began; None when it has not begun, or its snapshots topic is gone."""
+    topic = settings.topic(_ROLE)
+    if topic not in describe(settings.kafka, [topic]):
+        return None
+    last = None
+    for messages in read_range(settings.kafka, topic):
+        for message in messages:
+            if message.key() == _KEY:
+                last = message.value()
+    if last is None:
+        return None
+    try:
+        identity = read_object(last, most_bytes=_LARGEST, depth=10).fields["identity"]
+    except (KeyError, ValueError) as error:
+        raise IncompatibleStateError(
+            f"the record {_KEY.decode()} in {topic} cannot be read: {error}",
+            hint="something else writes to that topic: give the query a new name",
+        ) from None
+    return identity if isinstance(identity, dict) else None
+
+
+def refuse_changed(settings: Settings) -> None:
+    """Raise IncompatibleStateError, which names what changed, when the query began with other settings."""
+    before = read_identity(settings)
+    if before is None:
+        return
+    changed = changes(before, settings.identity())
+    if changed:
+        raise IncompatibleStateError(
+            f"query {settings.query.name} began with other settings; changed since then:\n  "
+            + "\n  ".join(changed),
+            hint="set it back, give the query a new name, or remove what it left with `evenflow reset`",
+        )

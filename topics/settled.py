@@ -1,0 +1,60 @@
+"""The input topic of the settings as it is: whether it exists, and how many partitions it has."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.settings import Settings
+from topics.admin import describe, topic_names
+from topics.query_record import refuse_changed
+
+_MOST_NAMED = 10
+
+
+def settled(settings: Settings) -> Settings:
+    """These settings with the number of partitions that the input topic has; nothing is made.
+
+    Raises ConfigError when there is no such topic, IncompatibleStateError when another number of partitions is set,
+    ServiceError when the broker does not answer.
+    """
+    topic = settings.topic("input")
+    state = describe(settings.kafka, [topic]).get(topic)
+    if state is None:
+        raise missing_input(settings, topic_names(settings.kafka))
+    wanted = settings.input.partitions
+    if wanted not in (None, state.partitions):
+        raise IncompatibleStateError(
+            f"topic {topic} has {state.partitions} partitions, but input.partitions is set to {wanted}",
+            hint="take input.partitions out of the settings: the number is read from the topic. If partitions were added to "
+            "the topic since the query began, give the query a new name",
+        )
+    return settings.with_input_partitions(state.partitions)
+
+
+def admitted(settings: Settings) -> Settings:
+    """`settled`, and refused (IncompatibleStateError) when the query began with other settings than these."""
+    known = settled(settings)
+    refuse_changed(known)
+    return known
+
+
+def missing_input(settings: Settings, existing: list[str]) -> ConfigError:
+    """What to say when the input topic is not among the existing ones."""
+    topic = settings.topic("input")
+    theirs = [name for name in existing if not name.startswith("__")]
+    close = get_close_matches(topic, theirs, n=3, cutoff=0.7)
+    if close:
+        hint = f"did you mean {' or '.join(close)}? Set input.topic"
+    elif theirs:
+        more = "" if len(theirs) <= _MOST_NAMED else f" and {len(theirs) - _MOST_NAMED} more"
+        hint = f"set input.topic to one that exists ({', '.join(theirs[:_MOST_NAMED])}{more})"
+    else:
+        hint = f"the broker {settings.kafka.bootstrap_servers} has no topics: is it the right one?"
+    named = (
+        "" if "query" in settings.model_fields_set else " (no settings file was read, so this is the default)"
+    )
+    return ConfigError(
+        f"there is no topic {topic}, which the query reads{named}",
+        hint=f"{hint}; or make it: `evenflow topics create`, or `evenflow replay`",
+    )
