@@ -38,7 +38,7 @@ class SlowDelivery:
 
 def sent_by(profile: Profile, *, tuples: int, costs: float, live: bool = False) -> list[tuple[float, int]]:
     """(seconds, tuples) of each chunk of such a replay."""
-    settings = load_settings(query={"name": "q", "types": {"v": "int64"}, "aggregates": {"n": "count"}})
+    settings = load_settings(query={"name": "q", "aggregates": {"n": "count"}})
     source = generate("zipf", f"keys=10,tuples={tuples},rate=1000", SourceOptions(values=("v",)))
     clock = ManualClock()
     replay = Replay(
