@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
-from evenflow.settings.identity import changes
 from evenflow.strict_json import read_object
 from evenflow.wire import Segment, decode_blob
 from spark_consumers.folders import Folder
@@ -167,7 +166,7 @@ def _read_note(text: str | bytes, location: str) -> dict[str, Any]:
 def _refuse_changed(note: Mapping[str, Any], settings: Settings, location: str) -> None:
     if note["fingerprint"] == settings.fingerprint:
         return
-    changed = changes(note["identity"], settings.identity())
+    changed = settings.changes_since(note["identity"])
     raise IncompatibleStateError(
         f"the checkpoint {location} is of another query; changed since then:\n  " + "\n  ".join(changed),
         hint="set it back, give the query a new name, or remove what it left with `evenflow reset`",

@@ -14,7 +14,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from evenflow.errors import ConfigError
 from evenflow.settings.durations import Duration
 from evenflow.settings.exactness import Client, refused_extras
-from evenflow.settings.identity import fingerprint
+from evenflow.settings.identity import changes, fingerprint
 from evenflow.settings.input import InputSettings
 from evenflow.settings.query import Query
 from evenflow.settings.section import Section
@@ -364,9 +364,21 @@ class Settings(BaseSettings):
             "query": self.query.canonical(),
             "input": self.input.model_dump(mode="json")
             | {"topic": self.topic("input"), "partitions": self.input_partitions},
-            "routed_partitions": self.routed_partitions,
-            "buckets": self.spark.buckets,
+            "partitioner": {"routed_partitions": self.routed_partitions},
+            "spark": {"buckets": self.spark.buckets},
         }
+
+    def changes_since(self, identity: dict[str, Any]) -> list[str]:
+        """What of the query is not as it was when it began, a line a setting; identity: what it was then."""
+        found = changes(identity, self.identity())
+        unset = self.partitioner.routed_partitions is None
+        named = "partitioner.routed_partitions"
+        return [
+            f"{line} (as many as partitioner.workers, as it is not set)"
+            if unset and line.startswith(named)
+            else line
+            for line in found
+        ]
 
     @property
     def fingerprint(self) -> str:

@@ -113,10 +113,14 @@ def test_a_changed_query_is_refused_against_its_old_topics(
         pipeline.start("partition", "--until-ended")
         pipeline.finish()
     changed = {"slide": ('slide = "1s"', 'slide = "5s"')}
-    assert "give the changed query a new name" in refusal(settings, tmp_path, "partition", **changed)
-    assert "the settings describe query" in refusal(settings, tmp_path, "verify", **changed)
+    for command in ("partition", "aggregate", "verify"):
+        said = refusal(settings, tmp_path, command, **changed)
+        assert 'query.slide: "1s" -> "5s"' in said
+        assert "give the query a new name" in said
     workers = {"workers": ("workers = 3", "workers = 4")}
-    assert "3 partitions, the settings need 4" in refusal(settings, tmp_path, "partition", **workers)
+    assert "partitioner.routed_partitions: 3 -> 4 (as many as partitioner.workers" in refusal(
+        settings, tmp_path, "partition", **workers
+    )
 
 
 @pytest.mark.more
@@ -130,7 +134,7 @@ def test_a_changed_query_is_refused_against_its_old_checkpoint(
     with Pipeline(settings, tmp_path) as pipeline:
         pipeline.run_to_the_end()
     said = refusal(settings, tmp_path, "aggregate", slide=('slide = "1s"', 'slide = "5s"'))
-    assert "query.slide: '1s' -> '5s'" in said
+    assert 'query.slide: "1s" -> "5s"' in said
     assert_exact(stream)
 
 
