@@ -60,7 +60,7 @@ def test_a_changed_query_and_a_recreated_or_trimmed_topic_are_refused(
         == f"{settings.spark.checkpoint}/{query_name}/fused"
     )
     changed = make_settings(kafka_settings, query_name, tmp_path, query={"window": "8s"})
-    with pytest.raises(IncompatibleStateError, match=r"query\.window: '4s' -> '8s'"):
+    with pytest.raises(IncompatibleStateError, match=r'query\.window: "4s" -> "8s"'):
         run(changed)
     routed = admin.pipeline_topics(settings)["routed"]
     state = admin.describe(kafka_settings, [routed.name])[routed.name]
