@@ -10,6 +10,8 @@ from evenflow.charts.looks import Look, width_of
 
 _TOGETHER = 5.0
 """Marks this near are labelled together."""
+_DETOUR = 9.0
+"""Pixels that a label goes further rather than lie on a grey mark or close to another strong one."""
 _LINE = 1.2
 """Height of a line of letters, as a multiple of their size."""
 
@@ -73,6 +75,11 @@ class Label(NamedTuple):
         return not self.box.meets(Box(around.left - 6, around.top - 6, around.right + 6, around.bottom + 6))
 
     @property
+    def distance(self) -> float:
+        """Pixels from the mark to the label."""
+        return math.dist(self.near_end, (self.dot.x, self.dot.y))
+
+    @property
     def near_end(self) -> tuple[float, float]:
         """The point of the label that is nearest to the mark."""
         return (
@@ -82,8 +89,8 @@ class Label(NamedTuple):
 
 
 def place(dots: Sequence[Dot], width: float, height: float) -> list[Label]:
-    """A label for each labelled mark, inside the panel, as near as it goes and off the grey marks if that is possible."""
-    strong = sorted((dot for dot in dots if dot.look.labelled), key=lambda dot: not dot.look.bold)
+    """A label for each labelled mark inside the panel; the mark that is drawn last has the first choice."""
+    strong = [dot for dot in reversed(dots) if dot.look.labelled]
     grey = [dot.box for dot in dots if not dot.look.labelled]
     taken, placed = [dot.box for dot in strong], list[Label]()
     for dot in (_fitting(dot, width - 60) for dot in _together(strong)):
@@ -133,23 +140,30 @@ def _fitting(dot: Dot, width: float) -> Dot:
 
 
 def _free(dot: Dot, taken: Sequence[Box], grey: Sequence[Box], panel: Box) -> Box:
-    """The first place, going outwards, that is off all marks; else the first that is free of labels and strong marks."""
-    others = [box for box in taken if box != dot.box]
-    free = [box for box in _places(dot) if box.inside(panel) and not any(box.meets(other) for other in taken)]
-    off = [*grey, *(box.grown(5) for box in others)]
-    clear = [box for box in free[:40] if not any(box.meets(other) for other in off)]
-    return next(iter(clear + free), next(_places(dot)))
+    """The nearest place that is free of labels and strong marks; grey marks and being near to others cost some way."""
+    others = [box.grown(4) for box in taken if box != dot.box]
+    places = list(_places(dot, panel))
+    free = [box for box in places if box.inside(panel) and not any(box.meets(other) for other in taken)]
+
+    def cost(box: Box) -> float:
+        met = sum(box.meets(other) for other in (*grey, *others))
+        return round(Label(box, dot).distance) + _DETOUR * met
+
+    return min(free, key=cost, default=places[0])
 
 
-def _places(dot: Dot) -> Iterator[Box]:
+def _places(dot: Dot, panel: Box) -> Iterator[Box]:
+    """Places around the mark, further and further away; above and below it a label is moved into the panel."""
     wide, high = width_of(dot.name, dot.look), dot.look.font * _LINE
     radius = math.sqrt(dot.look.point / math.pi)
     for away in range(3, 150, 6):
         reach = radius + away
         for across, down in _SIDES:
-            x = dot.x + across * (reach + wide / 2)
-            y = dot.y + down * (reach + high / 2)
-            yield Box(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2)
+            left = dot.x + across * (reach + wide / 2) - wide / 2
+            top = dot.y + down * (reach + high / 2) - high / 2
+            if down:
+                left = max(panel.left + 4, min(left, panel.right - wide))
+            yield Box(left, top, left + wide, top + high)
 
 
 _SIDES = ((1, 0), (0, -1), (0, 1), (-1, 0), (1, -1), (1, 1), (-1, -1), (-1, 1), (0.6, -1), (0.6, 1))

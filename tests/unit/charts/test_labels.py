@@ -25,7 +25,7 @@ def test_no_label_meets_another_or_a_strong_mark_or_leaves_the_panel(
     strong: list[tuple[float, float]], grey: list[tuple[float, float]]
 ) -> None:
     marks = dots(strong, [HERO, *NAMED[: len(strong) - 1]])
-    labels = place([*marks, *dots(grey, [REST] * len(grey))], WIDTH, HEIGHT)
+    labels = place([*dots(grey, [REST] * len(grey)), *reversed(marks)], WIDTH, HEIGHT)
     assert not any(a.box.meets(b.box) for a, b in combinations(labels, 2))
     assert all(label.box.inside(Box(0, 0, WIDTH, HEIGHT)) for label in labels)
     assert not any(label.box.meets(mark.dot.box) for label in labels for mark in labels)
@@ -34,7 +34,7 @@ def test_no_label_meets_another_or_a_strong_mark_or_leaves_the_panel(
 @given(st.lists(PLACES, min_size=1, max_size=7, unique=True))
 def test_grey_marks_have_no_label(at: list[tuple[float, float]]) -> None:
     marks = dots(at, [HERO, *NAMED[: len(at) - 1]])
-    labels = place([*marks, Dot("grey", 5, 5, REST)], WIDTH, HEIGHT)
+    labels = place([Dot("grey", 5, 5, REST), *reversed(marks)], WIDTH, HEIGHT)
     assert not any("grey" in label.dot.name for label in labels)
     assert labels[0].dot.name.startswith("choices-0"), "the strong mark comes first, where most room is"
 
