@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from evenflow.errors import ConfigError
 from evenflow.settings.durations import Duration
 from evenflow.settings.exactness import Client, refused_extras
+from evenflow.settings.places import state_folder
 from evenflow.settings.query import Query, fingerprint
 
 DEFAULT_FILE = Path("evenflow.toml")
@@ -256,8 +257,7 @@ class SparkSettings(_Section):
         """Where the checkpoints are: never a matter of the working directory unless set so."""
         if self.checkpoint is not None:
             return self.checkpoint
-        base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-        return os.path.join(base, "evenflow", "checkpoint")
+        return os.path.join(state_folder(), "checkpoint")
 
 
 ResultSinkName = Literal["kafka", "frames", "parquet"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.pipeline import spark_stream
 from tests.pipeline.planes import parts_of, some_rows, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write
 from tests.pipeline.spark_stream import start
@@ -105,3 +106,37 @@ def test_the_first_rejection_and_a_large_share_are_said_and_json_logs_are_json(
     assert "100.0 % of the records are rejected" in warned["10 % rejected"]
     (beat,) = [line for line in lines if line.get("event") == "heartbeat"]
     assert (beat["read"], beat["routed"], beat["rejected_by_reason"]) == (300, 0, {"unreadable": 300})
+
+
+def test_the_application_says_what_it_does_and_sparks_own_noise_goes_to_a_file(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    settings = spark_stream.make_settings(kafka_settings, query_name, tmp_path)
+    stream = spark_stream.Stream(settings)
+    stream.write(12)
+    stream.end()
+    log = tmp_path / "aggregate.log"
+    process = start(settings, log, "aggregate", "--until-ended")
+    try:
+        assert process.wait(120) == 0, log.read_text()
+    finally:
+        process.kill()
+    lines = log.read_text().splitlines()
+    assert all(" INFO " in line for line in lines), "nothing but what we say"
+    said = "\n".join(lines)
+    for part in (
+        f"query {query_name}, fused: {query_name}.routed to kafka {query_name}.results, from the beginning",
+        f"checkpoint: {settings.spark.checkpoint}/{query_name}",
+        "running: combine, reduce",
+        f"{len(stream.rows):,} tuples (",
+        "rows out",
+        "the input has ended",
+    ):
+        assert part in said, said
+    (own,) = [line.rpartition(" ")[2] for line in lines if "what Spark itself says is in" in line]
+    assert Path(own).name == f"{query_name}-aggregate.log"
+    assert "log4j" in Path(own).read_text() or "WARN" in Path(own).read_text()
+    record = spark_stream.told(settings)[-1]
+    assert (record["open_windows"], record["backlog"]) == (0, 0)
+    assert sum(some["tuples"] for some in spark_stream.told(settings)) == len(stream.rows)
+    assert sum(some["rows_out"] for some in spark_stream.told(settings)) == len(stream.expected())
