@@ -28,8 +28,11 @@ _SECONDS = 2.0
 
 
 def log_file(settings: Settings, stage: str) -> Path:
-    """The file of this command in the user's state folder."""
-    return Path(state_folder()) / "log" / f"{settings.query.name}-{stage}.log"
+    """The file of this command: in the user's state folder, or with the query's checkpoints where those are set."""
+    checkpoint = settings.spark.checkpoint
+    if checkpoint is None or "://" in checkpoint or checkpoint.startswith("file:"):
+        return Path(state_folder()) / "log" / f"{settings.query.name}-{stage}.log"
+    return Path(checkpoint) / settings.query.name / f"{stage}.log"
 
 
 class JavaLog:

@@ -134,7 +134,7 @@ def test_the_application_says_what_it_does_and_sparks_own_noise_goes_to_a_file(
     ):
         assert part in said, said
     (own,) = [line.rpartition(" ")[2] for line in lines if "what Spark itself says is in" in line]
-    assert Path(own).name == f"{query_name}-aggregate.log"
+    assert own == f"{settings.spark.checkpoint}/{query_name}/aggregate.log"
     assert "log4j" in Path(own).read_text() or "WARN" in Path(own).read_text()
     record = spark_stream.told(settings)[-1]
     assert (record["open_windows"], record["backlog"]) == (0, 0)
