@@ -35,13 +35,16 @@ class Standing:
         self._settings = settings
         self._clock = clock
         self._wall = wall
-        self._read: dict[str, int] = {}
+        self._own_read: dict[str, int] = {}
+        self._read: dict[int, int] = {}
         self._read_at = clock()
 
     def concerns(self, status: Shown, everyone: Mapping[int, PartitionState]) -> list[Concern]:
         """What is to be said of this status; `everyone`: states of all input partitions that are known."""
         own: Mapping[str, Shown] = status["assignment"]
-        quiet = self._has_read_nothing({str(p): s.read for p, s in everyone.items()})
+        read = {p: shown["read"] for p, shown in own.items()}
+        quiet, self._own_read = read == self._own_read, read
+        self._note_reading({p: state.read for p, state in everyone.items()})
         fastest = max((s.max_time for s in everyone.values() if s.max_time is not None), default=None)
         awake = {p: shown for p, shown in own.items() if not shown["ended"] and not shown["idle"]}
         found = [self._others(len(own)), self._nothing_read(awake) if quiet else None, self._ahead(awake)]
@@ -52,12 +55,10 @@ class Standing:
             known += self._paused(own, everyone)
         return known
 
-    def _has_read_nothing(self, read: dict[str, int]) -> bool:
-        """Since the last call."""
-        if read == self._read:
-            return True
-        self._read, self._read_at = read, self._clock()
-        return False
+    def _note_reading(self, read: dict[int, int]) -> None:
+        """By anybody."""
+        if read != self._read:
+            self._read, self._read_at = read, self._clock()
 
     def _others(self, owned: int) -> Concern | None:
         """Partitioners that remember where keys live have to know that they are not alone."""
@@ -107,8 +108,9 @@ class Standing:
         )
 
     def _newer(self, awake: Mapping[str, Shown], fastest: int) -> Concern | None:
-        """Of partitions that had tuples once: only while the others go on, or there is nothing to wait with."""
-        if self._clock() - self._read_at >= _LONG:
+        """Of partitions that had tuples once: only while others go on, or would but for them."""
+        goes_on = self._clock() - self._read_at < _LONG or any(shown["paused"] for shown in awake.values())
+        if not goes_on:
             return None
         patience = _LONG + (self._settings.partitioner.idle_timeout or 0) / 1000
         silent = {

@@ -136,6 +136,10 @@ def test_a_partition_that_falls_silent_is_named_while_the_others_go_on(
     for p in "023":
         instance.shown[p]["at_end_s"] = 0.0
     assert instance.tell(seconds=61) == [], "nothing comes any more: that is the end of the data, not a hang"
+    instance.shown["2"] |= {"paused": True, "lag": 9, "at_end_s": None}
+    assert [some["what"] for some in instance.tell(seconds=61)] == ["waits for newer tuples"], (
+        "more would come"
+    )
 
 
 def test_nothing_read_while_records_wait_is_named_after_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
