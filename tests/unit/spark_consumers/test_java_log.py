@@ -7,7 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
+from evenflow.errors import ServiceError
 from evenflow.settings import load_settings
 from spark_consumers import java_log
 from spark_consumers.java_log import JavaLog, log_file, open_log
@@ -48,3 +50,16 @@ def test_a_folder_that_cannot_be_written_is_said_and_all_goes_to_the_terminal(
     with caplog.at_level(logging.WARNING):
         assert open_log(tmp_path / "file" / "q.log") is None
     assert "cannot be written" in caplog.text
+
+
+def test_a_java_that_does_not_start_is_an_error_that_says_what_java_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
+    monkeypatch.setattr(JavaLog, "_take_warnings", lambda self: None)
+    log = JavaLog(tmp_path / "q.log")
+    with pytest.raises(ServiceError, match="no-java/bin/java") as caught:
+        log.launch({"spark.app.name": "none"})
+    assert str(log.path) in (caught.value.hint or "")
+    assert capfd.readouterr().err == "", "it went to the file"
