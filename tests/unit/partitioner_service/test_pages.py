@@ -17,7 +17,7 @@ RUNNING: dict[str, Any] = {
 
 
 def test_the_front_page_has_the_main_figures_and_links() -> None:
-    page = front_page(load_settings(query={"name": "q"}), RUNNING, {"healthy": True})
+    page = front_page(load_settings(query={"name": "q"}, input={"partitions": 4}), RUNNING, {"healthy": True})
     for shown in (
         "query q",
         "2 of 4",
@@ -33,7 +33,7 @@ def test_the_front_page_has_the_main_figures_and_links() -> None:
 
 
 def test_a_service_that_begins_has_a_front_page_too() -> None:
-    settings = load_settings(input={"topic": "a<b>"})
+    settings = load_settings(input={"topic": "a<b>", "partitions": 4})
     page = front_page(settings, {"state": "starting"}, {"healthy": False, "reason": "<script>"})
     assert "starting" in page
     assert "no: &lt;script&gt;" in page
