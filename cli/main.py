@@ -6,7 +6,6 @@ Nothing heavy is imported before a command runs: commands import what they need 
 
 from __future__ import annotations
 
-import logging
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Annotated
 
 import typer
 
+from cli.logs import configure, show_error
+from cli.options import EverywhereGroup
 from evenflow.errors import EvenflowError
 
 COMMANDS = (
@@ -46,7 +47,7 @@ USER_ERROR = 2
 INTERRUPTED = 130
 
 
-@app.callback()
+@app.callback(cls=EverywhereGroup)
 def _options(
     context: typer.Context,
     config: Annotated[
@@ -55,16 +56,14 @@ def _options(
             "--config", "-c", metavar="FILE", help="Settings file. Default: evenflow.toml if there is one."
         ),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log to standard error.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log warnings and errors only.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log all, also what clients say.")] = False,
+    json_logs: Annotated[bool, typer.Option("--json-logs", help="Log one JSON object a line.")] = False,
 ) -> None:
+    if quiet and verbose:
+        raise typer.BadParameter("--quiet and --verbose exclude each other")
     context.obj = config
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    if not verbose:
-        logging.getLogger("evenflow.kafka").setLevel(logging.CRITICAL)
+    configure(quiet=quiet, verbose=verbose, as_json=json_logs)
 
 
 for _name in COMMANDS:
@@ -76,9 +75,7 @@ def run() -> None:
     try:
         app()
     except EvenflowError as error:
-        typer.secho(f"error: {error.message}", fg=typer.colors.RED, err=True)
-        if error.hint is not None:
-            typer.echo(f"  -> {error.hint}", err=True)
+        show_error(error)
         sys.exit(getattr(error, "exit_code", USER_ERROR))
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from typing import Annotated, Any
 
 import typer
@@ -39,12 +38,6 @@ def partition(
     given = {"instance": instance, "instances": instances, "name": partitioner, "workers": workers}
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     settings = settings_of(context, partitioner=chosen) if chosen else settings_of(context)
-    if not logging.getLogger().isEnabledFor(
-        logging.INFO
-    ):  # no --verbose: what we say, not what our clients say
-        logging.getLogger("partitioner_service").setLevel(logging.INFO)
-        for noisy in ("faust", "mode", "aiokafka"):
-            logging.getLogger(noisy).setLevel(logging.CRITICAL)
     serve(settings, until_ended=until_ended)
 
 

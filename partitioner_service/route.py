@@ -50,13 +50,14 @@ class Slice:
 
 @dataclass(frozen=True)
 class Rejection:
-    """Record `position` of a slice is rejected; mark (ms) is what it was held against, where one was."""
+    """Record `position` of a slice is rejected; time and mark (ms): its own and what it was held against, if any."""
 
     partition: int
     position: int
     reason: str
     detail: str
     mark: int | None = None
+    time: int | None = None
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,7 @@ class Router:
                     REASONS[verdict],
                     _why(verdict, int(times[index]), int(judged.marks[index])),
                     int(judged.marks[index]),
+                    int(times[index]),
                 )
             )
         keys, values = parsed.keys, parsed.values

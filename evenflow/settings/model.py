@@ -16,6 +16,7 @@ from evenflow.settings.durations import Duration
 from evenflow.settings.exactness import Client, refused_extras
 from evenflow.settings.identity import changes, fingerprint
 from evenflow.settings.input import InputSettings
+from evenflow.settings.places import state_folder
 from evenflow.settings.query import Query
 from evenflow.settings.section import Section
 
@@ -234,8 +235,7 @@ class SparkSettings(Section):
         """Where the checkpoints are: never a matter of the working directory unless set so."""
         if self.checkpoint is not None:
             return self.checkpoint
-        base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-        return os.path.join(base, "evenflow", "checkpoint")
+        return os.path.join(state_folder(), "checkpoint")
 
 
 ResultSinkName = Literal["kafka", "frames", "parquet"]

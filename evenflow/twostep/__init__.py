@@ -9,5 +9,16 @@ from evenflow.twostep.layout import Layout
 from evenflow.twostep.reducer import reduce, reduce_windows
 from evenflow.twostep.results import json_rows
 from evenflow.twostep.stored import BucketState
+from evenflow.twostep.tally import Stand, Tally
 
-__all__ = ["BlobPart", "BucketState", "Layout", "combine_task", "json_rows", "reduce", "reduce_windows"]
+__all__ = [
+    "BlobPart",
+    "BucketState",
+    "Layout",
+    "Stand",
+    "Tally",
+    "combine_task",
+    "json_rows",
+    "reduce",
+    "reduce_windows",
+]
