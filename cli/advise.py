@@ -156,7 +156,7 @@ def _from_file(
     tuples: int,
 ) -> Sample:
     from evenflow.errors import ConfigError
-    from producers.source import SourceOptions
+    from evenflow.sources.source import SourceOptions
     from workbench.samples import file_sample
 
     if time is None and time_unit is not None:

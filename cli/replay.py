@@ -73,11 +73,11 @@ def replay(
     """Replay a data set or a generator into the input topic, then end the stream."""
     from cli.context import settings_of
     from evenflow.errors import ConfigError
-    from producers.datasets import open_source
+    from evenflow.sources.datasets import open_source
+    from evenflow.sources.source import SourceOptions
     from producers.profiles import choose_profile
     from producers.replay import DeliveryError
     from producers.replay import replay as send
-    from producers.source import SourceOptions
 
     if by_key and sticky:
         raise ConfigError("--by-key and --sticky exclude each other")

@@ -207,8 +207,8 @@ def _read(
     from evenflow.errors import ConfigError
     from evenflow.simulation import from_columns
     from evenflow.simulation.streams import check_order
-    from producers.datasets import open_source
-    from producers.source import SourceOptions
+    from evenflow.sources.datasets import open_source
+    from evenflow.sources.source import SourceOptions
 
     if time is not None and rate is not None:
         raise ConfigError("--rate numbers tuples that have no time", hint="drop --rate or --time")

@@ -19,9 +19,9 @@ from evenflow.advice import Sample
 from evenflow.errors import ConfigError, ProtocolError, ServiceError
 from evenflow.markers import EndOfStream
 from evenflow.settings import Settings
+from evenflow.sources.datasets import open_source
+from evenflow.sources.source import SourceOptions
 from partitioner_service.parse import Parser
-from producers.datasets import open_source
-from producers.source import SourceOptions
 from topics import reader
 from topics.admin import TopicState, describe
 

@@ -21,13 +21,13 @@ from evenflow.markers import HEADER, EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from evenflow.settings.kafka import librdkafka_config
+from evenflow.sources.datasets import open_source
+from evenflow.sources.source import Source, SourceOptions
 from producers import ended
 from producers.clock import ManualClock
-from producers.datasets import open_source
 from producers.profiles import FixedRate, Recorded
 from producers.records import values_of
 from producers.replay import DeliveryError, replay
-from producers.source import Source, SourceOptions
 from topics.admin import TopicSpec, TopicState, describe, ensure_topics, pipeline_topics
 from topics.clients import consumer
 from topics.reader import read_range

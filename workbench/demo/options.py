@@ -13,9 +13,9 @@ import pyarrow as pa
 from evenflow import queries
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings, load_settings
-from producers.datasets import open_source
-from producers.event_time import TimeUnit
-from producers.source import Source, SourceOptions
+from evenflow.sources.datasets import open_source
+from evenflow.sources.event_time import TimeUnit
+from evenflow.sources.source import Source, SourceOptions
 
 DEFAULT_WINDOW, DEFAULT_SLIDE = "60s", "10s"
 _EVENT_RATE = 1_000.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producers.source import SourceOptions
+from evenflow.sources.source import SourceOptions
 from topics.admin import TopicState
 from workbench.samples import file_sample, stretch
 

@@ -1,6 +1,6 @@
 """The registry of source formats, and opening a source by what a user writes.
 
-A new format is one file in `producers/formats` and its line in `FORMATS`.
+A new format is one file in `evenflow/sources/formats` and its line in `FORMATS`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from evenflow.errors import ConfigError
-from producers.files import unwrapped_name
-from producers.formats import csv_files, flights, generated, json_lines, words
-from producers.source import Source, SourceFormat, SourceOptions
+from evenflow.sources.files import unwrapped_name
+from evenflow.sources.formats import csv_files, flights, generated, json_lines, words
+from evenflow.sources.source import Source, SourceFormat, SourceOptions
 
 FORMATS: tuple[SourceFormat, ...] = (
     csv_files.FORMAT,

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from evenflow.errors import ConfigError
 from evenflow.rank_laws import numbered_times
-from producers.event_time import render_times
-from producers.files import read_many
-from producers.source import SourceFormat, SourceOptions, TableSource, bounded
+from evenflow.sources.event_time import render_times
+from evenflow.sources.files import read_many
+from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, bounded
 
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 DEFAULT_EVENT_RATE = 1000.0

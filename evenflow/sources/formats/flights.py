@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from evenflow.errors import ConfigError
-from producers.formats.csv_files import read_csv
-from producers.source import SourceFormat, SourceOptions, TableSource, bounded
+from evenflow.sources.formats.csv_files import read_csv
+from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, bounded
 
 DEFAULT_KEY = "carrier"
 DEFAULT_TIME = "time_hour"

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from evenflow.errors import ConfigError
-from producers.files import read_single
-from producers.source import ARROW_TYPES, SourceFormat, SourceOptions, TableSource, bounded
+from evenflow.sources.files import read_single
+from evenflow.sources.source import ARROW_TYPES, SourceFormat, SourceOptions, TableSource, bounded
 
 _LARGEST_BLOCK = 1 << 30
 

@@ -10,14 +10,21 @@ import csv
 import io
 import zlib
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from evenflow.errors import ConfigError
-from producers.files import opened_single, read_single, unwrapped_name
-from producers.source import ARROW_TYPES, SourceFormat, SourceOptions, TableSource, bounded, require_columns
+from evenflow.sources.files import ByteStream, opened_single, read_single, unwrapped_name
+from evenflow.sources.source import (
+    ARROW_TYPES,
+    SourceFormat,
+    SourceOptions,
+    TableSource,
+    bounded,
+    require_columns,
+)
 
 _BLOCK = 16 << 20
 """Bytes parsed at once: a row fits in."""
@@ -80,7 +87,7 @@ def _first_rows(path: Path, options: SourceOptions) -> pa.Table | None:
         return None
 
 
-def _head(stream: IO[bytes], rows: int, **options: Any) -> pa.Table:
+def _head(stream: ByteStream, rows: int, **options: Any) -> pa.Table:
     taken: list[pa.RecordBatch] = []
     left = rows
     with pacsv.open_csv(stream, **options) as reader:

@@ -14,6 +14,8 @@ from typing import IO
 
 from evenflow.errors import ConfigError
 
+ByteStream = IO[bytes] | gzip.GzipFile
+
 
 def unwrapped_name(path: Path) -> str:
     """The name without .gz or .zip, lower case: what tells the format."""
@@ -41,7 +43,7 @@ def read_single(path: Path) -> bytes:
 
 
 @contextmanager
-def opened_single(path: Path) -> Iterator[IO[bytes]]:
+def opened_single(path: Path) -> Iterator[ByteStream]:
     """A plain file or .gz as a stream, for who needs only its beginning; failures are those of the libraries."""
     with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
         yield stream

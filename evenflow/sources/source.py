@@ -13,7 +13,7 @@ from evenflow.errors import ConfigError
 from evenflow.rank_laws import numbered_times
 from evenflow.settings import Settings
 from evenflow.settings.query import ColumnType
-from producers.event_time import TimeUnit, parse_times, render_times
+from evenflow.sources.event_time import TimeUnit, parse_times, render_times
 
 BATCH_TUPLES = 50_000
 """Tuples in a batch: the most that is rendered at once."""
