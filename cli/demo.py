@@ -1,4 +1,4 @@
-"""`evenflow demo`, `evenflow queries`."""
+"""`evenflow demo`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the command."""
     app.command()(demo)
-    app.command()(queries)
 
 
 def demo(
@@ -81,11 +80,3 @@ def _console(*, stderr: bool) -> Console:
 
     console = Console(stderr=stderr)
     return console if console.is_terminal else Console(stderr=stderr, width=120)
-
-
-def queries() -> None:
-    """List the built-in queries."""
-    from evenflow.queries import known
-
-    for query in known():
-        typer.echo(f"{query.name:12} {query.what}")

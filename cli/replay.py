@@ -71,7 +71,7 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="Print one summary object.")] = False,
 ) -> None:
     """Replay a data set or a generator into the input topic, then end the stream."""
-    from cli.context import settings_of
+    from evenflow.commands.context import settings_of
     from evenflow.errors import ConfigError
     from evenflow.sources.datasets import open_source
     from evenflow.sources.source import SourceOptions

