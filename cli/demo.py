@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, opened
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -24,10 +26,12 @@ def demo(
     time: Annotated[
         str | None, typer.Option(help="Event time column of --input. Default: 1,000 tuples a second.")
     ] = None,
-    time_unit: Annotated[Literal["s", "ms", "us", "iso"] | None, typer.Option(help="Its unit.")] = None,
+    time_unit: TimeUnit = None,
     value: Annotated[str | None, typer.Option(help="A number column to sum, average and maximise.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Delimiter of CSV.")] = None,
-    no_header: Annotated[bool, typer.Option("--no-header", help="CSV without names: c0, c1, ...")] = False,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
     partitioner: Annotated[
         str, typer.Option(help="NAME[:option=value,...] (`evenflow partitioners`).")
     ] = "evenflow",
@@ -56,8 +60,10 @@ def demo(
             time=time,
             time_unit=time_unit,
             value=value,
-            delimiter="\t" if delimiter == "\\t" else delimiter,
+            format=format,
+            delimiter=delimiter,
             header=not no_header,
+            encoding=encoding,
             partitioner=name,
             partitioner_options=options,
             workers=workers,
@@ -68,6 +74,7 @@ def demo(
             limit=limit,
         ),
         _console(stderr=as_json),
+        opened=opened,
     )
     if as_json:
         typer.echo(result.json())

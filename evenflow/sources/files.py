@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
+import re
 import tarfile
 import zipfile
 import zlib
@@ -14,6 +16,7 @@ from typing import IO
 
 from evenflow.errors import ConfigError
 
+_HEAD = 1 << 16
 ByteStream = IO[bytes] | gzip.GzipFile
 
 
@@ -47,6 +50,28 @@ def opened_single(path: Path) -> Iterator[ByteStream]:
     """A plain file or .gz as a stream, for who needs only its beginning; failures are those of the libraries."""
     with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
         yield stream
+
+
+def head_lines(path: Path, encoding: str) -> list[str]:
+    """The first lines that are not blank, up to 64 KiB of them. ConfigError where they are not in the encoding."""
+    name = path.name.lower()
+    if name.endswith(".zip"):
+        head = read_single(path)[:_HEAD]
+    else:
+        try:
+            with opened_single(path) as stream:
+                head = stream.read(_HEAD)
+        except (OSError, EOFError, zlib.error):
+            head = read_single(path)[:_HEAD]  # says what is wrong
+    whole = len(head) < _HEAD
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole)
+    except (UnicodeDecodeError, LookupError) as error:
+        raise ConfigError(
+            f"{path} is not in the encoding given: {error}", hint="give --encoding, e.g. latin-1"
+        ) from None
+    lines = re.split(r"\r\n|\n|\r", text.removeprefix("\ufeff"))
+    return [line for line in (lines if whole else lines[:-1] or lines) if line.strip()]
 
 
 def read_many(path: Path, *, suffix: str) -> list[tuple[str, bytes]]:
