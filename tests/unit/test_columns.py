@@ -14,6 +14,8 @@ from evenflow.columns import key_column, time_column
 from evenflow.errors import ConfigError
 from evenflow.keys import hash_keys
 from evenflow.partitioners import create
+from evenflow.settings import load_settings
+from partitioner_service.parse import Parser
 
 TEXTS = st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), max_size=20)
 NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20)
@@ -221,3 +223,9 @@ def test_what_is_no_column_of_times_is_refused(times: Any, error: type[Exception
 def test_arrow_columns_of_bytes_are_taken_as_they_are() -> None:
     column = pa.array([b"a", b"b"])
     assert key_column(column) is column
+
+
+def test_a_library_user_and_the_pipeline_hash_a_number_alike() -> None:
+    number = load_settings(query={"key": "k", "time": "t", "types": {"k": "int64"}})
+    records = [b'{"k": %d, "t": %d}' % (key, row) for row, key in enumerate([8, -1, 2**63 - 1])]
+    assert hash_keys(Parser(number).parse(records).keys).tolist() == hash_keys([8, -1, 2**63 - 1]).tolist()
