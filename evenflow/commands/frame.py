@@ -1,4 +1,4 @@
-"""What every command stands in: the options before it, and what becomes of its errors."""
+"""What every command stands in: the options of all commands, and what becomes of their errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from evenflow.errors import EvenflowError
+from evenflow.errors import ConfigError, EvenflowError
 
 USER_ERROR = 2
 INTERRUPTED = 130
@@ -69,21 +69,27 @@ def run_command(app: Callable[[], object]) -> None:
     try:
         app()
     except EvenflowError as error:
-        _end(error.message, error.hint, code=getattr(error, "exit_code", USER_ERROR))
+        _end(error)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
             raise
-        _end(
-            f"this needs the package {package}, which is not installed",
-            f"install the extra {EXTRAS[package]!r}: pip install 'evenflow[{EXTRAS[package]}]', or everything: make setup",
-        )
+        _end(missing(package))
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 
 
-def _end(message: str, hint: str | None, *, code: int = USER_ERROR) -> None:
-    typer.secho(f"error: {message}", fg=typer.colors.RED, err=True)
-    if hint is not None:
-        typer.echo(f"  -> {hint}", err=True)
-    sys.exit(code)
+def missing(package: str) -> ConfigError:
+    """That a package is not installed, and which extra brings it."""
+    extra = EXTRAS[package]
+    return ConfigError(
+        f"this needs the package {package}, which is not installed",
+        hint=f"install the extra {extra!r}: pip install 'evenflow[{extra}]', or in a clone everything: make setup",
+    )
+
+
+def _end(error: EvenflowError) -> None:
+    typer.secho(f"error: {error.message}", fg=typer.colors.RED, err=True)
+    if error.hint is not None:
+        typer.echo(f"  -> {error.hint}", err=True)
+    sys.exit(getattr(error, "exit_code", USER_ERROR))
