@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,9 +102,6 @@ def _words_of_a_file(options: DemoOptions) -> dict[str, object]:
 
 def _from_file(options: DemoOptions, opener: Opener) -> tuple[dict[str, Any], Source]:
     assert options.input is not None
-    if options.time is None and options.time_unit is not None:
-        raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
-    timeless = options.time is None
     source = opener(
         options.input,
         SourceOptions(
@@ -116,48 +113,59 @@ def _from_file(options: DemoOptions, opener: Opener) -> tuple[dict[str, Any], So
             delimiter=options.delimiter,
             header=options.header,
             encoding=options.encoding,
-            event_rate=_EVENT_RATE if timeless else None,
+            event_rate=_EVENT_RATE if options.time is None else None,
         ),
     )
-    types = {f.name: f.type for f in next(iter(source.batches(1))).columns.schema} if source.rows else {}
+    if source.time is None and options.time_unit is not None:
+        raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
+    kinds = {f.name: f.type for f in next(iter(source.batches(1))).columns.schema} if source.rows else {}
+    fields = _query_over(source)
+    if fields["key"] in kinds:
+        fields["types"] |= _declared(source, source.key, kinds, _KEY_KINDS)
+    if options.value is not None:
+        require_columns(source.name, source.column_names, (options.value,))
+        fields["aggregates"] |= {
+            f"{how}_{options.value}": f"{how}({options.value})" for how in ("sum", "mean", "max")
+        }
+        fields["types"] |= _declared(source, options.value, kinds, _VALUE_KINDS)
+    return fields, source
+
+
+def _query_over(source: Source) -> dict[str, Any]:
+    """A query that counts the tuples of each key."""
     in_records = source.time is not None and source.time in source.column_names
-    fields: dict[str, Any] = {
-        "name": "demo-"
-        + (re.sub(r"[^a-z0-9._-]+", "-", Path(source.name).name.lower()).strip("-.")[:40] or "file"),
+    name = re.sub(r"[^a-z0-9._-]+", "-", Path(source.name).name.lower()).strip("-.")[:40]
+    return {
+        "name": f"demo-{name or 'file'}",
         "key": source.key if source.key in source.column_names else "@key",
         "time": source.time if in_records else "@timestamp",
         "window": DEFAULT_WINDOW,
         "slide": DEFAULT_SLIDE,
         "aggregates": {"tuples": "count"},
         "types": {},
+        **({"time_unit": source.time_unit} if in_records else {}),
     }
-    if in_records:
-        fields["time_unit"] = source.time_unit
-    if fields["key"] != "@key" and types:
-        if pa.types.is_integer(types[source.key]):
-            fields["types"][source.key] = "int64"
-        elif not pa.types.is_string(types[source.key]):
-            raise ConfigError(
-                f"{options.input}: the key column {source.key!r} holds values of the type {types[source.key]}",
-                hint="a key is text or a whole number: choose another --key",
-            )
-    if options.value is not None:
-        require_columns(options.input, source.column_names, (options.value,))
-        _require_numbers(options.input, options.value, types.get(options.value))
-        fields["aggregates"] |= {
-            f"{how}_{options.value}": f"{how}({options.value})" for how in ("sum", "mean", "max")
-        }
-        if types and pa.types.is_integer(types[options.value]):
-            fields["types"][options.value] = "int64"
-    return fields, source
 
 
-def _require_numbers(name: str, column: str, kind: pa.DataType | None) -> None:
-    if kind is not None and not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+_KEY_KINDS = (
+    (pa.types.is_integer, pa.types.is_string),
+    "a key is text or a whole number: choose another --key",
+)
+_VALUE_KINDS = (pa.types.is_integer, pa.types.is_floating), "--value sums numbers: choose a column of numbers"
+
+
+def _declared(
+    source: Source, column: str, kinds: Mapping[str, pa.DataType], fitting: tuple[Sequence[Any], str]
+) -> dict[str, str]:
+    """The type to declare for a column of whole numbers; ConfigError for a column of a type that does not fit."""
+    if column not in kinds:
+        return {}  # no tuple tells
+    fits, hint = fitting
+    if not any(is_fit(kinds[column]) for is_fit in fits):
         raise ConfigError(
-            f"{name}: the column {column!r} holds values of the type {kind}, and --value sums numbers",
-            hint="choose a column of numbers, or leave --value out to count tuples",
+            f"{source.name}: the column {column!r} holds values of the type {kinds[column]}", hint=hint
         )
+    return {column: "int64"} if pa.types.is_integer(kinds[column]) else {}
 
 
 def _no_file(folder: Path) -> Path:

@@ -73,9 +73,9 @@ def test_a_mistake_about_the_file_is_named_before_anything_starts(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--key", "c0", "--value", "c0"], "the column 'c0' holds values of the type string, and --value sums numbers"),
+        (["--key", "c0", "--value", "c0"], "the column 'c0' holds values of the type string"),
         (["--key", "c0", "--value", "c9"], "has no column 'c9'"),
-        (["--key", "c2"], "the key column 'c2' holds values of the type double"),
+        (["--key", "c2"], "the column 'c2' holds values of the type double"),
         (["--key", "c0", "--time-unit", "s"], "--time-unit needs --time"),
     ],
 )  # fmt: skip
