@@ -129,9 +129,9 @@ def advise(
         inputs = settings.input.partitions
     else:
         for_files = {"--no-header": no_header, "--format": format, "--encoding": encoding != "utf-8"}
-        for word in [word for word, given in for_files.items() if given]:
+        if given := [word for word, value in for_files.items() if value]:
             raise ConfigError(
-                f"{word} is for a file", hint="input.format and input.columns say what the records are"
+                f"{given[0]} is for a file", hint="input.format and input.columns say what the records are"
             )
         settings = _settings_for_topic(context, topic, key, time, time_unit, delimiter)
         found, inputs = _from_topic(settings, sample, first=oldest)
