@@ -38,7 +38,7 @@ def reduce(context: typer.Context, until_ended: _UNTIL_ENDED = False) -> None:
 
 
 def _run(context: typer.Context, stages: tuple[str, ...], until_ended: bool) -> None:
-    from cli.context import settings_of
+    from evenflow.commands.context import settings_of
     from spark_consumers.application import run
     from spark_consumers.java_log import log_file, open_log
 

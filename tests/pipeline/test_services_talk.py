@@ -22,7 +22,7 @@ pytestmark = pytest.mark.pipeline
 
 FAST = """
 import json, sys, time
-from cli.logs import configure
+from evenflow.commands.logs import configure
 from evenflow.settings import load_settings
 from partitioner_service.app import serve
 configure(quiet=False, verbose=False, as_json=False)

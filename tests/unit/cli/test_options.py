@@ -13,8 +13,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cli.logs import configure
 from cli.main import app, run
+from evenflow.commands.logs import configure
 
 GROUP: Any = typer.main.get_command(app)
 REQUIRED = {"workers": ["--workers", "2"]}

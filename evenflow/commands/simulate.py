@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.context import counted, milliseconds
+from evenflow.commands.context import counted, milliseconds
+from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, opened, options_of_file
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from evenflow.simulation import Entrant, Figures, KeyedStream, Result
+    from evenflow.sources.source import SourceOptions
 
 Kind = Literal["zipf", "uniform", "shift", "alternating", "drift", "random-exponent"]
 _TUPLES, _KEYS, _ZIPF, _PERIOD = 1_000_000, 100_000, 1.0, "10s"
@@ -71,9 +73,11 @@ def simulate(
     time: Annotated[
         str | None, typer.Option(help="Event time column of --input. Default: numbered, see --rate.")
     ] = None,
-    time_unit: Annotated[Literal["s", "ms", "us", "iso"] | None, typer.Option(help="Its unit (ms).")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Delimiter of CSV. Default: a comma.")] = None,
-    no_header: Annotated[bool, typer.Option("--no-header", help="CSV without names: c0, c1, ...")] = False,
+    time_unit: TimeUnit = None,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
     rate: Annotated[
         float | None,
         typer.Option(help="Tuples per second of event time. Default: a tuple's index is its time in ms."),
@@ -137,23 +141,36 @@ def simulate(
         if input is not None:
             made = {"--stream": stream, "--keys": keys, "--zipf": zipf, "--period": period}
             _refuse(made, "describes a generated stream", "drop it, or drop --input")
-            read_options = {"key": key, "time": time, "time_unit": time_unit, "delimiter": delimiter}
+            _check_times(time=time, time_unit=time_unit, rate=rate)
             disorder = (
                 (scenario.window_ms or _DISORDER_MS)
                 if max_disorder is None
                 else milliseconds("--max-disorder", max_disorder)
             )
-            routed = _read(
-                input,
-                tuples=tuples,
-                rate=rate,
-                max_disorder_ms=disorder,
+            options = options_of_file(
+                key=key,
+                time=time,
+                time_unit=time_unit,
+                format=format,
+                delimiter=delimiter,
                 header=not no_header,
-                **read_options,
+                encoding=encoding,
+                keep_order=True,
+                first=tuples,
             )
+            routed = _read(input, options, tuples=tuples, rate=rate, max_disorder_ms=disorder)
         else:
-            read_only = {"--key": key, "--time": time, "--time-unit": time_unit, "--delimiter": delimiter}
-            _refuse({**read_only, "--max-disorder": max_disorder}, "describes a file", "name it with --input")
+            read_only = {
+                "--key": key,
+                "--time": time,
+                "--time-unit": time_unit,
+                "--format": format,
+                "--delimiter": delimiter,
+                "--no-header": no_header or None,
+                "--encoding": encoding if encoding != "utf-8" else None,
+                "--max-disorder": max_disorder,
+            }
+            _refuse(read_only, "describes a file", "name it with --input")
             routed = generated(
                 stream or "zipf",
                 tuples=_TUPLES if tuples is None else tuples,
@@ -188,17 +205,17 @@ def _refuse(given: dict[str, Any], why: str, hint: str) -> None:
             raise ConfigError(f"{option} {why}", hint=hint)
 
 
+def _check_times(*, time: str | None, time_unit: str | None, rate: float | None) -> None:
+    from evenflow.errors import ConfigError
+
+    if time is not None and rate is not None:
+        raise ConfigError("--rate numbers tuples that have no time", hint="drop --rate or --time")
+    if time is None and time_unit is not None:
+        raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
+
+
 def _read(
-    path: str,
-    *,
-    tuples: int | None,
-    rate: float | None,
-    max_disorder_ms: int,
-    key: str | None,
-    time: str | None,
-    time_unit: Any,
-    delimiter: str | None,
-    header: bool,
+    path: str, options: SourceOptions, *, tuples: int | None, rate: float | None, max_disorder_ms: int
 ) -> KeyedStream:
     """The file as a stream, in its own order."""
     import numpy as np
@@ -207,38 +224,20 @@ def _read(
     from evenflow.errors import ConfigError
     from evenflow.simulation import from_columns
     from evenflow.simulation.streams import check_order
-    from producers.datasets import open_source
-    from producers.source import SourceOptions
 
-    if time is not None and rate is not None:
-        raise ConfigError("--rate numbers tuples that have no time", hint="drop --rate or --time")
-    if time is None and time_unit is not None:
-        raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
     if tuples is not None and tuples < 1:
         raise ConfigError(f"--tuples must be at least 1, not {tuples}")
-    options = SourceOptions(
-        key=key,
-        time=time,
-        time_unit=time_unit,
-        columns=tuple(dict.fromkeys(name for name in (key, time) if name is not None)) or None,
-        types={key: "string"} if key is not None else {},
-        delimiter="\t" if delimiter == "\\t" else delimiter,
-        header=header,
-        keep_order=True,
-        first=tuples,
-        event_rate=None if time is not None else 1000.0,
-    )
-    opened = open_source(path, options)
-    if opened.rows is None and tuples is None:
+    source = opened(path, options)
+    if source.rows is None and tuples is None:
         raise ConfigError(f"{path} never ends", hint="say with --tuples how many are wanted")
     batches, read = [], 0
-    for batch in opened.batches():
+    for batch in source.batches():
         batches.append(batch)
         read += len(batch)
         if tuples is not None and read >= tuples:
             break
     keys = pa.chunked_array([part.keys for part in batches], pa.large_binary()).combine_chunks()[:tuples]
-    if time is None:
+    if options.time is None:
         return from_columns(keys, None, rate=rate)
     times = np.concatenate([part.times for part in batches] or [np.empty(0, np.int64)])[:tuples]
     found = from_columns(keys, times)

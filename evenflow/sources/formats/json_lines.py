@@ -5,6 +5,7 @@ When every column is sent, a record is the line itself, byte for byte.
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from evenflow.errors import ConfigError
-from producers.files import read_single
-from producers.source import ARROW_TYPES, SourceFormat, SourceOptions, TableSource, bounded
+from evenflow.sources.files import head_lines, read_single
+from evenflow.sources.source import ARROW_TYPES, SourceFormat, SourceOptions, TableSource, bounded
+from evenflow.sources.tables import are_objects
 
 _LARGEST_BLOCK = 1 << 30
 
@@ -62,4 +64,13 @@ def _read(path: str, lines: list[bytes], types: dict[str, pa.DataType]) -> pa.Ta
     return table
 
 
-FORMAT = SourceFormat("json", "JSON lines, also .gz or .zip", open_json_lines, (".jsonl", ".ndjson", ".json"))
+def look(path: str, options: SourceOptions) -> tuple[SourceOptions, str]:
+    """The options as they are, and the columns of the first line in words."""
+    lines = head_lines(Path(path), "utf-8")
+    columns = f", columns {', '.join(json.loads(lines[0]))}" if are_objects(lines) else ""
+    return options, f"JSON lines{columns}"
+
+
+FORMAT = SourceFormat(
+    "json", "JSON lines, also .gz or .zip", open_json_lines, (".jsonl", ".ndjson", ".json"), look=look
+)

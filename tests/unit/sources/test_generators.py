@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from evenflow.rank_laws import RandomExponent, zipf_cdf
-from producers.generators import GENERATORS, generate
-from producers.source import Batch, SourceOptions
+from evenflow.sources.generators import GENERATORS, generate
+from evenflow.sources.source import Batch, SourceOptions
 
 SMALL = "keys=500,tuples=20000,rate=5000,period=1s,disorder=300ms"
 

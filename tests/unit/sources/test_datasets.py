@@ -12,10 +12,10 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.settings import InputSettings, load_settings
-from producers.datasets import FORMATS, open_source
-from producers.formats import csv_files
+from evenflow.sources.datasets import FORMATS, open_source
+from evenflow.sources.formats import csv_files
+from evenflow.sources.source import Batch, Source, SourceOptions
 from producers.records import values_of
-from producers.source import Batch, Source, SourceOptions
 
 ROWS = "key,time,amount\nb,30,1\na,10,\nc,10,3\nb,20,4\n"
 KEYED = SourceOptions(key="key", time="time")

@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from evenflow.errors import ConfigError
 from evenflow.rank_laws import numbered_times
-from producers.event_time import render_times
-from producers.files import read_many
-from producers.source import SourceFormat, SourceOptions, TableSource, bounded
+from evenflow.sources.event_time import render_times
+from evenflow.sources.files import read_many
+from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, bounded
 
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+ARCHIVES = (".tar.gz", ".tgz")
 DEFAULT_EVENT_RATE = 1000.0
 
 
@@ -42,9 +43,16 @@ def open_words(path: str, options: SourceOptions) -> TableSource:
     return bounded(path, table, options, key=key, time=time, time_unit=unit)
 
 
+def look(path: str, options: SourceOptions) -> tuple[SourceOptions, str]:
+    """The options as they are, and what a tuple is."""
+    return options, f"text, one tuple a word in the column {options.key or 'word'}"
+
+
 FORMAT = SourceFormat(
     "words",
     "text, one tuple per word; also .gz, .zip, .tar.gz or a folder",
     open_words,
-    (".txt", ".tar.gz", ".tgz"),
+    (".txt", *ARCHIVES),
+    look=look,
+    takes=frozenset({"--encoding"}),
 )

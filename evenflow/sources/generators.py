@@ -30,9 +30,9 @@ from evenflow.rank_laws import (
     numbered_times,
     ranks_by_period,
 )
-from producers.event_time import TimeUnit, parse_times, render_times
-from producers.options import WordOptions
-from producers.source import BATCH_TUPLES, Batch, SourceOptions, key_bytes, require_columns
+from evenflow.sources.event_time import TimeUnit, parse_times, render_times
+from evenflow.sources.options import WordOptions
+from evenflow.sources.source import BATCH_TUPLES, Batch, SourceOptions, key_bytes, require_columns
 
 DEFAULT_START = "2026-01-01T00:00:00Z"
 MOST_KEYS = 10_000_000

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
+import re
 import tarfile
 import zipfile
 import zlib
@@ -13,6 +15,10 @@ from pathlib import Path
 from typing import IO
 
 from evenflow.errors import ConfigError
+
+_HEAD = 1 << 16
+_BAD_ZIP = (zipfile.BadZipFile, RuntimeError, NotImplementedError)
+ByteStream = IO[bytes] | gzip.GzipFile
 
 
 def unwrapped_name(path: Path) -> str:
@@ -41,10 +47,37 @@ def read_single(path: Path) -> bytes:
 
 
 @contextmanager
-def opened_single(path: Path) -> Iterator[IO[bytes]]:
-    """A plain file or .gz as a stream, for who needs only its beginning; failures are those of the libraries."""
-    with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
-        yield stream
+def opened_single(path: Path) -> Iterator[ByteStream]:
+    """What `read_single` reads as a stream, for who needs only its beginning; failures are those of the libraries."""
+    name = path.name.lower()
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(path) as archive:
+            members = _files_in(archive)
+            if len(members) != 1:
+                raise zipfile.BadZipFile(f"{len(members)} files")
+            with archive.open(members[0]) as stream:
+                yield stream
+    else:
+        with gzip.open(path) if name.endswith(".gz") else path.open("rb") as stream:
+            yield stream
+
+
+def head_lines(path: Path, encoding: str) -> list[str]:
+    """The first lines that are not blank, up to 64 KiB of them. ConfigError where they are not in the encoding."""
+    try:
+        with opened_single(path) as stream:
+            head = stream.read(_HEAD)
+    except (OSError, EOFError, zlib.error, *_BAD_ZIP):
+        head = read_single(path)[:_HEAD]  # says what is wrong
+    whole = len(head) < _HEAD
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole)
+    except (UnicodeDecodeError, LookupError) as error:
+        raise ConfigError(
+            f"{path} is not in the encoding given: {error}", hint="give --encoding, e.g. latin-1"
+        ) from None
+    lines = re.split(r"\r\n|\n|\r", text.removeprefix("\ufeff"))
+    return [line for line in (lines if whole else lines[:-1] or lines) if line.strip()]
 
 
 def read_many(path: Path, *, suffix: str) -> list[tuple[str, bytes]]:
@@ -88,15 +121,17 @@ def _gunzip(path: Path, raw: bytes) -> bytes:
 def _unzip(path: Path, raw: bytes) -> list[tuple[str, bytes]]:
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            return [
-                (item.filename, archive.read(item))
-                for item in archive.infolist()
-                if not item.is_dir() and not item.filename.startswith("__MACOSX/")
-            ]
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error, EOFError) as error:
+            return [(item.filename, archive.read(item)) for item in _files_in(archive)]
+    except (*_BAD_ZIP, zlib.error, EOFError) as error:
         raise ConfigError(
             f"{path} is not a readable zip file: {error}", hint="fetch it again, or unpack it yourself"
         ) from None
+
+
+def _files_in(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    return [
+        item for item in archive.infolist() if not item.is_dir() and not item.filename.startswith("__MACOSX/")
+    ]
 
 
 def _untar(path: Path) -> list[tuple[str, bytes]]:

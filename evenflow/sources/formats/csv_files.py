@@ -9,20 +9,32 @@ from __future__ import annotations
 import csv
 import io
 import zlib
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from evenflow.errors import ConfigError
-from producers.files import opened_single, read_single, unwrapped_name
-from producers.source import ARROW_TYPES, SourceFormat, SourceOptions, TableSource, bounded, require_columns
+from evenflow.sources.files import ByteStream, head_lines, opened_single, read_single, unwrapped_name
+from evenflow.sources.source import (
+    ARROW_TYPES,
+    SourceFormat,
+    SourceOptions,
+    TableSource,
+    bounded,
+    require_columns,
+)
+from evenflow.sources.tables import DELIMITERS, delimiter_of
 
 _BLOCK = 16 << 20
 """Bytes parsed at once: a row fits in."""
 _HEAD_BLOCK = 1 << 20
 """The same where only the first rows are read; with a longer row the whole file is."""
+
+_SHOWN = 12
+"""Columns named to people."""
 
 
 def open_csv(path: str, options: SourceOptions) -> TableSource:
@@ -31,16 +43,40 @@ def open_csv(path: str, options: SourceOptions) -> TableSource:
     return bounded(path, read_csv(Path(path), options) if table is None else table, options)
 
 
+def look(path: str, options: SourceOptions) -> tuple[SourceOptions, str]:
+    """The options with the delimiter that the first rows show, and the delimiter, header and columns in words."""
+    delimiter = _delimiter(Path(path), options)
+    lines = head_lines(Path(path), options.encoding)
+    names = _names(path, "\n".join(lines).encode(options.encoding), delimiter, options)
+    header = "names in the first row" if options.header else "no header"
+    columns = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    return (
+        replace(options, delimiter=delimiter),
+        f"CSV with delimiter {delimiter!r}, {header}, columns {columns}",
+    )
+
+
+def _delimiter(path: Path, options: SourceOptions) -> str:
+    if options.delimiter is not None:
+        return options.delimiter
+    name = unwrapped_name(path)
+    if name.endswith(".tsv"):
+        return "\t"
+    # A space in a .csv is more likely part of a text than what parts two columns.
+    candidates = [one for one in DELIMITERS if one != " " or not name.endswith(".csv")]
+    return delimiter_of(head_lines(path, options.encoding), candidates) or ","
+
+
 def read_csv(path: Path, options: SourceOptions) -> pa.Table:
     """The columns that the options need, all columns if they name none."""
     data = read_single(path)
-    delimiter = options.delimiter or ("\t" if unwrapped_name(path).endswith(".tsv") else ",")
+    delimiter = _delimiter(path, options)
     names = _names(str(path), data, delimiter, options)
+    named = (options.key, options.time, *(options.columns or ()))
+    require_columns(str(path), names, named)
     wanted = names
     if options.columns is not None:
-        named = (options.key, options.time, *options.columns)
         wanted = list(dict.fromkeys(name for name in named if name is not None))
-        require_columns(str(path), names, tuple(wanted))
     types = {name: ARROW_TYPES[kind] for name, kind in options.types.items() if name in names}
     table = _parse(path, data, delimiter, options, names, wanted, types)
     as_text = [item.name for item in table.schema if _was_guessed(item.type) and item.name not in types]
@@ -68,7 +104,7 @@ def _first_rows(path: Path, options: SourceOptions) -> pa.Table | None:
         types.setdefault(options.time, pa.string())
     if types.keys() != named.keys():
         return None
-    delimiter = options.delimiter or ("\t" if unwrapped_name(path).endswith(".tsv") else ",")
+    delimiter = _delimiter(path, options)
     try:
         with opened_single(path) as stream:
             names = _names(str(path), stream.read(_HEAD_BLOCK), delimiter, options)
@@ -80,7 +116,7 @@ def _first_rows(path: Path, options: SourceOptions) -> pa.Table | None:
         return None
 
 
-def _head(stream: IO[bytes], rows: int, **options: Any) -> pa.Table:
+def _head(stream: ByteStream, rows: int, **options: Any) -> pa.Table:
     taken: list[pa.RecordBatch] = []
     left = rows
     with pacsv.open_csv(stream, **options) as reader:
@@ -182,4 +218,11 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0]
 
 
-FORMAT = SourceFormat("csv", "CSV file, also .gz or .zip", open_csv, (".csv", ".tsv"))
+FORMAT = SourceFormat(
+    "csv",
+    "CSV file, also .gz or .zip",
+    open_csv,
+    (".csv", ".tsv"),
+    look=look,
+    takes=frozenset({"--delimiter", "--no-header", "--encoding"}),
+)

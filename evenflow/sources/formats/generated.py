@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from producers.generators import GENERATORS, generate
-from producers.source import SourceFormat
+from evenflow.sources.generators import GENERATORS, generate
+from evenflow.sources.source import SourceFormat
 
 FORMATS = tuple(
     SourceFormat(name, f"seeded generator: {summary}", partial(generate, name))

@@ -19,8 +19,14 @@ class EverywhereGroup(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for command in self.commands.values():
-            command.params += [_twin(option) for option in self.params]
+        _share(self, self.params)
+
+
+def _share(group: Any, options: list[Any]) -> None:
+    for command in group.commands.values():
+        command.params += [_twin(option) for option in options]
+        if hasattr(command, "commands"):
+            _share(command, options)
 
 
 def _twin(option: Any) -> Any:
@@ -33,7 +39,7 @@ def _twin(option: Any) -> Any:
 
 def _given_behind(context: Any, option: Any, value: Any) -> Any:
     if context.get_parameter_source(option.name).name == "COMMANDLINE":
-        group = context.parent
+        group = context.find_root()
         group.params[option.name] = value
         group.command.callback(**group.params)
     return value

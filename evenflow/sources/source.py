@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +14,13 @@ from evenflow.errors import ConfigError
 from evenflow.rank_laws import numbered_times
 from evenflow.settings import Settings
 from evenflow.settings.query import ColumnType
-from producers.event_time import TimeUnit, parse_times, render_times
+from evenflow.sources.event_time import TimeUnit, parse_times, render_times
 
 BATCH_TUPLES = 50_000
 """Tuples in a batch: the most that is rendered at once."""
+
+FileFormat = Literal["csv", "json", "words"]
+"""The formats that a user can name outright."""
 
 ARROW_TYPES = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
 
@@ -25,6 +29,10 @@ ARROW_TYPES = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string
 class SourceOptions:
     """How to read a source. A None means: as the source itself suggests."""
 
+    format: FileFormat | None = None
+    """What the file is. None: as its name or its content says."""
+    columns_named: bool = False
+    """Somebody named columns of this file, so a text file is a table and not running text."""
     key: str | None = None
     """Column whose bytes are the record key."""
     time: str | None = None
@@ -38,7 +46,7 @@ class SourceOptions:
     types: dict[str, ColumnType] = field(default_factory=dict)
     """Types that are declared rather than inferred."""
     delimiter: str | None = None
-    """Field delimiter of CSV. None: a comma (a tab for .tsv)."""
+    """Field delimiter of CSV. None: as the first rows say (a tab for .tsv)."""
     header: bool = True
     """Whether CSV starts with column names; otherwise they are c0, c1, ..."""
     encoding: str = "utf-8"
@@ -62,6 +70,7 @@ class SourceOptions:
         time_unit: TimeUnit | None = None,
         columns: tuple[str, ...] | None = None,
         values: tuple[str, ...] = (),
+        format: FileFormat | None = None,
         delimiter: str | None = None,
         header: bool = True,
         encoding: str = "utf-8",
@@ -74,6 +83,7 @@ class SourceOptions:
         no column: then `key` or `time` does, or the source suggests one.
         """
         query, text = settings.query, settings.input.format == "text"
+        columns_named = bool(key or time or columns or values)
         named_key = None if query.key.startswith("@") or text else query.key
         named_time = None if query.time.startswith("@") or event_rate is not None else query.time
         key = key or named_key
@@ -88,6 +98,8 @@ class SourceOptions:
         if key is not None:
             types.setdefault(key, "string")
         return cls(
+            format=format,
+            columns_named=columns_named,
             key=key,
             time=time,
             time_unit=time_unit,
@@ -159,12 +171,19 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class SourceFormat:
-    """A registered source format: `open(rest, options)`, where rest is a path or the text after 'name:'."""
+    """A registered source format: `open(rest, options)`, where rest is a path or the text after 'name:'.
+
+    A format of files also has `look`: the same options with what the beginning of the file tells, and in words how the
+    file will be read.
+    """
 
     name: str
     summary: str
     open: Callable[[str, SourceOptions], Source]
     suffixes: tuple[str, ...] = ()
+    look: Callable[[str, SourceOptions], tuple[SourceOptions, str]] | None = None
+    takes: frozenset[str] = frozenset()
+    """Which of --delimiter, --no-header and --encoding mean something to it."""
 
 
 class TableSource:
@@ -222,16 +241,26 @@ def bounded(
     return TableSource(name, whole, key=key, time=time, time_unit=unit)
 
 
-def require_columns(name: str, present: list[str], wanted: tuple[str, ...]) -> None:
-    """Raise ConfigError when a wanted column is not there."""
-    missing = [column for column in dict.fromkeys(wanted) if column not in present]
+def require_columns(name: str, present: list[str], wanted: tuple[str | None, ...]) -> None:
+    """Raise ConfigError when a wanted column is not there; None is no column."""
+    missing = [column for column in dict.fromkeys(wanted) if column is not None and column not in present]
     if not missing:
         return
     shown = ", ".join(repr(column) for column in present[:30]) + (", ..." if len(present) > 30 else "")
     hint = "choose with --key, --time, --columns (or the query's settings)"
-    if len(present) == 1:
+    unnamed, wants_unnamed = (
+        all(_NUMBERED.fullmatch(column) for column in columns) for columns in (present, missing)
+    )
+    if wants_unnamed and not unnamed:
+        hint = "c0, c1, ... are the columns of a file without names: give --no-header"
+    elif unnamed and not wants_unnamed:
+        hint = "--no-header says that the first row has no names: drop it, or choose among these"
+    elif len(present) == 1:
         hint = "only one column: is the delimiter right? Give --delimiter (and --no-header without names)"
     raise ConfigError(f"{name} has no column {', '.join(map(repr, missing))}; it has {shown}", hint=hint)
+
+
+_NUMBERED = re.compile(r"c\d+")
 
 
 def sorted_by_time(batch: Batch) -> Batch:
