@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from confluent_kafka import (
@@ -22,7 +22,7 @@ from confluent_kafka import (
 from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service.route import Rejection
+from partitioner_service.route import Rejections
 from partitioner_service.watchdog import Watchdog
 from topics import clients
 
@@ -92,30 +92,29 @@ class Sink:
         for worker, frame in frames:
             self._produce(self._routed, value=frame, partition=worker)
 
-    def write_rejected(self, record: Message, rejection: Rejection) -> None:
-        """The record unchanged, with the reason and where it stood in headers; only those when it is too large."""
+    def write_rejected(self, records: Sequence[Message], group: Rejections) -> None:
+        """Records of a slice unchanged, with the reason and where each stood in headers; only those if one is too large."""
         self.begin()
-        value, key = record.value(), record.key()
-        headers = list(record.headers() or ())
+        reason = (REASON, group.reason.encode())
+        partition = group.partition % self._rejected_partitions
+        source = f"{self._input}:{group.partition}:"
+        positions, marks = group.positions.tolist(), group.marks.tolist()
+        for number, (position, detail) in enumerate(zip(positions, group.details.to_pylist(), strict=True)):
+            record = records[position]
+            told = [reason, (DETAIL, detail), (SOURCE, f"{source}{record.offset()}".encode())]
+            if marks:
+                told.append((MARK, str(marks[number]).encode()))
+            self._write_one(record, told, partition)
+
+    def _write_one(self, record: Message, told: list[tuple[str, bytes]], partition: int) -> None:
+        value, key, headers = record.value(), record.key(), record.headers() or []
         size = len(value or b"") + len(key or b"") + sum(len(n) + len(v or b"") for n, v in headers)
         if size > self._rejected_limit:
             headers, value, key = [(OMITTED, str(size).encode())], None, None
-        headers += [
-            (REASON, rejection.reason.encode()),
-            (DETAIL, rejection.detail.encode()[:1_000]),
-            (SOURCE, f"{record.topic()}:{record.partition()}:{record.offset()}".encode()),
-        ]
-        if rejection.mark is not None:
-            headers.append((MARK, str(rejection.mark).encode()))
         kind, stamp = record.timestamp()
         stamped = {} if kind == TIMESTAMP_NOT_AVAILABLE or stamp < 0 else {"timestamp": stamp}
         self._produce(
-            self._rejected,
-            value=value,
-            key=key,
-            partition=rejection.partition % self._rejected_partitions,
-            headers=headers,
-            **stamped,
+            self._rejected, value=value, key=key, partition=partition, headers=[*headers, *told], **stamped
         )
 
     def commit(self, states: dict[int, PartitionState], group_metadata: object) -> None:
