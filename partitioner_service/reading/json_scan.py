@@ -238,6 +238,6 @@ def scan(data: Any, begins: Any, columns: Any, cells: Any, faults: Any, scratch:
         if code != 0:
             faults.codes[row] = CUT_OFF if code == NO_JSON and at >= stop else code
             faults.columns[row] = column
-            faults.at[row] = at - begin
+            faults.at[row] = min(at, stop) - begin
             for other in range(columns.kinds.shape[0]):
                 cells.states[other, row] = ABSENT

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -84,7 +83,7 @@ class Faults(NamedTuple):
 class Bad(Mapping[int, str]):
     """Row of the block -> why it is unreadable, rows ascending.
 
-    details: the same as UTF-8; kinds: number of each row's reason in `words`, which do not show what was in the record.
+    details: the same as UTF-8; kinds: number of each row's reason in `words`, with dots for what the record holds.
     """
 
     rows: Int64s
@@ -115,7 +114,7 @@ class Bad(Mapping[int, str]):
         )
 
     def counted(self) -> dict[str, int]:
-        """Reason without what it shows of the record -> records."""
+        """Reason with dots for what the record holds -> records."""
         counts = np.bincount(self.kinds, minlength=len(self.words)).tolist()
         return {words: count for words, count in zip(self.words, counts, strict=True) if count}
 
@@ -139,7 +138,7 @@ class Explainer:
             before, after = (pa.array([t[side] for t in templates], pa.binary()) for side in (0, 2))
             told = self._told(templates, kinds, rows, faults, block, cells)
             details = pc.binary_join_element_wise(before.take(kinds), told, after.take(kinds), b"")
-        words = [_without_what_differs(b"".join(template).decode()) for template in templates]
+        words = [(before + (b"..." if part else b"") + after).decode() for before, part, after in templates]
         return Bad(rows, details, kinds, words)
 
     def _template(self, code: int, column: int) -> tuple[bytes, bytes, bytes]:
@@ -167,7 +166,3 @@ class Explainer:
         of_cells = rows[is_text]
         texts = shown(block.data, cells, faults.columns[of_cells], of_cells)
         return pc.replace_with_mask(told, pa.array(is_text), texts)
-
-
-def _without_what_differs(words: str) -> str:
-    return re.sub(r' \("?text"?\)| at byte at', "", words)

@@ -145,8 +145,8 @@ def test_a_reason_shows_little_of_a_record_and_only_text():
 def test_reasons_are_counted_without_what_they_show_of_the_records():
     parsed = Parser(make()).parse([b'{"k":%d,"t":1}' % n for n in range(5)] + [b"{", b'{"a"'])
     assert parsed.bad.counted() == {
-        "column 'k' holds a number where text is needed": 5,
-        "the record is not valid JSON: it ends, before the object does": 2,
+        "column 'k' holds a number where text is needed (...)": 5,
+        "the record is not valid JSON: it ends at byte ..., before the object does": 2,
     }
 
 
