@@ -128,7 +128,6 @@ class DataPlane:
         self._learned = LearnedState(self._settings, self._side, clock=self.clock)
         partitioner, epoch = self._learned.restored()
         self._router = Router(self._settings, partitioner, epoch=epoch)
-        self._router.parser.before_halving = self._commit_what_is_open
         for fields in self._side.plans():
             self.offer(Plan(**fields))
         rejected_limit = int(topics[names[2]].config.get("max.message.bytes", 1_048_588))
@@ -162,8 +161,8 @@ class DataPlane:
                 routed = self._router.route(slices, self._source.states)
                 self._sink.write_frames(routed.frames)
                 records = {piece.partition: piece.records for piece in slices}
-                for rejection in routed.rejections:
-                    self._sink.write_rejected(records[rejection.partition][rejection.position], rejection)
+                for group in routed.rejections:
+                    self._sink.write_rejected(records[group.partition], group)
                 self._source.states.update(routed.states)
                 self._work.tuples += routed.tuples
                 self._work.rejected.note(routed.rejections)
@@ -193,11 +192,6 @@ class DataPlane:
         self._refresh_status()
         self._side.telemetry({"part": "partitioner", **self._status})
         self._learned.save_when_due(self._router.partitioner, self._router.epoch)
-
-    def _commit_what_is_open(self) -> None:
-        """Before a block full of bad records is taken apart: that can outlast the transaction timeout."""
-        if self._sink.open_for is not None:
-            self._commit()
 
     def _after_abort(self, error: CommitAborted) -> None:
         self._aborts += 1

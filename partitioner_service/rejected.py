@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from evenflow.arrays import Int64s
 from evenflow.progress import delay
 from evenflow.settings import Settings
 from evenflow.talking import Concern
 from evenflow.talking.words import by_reason, share, span
-from partitioner_service.route import Rejection
+from partitioner_service.route import Rejections
 
 _SHARES = (10, 1)
 """Percent of the records; each is a warning of its own."""
@@ -21,7 +22,7 @@ class Rejected:
     def __init__(self, settings: Settings) -> None:
         self._query = settings.query
         self._topic = settings.topic("rejected")
-        self._examples: dict[str, Rejection] = {}
+        self._examples: dict[str, Rejections] = {}
         self._told: Counter[str] = Counter()
         self._disorder = 0
         self._needed = 0
@@ -32,20 +33,21 @@ class Rejected:
         """All of them."""
         return self.by_reason.total()
 
-    def note(self, rejections: Iterable[Rejection]) -> None:
+    def note(self, rejections: Iterable[Rejections]) -> None:
         """Those of a block."""
-        for rejection in rejections:
-            self.by_reason[rejection.reason] += 1
-            self._examples[rejection.reason] = rejection
-            if rejection.reason == "late" and rejection.time is not None and rejection.mark is not None:
-                self._note_late(rejection.time, rejection.mark)
+        for group in rejections:
+            self.by_reason[group.reason] += len(group.positions)
+            self._examples[group.reason] = group
+            if group.reason == "late":
+                self._note_late(group.times, group.marks)
 
-    def _note_late(self, time: int, mark: int) -> None:
-        largest = mark + delay(self._query)
+    def _note_late(self, times: Int64s, marks: Int64s) -> None:
+        largest = marks + delay(self._query)
         slide = self._query.slide_ms
-        pane_end = (time // slide + 1) * slide
-        self._disorder = max(self._disorder, largest - time)
-        self._needed = max(self._needed, largest - self._query.allowed_lateness - pane_end + 1)
+        pane_ends = (times // slide + 1) * slide
+        self._disorder = max(self._disorder, int((largest - times).max()))
+        needed = largest - self._query.allowed_lateness - pane_ends + 1
+        self._needed = max(self._needed, int(needed.max()))
 
     def concerns(self, routed: int) -> list[Concern]:
         """One of each reason that has become more frequent since the last call, and one if the share is large.
@@ -80,6 +82,11 @@ class Rejected:
         return Concern(
             name=f"rejected: {reason}",
             text=f"{count:,} of {whole:,} records rejected as {reason}, unchanged to {self._topic}; for example of "
-            f"partition {example.partition}: {example.detail}{advice}",
+            f"partition {example.partition}: {_detail(example)}{advice}",
             fields={"reason": reason, "rejected": count, "partition": example.partition},
         )
+
+
+def _detail(group: Rejections) -> str:
+    """What is wrong with the last of them."""
+    return str(group.details[-1].as_py().decode(errors="replace"))

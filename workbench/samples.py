@@ -66,7 +66,7 @@ def topic_sample(
         )
         keys.append(parsed.keys.cast(pa.large_binary()))
         times.append(parsed.times)
-        unreadable.update(parsed.bad.values())
+        unreadable.update(parsed.bad.counted())
     all_times = np.concatenate([np.empty(0, np.int64), *times])
     if not len(all_times):
         raise _nothing(topic, unreadable)

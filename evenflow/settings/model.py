@@ -313,8 +313,7 @@ class Settings(BaseSettings):
     @property
     def needed_columns(self) -> list[str]:
         """Columns of the record value that must be parsed (not '@key', not '@timestamp')."""
-        names = [self.query.key, self.query.time, *self.query.value_columns]
-        return list(dict.fromkeys(name for name in names if not name.startswith("@")))
+        return list(self.query.read_as)
 
     @property
     def input_partitions(self) -> int:

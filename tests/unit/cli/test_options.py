@@ -37,10 +37,12 @@ def context_of(command: str, before: list[str], behind: list[str]) -> Any:
     """The context in which the command would have run."""
     wanted = [p for p in GROUP.commands[command].params if p.required]
     needed = [word for p in wanted for word in REQUIRED.get(p.name, ["x"])]
+    if hasattr(GROUP.commands[command], "commands"):
+        needed = [next(iter(GROUP.commands[command].commands))]
     group = GROUP.make_context("evenflow", [*before, command])
     with group:
         GROUP.callback(**group.params)
-        return GROUP.commands[command].make_context(command, [*needed, *behind], parent=group)
+        return GROUP.commands[command].make_context(command, [*behind, *needed], parent=group)
 
 
 @pytest.mark.parametrize("command", sorted(GROUP.commands))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from evenflow.settings import load_settings
 from evenflow.talking import Concerns
 from partitioner_service.rejected import Rejected
-from partitioner_service.route import Rejection
+from partitioner_service.route import Rejections
 from tests.unit.talking.clock import Clock
 
 SETTINGS = load_settings(
@@ -18,8 +20,9 @@ SETTINGS = load_settings(
 LOG = logging.getLogger("test.rejected")
 
 
-def unreadable(count: int) -> list[Rejection]:
-    return [Rejection(3, number, "unreadable", "lacks column usr") for number in range(count)]
+def unreadable(count: int) -> list[Rejections]:
+    details = pa.array([b"lacks column usr"] * count, pa.binary())
+    return [Rejections(3, "unreadable", np.arange(count), details)]
 
 
 def test_the_first_rejection_names_topic_partition_and_an_example(caplog: pytest.LogCaptureFixture) -> None:
@@ -56,7 +59,9 @@ def test_a_share_above_one_percent_is_said_and_ten_times_that_again(caplog: pyte
 def test_late_tuples_are_said_with_the_setting_that_would_have_kept_them() -> None:
     rejected = Rejected(SETTINGS)
     largest, time = 100_000, 81_000  # its pane ended at 85,000; the mark is largest - 2,000 - 1,000
-    rejected.note([Rejection(0, 0, "late", "the pane ended", largest - 3_000, time)])
+    details = pa.array([b"the pane ended"] * 2, pa.binary())
+    marks, times = np.array([largest - 3_000] * 2), np.array([time, time + 1_000])
+    rejected.note([Rejections(0, "late", np.arange(2), details, marks, times)])
     (late, _) = rejected.concerns(10)
     assert "The latest came 19.0 s of event time behind its partition" in late.text
     assert 'query.out_of_orderness = "15s" would have kept all' in late.text
