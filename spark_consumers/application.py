@@ -37,8 +37,8 @@ from spark_consumers.layout import Layout
 from spark_consumers.listener import Telemetry
 from spark_consumers.session import make_session, session_conf
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.base import Found, spark_types
-from spark_consumers.sinks.topic import topic_writer
+from spark_consumers.sinks.base import Found, Start, spark_types
+from spark_consumers.sinks.topic import topic_options
 from spark_consumers.sources import records
 from topics.admin import TopicState, ensure_topics, may_write, pipeline_topics
 from topics.watch import TopicWatch
@@ -116,7 +116,7 @@ class _Stage:
             .trigger(processingTime=f"{settings.spark.batch_interval} milliseconds")
         )
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
-        self.query: StreamingQuery = _sink(writer, settings, name).start()
+        self.query: StreamingQuery = self._attached(writer).start()
 
     def _admit(self, topics: Mapping[str, TopicState], *, resumed: bool) -> None:
         """Refuse a start that would lose or mix results."""
@@ -124,17 +124,38 @@ class _Stage:
         if self.name == "combine":
             self._checkpoint.admit(read, written={"partials": topics["partials"]}, resumed=resumed)
             return
-        place, planned = sink_of(settings).place(settings), self._checkpoint.planned
+        sink, planned = sink_of(settings), self._checkpoint.planned
+        place = sink.place(settings)
         begun = begun_at(settings, place) if planned is None else None
-        sink = sink_of(settings)
-        sink.admit(settings, Found(names=self._names, written=self._written, planned=planned, begun=begun))
+        found = Found(
+            names=self._names,
+            text=self._text,
+            written=self._written,
+            planned=planned,
+            begun=begun,
+            run=self._checkpoint.run,
+        )
+        sink.admit(settings, found)
         written = {role: topics[role] for role in sorted(sink.topics)}
         self._checkpoint.admit(read, written=written, results=place)
         if planned is None:
             note_beginning(settings, place, self._checkpoint.location)
 
+    def _attached(self, writer: Any) -> Any:
+        """The stream's writer, told where the stage's rows go."""
+        settings = self._checkpoint.settings
+        if self.name == "combine":
+            return writer.format("kafka").options(**topic_options(settings, settings.topic("partials")))
+        run = self._checkpoint.run
+        assert run is not None  # `admit` has written it
+        return sink_of(settings).attach(writer, settings, Start(spark=self._spark, run=run))
+
     def _names(self, place: str) -> list[str]:
         return Folder(self._spark, place).names()
+
+    def _text(self, file: str) -> str | None:
+        folder, _, name = file.rpartition("/")
+        return Folder(self._spark, folder).read(name)
 
     def _written(self, topic: str) -> int:
         """Records that were ever written to it, be they still there or not."""
@@ -229,16 +250,8 @@ def _frame(
 
 def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, unfit: Accumulator[int]) -> DataFrame:
     sink = sink_of(settings)
-    schema = spark_types(sink.schema(layout.plan))
+    schema = spark_types(sink.schema(settings))
     return reducer.reduced(blobs, layout, schema=schema, shape=sink.shaper(settings), unfit=unfit)
-
-
-def _sink(writer: Any, settings: Settings, stage: Stage) -> Any:
-    if stage == "combine":
-        name, options = topic_writer(settings, settings.topic("partials"))
-    else:
-        name, options = sink_of(settings).writer(settings)
-    return writer.format(name).options(**options)
 
 
 def _wait(running: list[_Stage], stop: threading.Event, until_ended: bool, watch: TopicWatch) -> None:
