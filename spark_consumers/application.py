@@ -126,20 +126,25 @@ class _Stage:
             return
         sink, planned = sink_of(settings), self._checkpoint.planned
         place = sink.place(settings)
-        begun = begun_at(settings, place) if planned is None else None
-        found = Found(
+        written = {role: topics[role] for role in sorted(sink.topics)}
+        if (
+            planned is not None
+        ):  # what changed in the settings is told before what lies in the place they name
+            self._checkpoint.admit(read, written=written, results=place)
+        sink.admit(settings, self._found(place, planned))
+        if planned is None:
+            self._checkpoint.admit(read, written=written, results=place)
+            note_beginning(settings, place, self._checkpoint.location)
+
+    def _found(self, place: str, planned: int | None) -> Found:
+        return Found(
             names=self._names,
             text=self._text,
             written=self._written,
             planned=planned,
-            begun=begun,
+            begun=begun_at(self._checkpoint.settings, place) if planned is None else None,
             run=self._checkpoint.run,
         )
-        sink.admit(settings, found)
-        written = {role: topics[role] for role in sorted(sink.topics)}
-        self._checkpoint.admit(read, written=written, results=place)
-        if planned is None:
-            note_beginning(settings, place, self._checkpoint.location)
 
     def _attached(self, writer: Any) -> Any:
         """The stream's writer, told where the stage's rows go."""
