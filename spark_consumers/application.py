@@ -127,9 +127,8 @@ class _Stage:
         sink, planned = sink_of(settings), self._checkpoint.planned
         place = sink.place(settings)
         written = {role: topics[role] for role in sorted(sink.topics)}
-        if (
-            planned is not None
-        ):  # what changed in the settings is told before what lies in the place they name
+        # What changed in the settings is told before what lies in the place that they name.
+        if planned is not None:
             self._checkpoint.admit(read, written=written, results=place)
         sink.admit(settings, self._found(place, planned))
         if planned is None:
