@@ -40,8 +40,8 @@ from spark_consumers.layout import Layout
 from spark_consumers.listener import Tallies, Telemetry
 from spark_consumers.session import make_session, session_conf
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.base import Found, spark_types
-from spark_consumers.sinks.topic import topic_writer
+from spark_consumers.sinks.base import Found, Start, spark_types
+from spark_consumers.sinks.topic import topic_options
 from spark_consumers.sources import records
 from spark_consumers.talk import Talk, say_where_it_begins
 from spark_consumers.upstream import unread
@@ -125,7 +125,7 @@ class _Stage:
             .trigger(processingTime=f"{settings.spark.batch_interval} milliseconds")
         )
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
-        self.query: StreamingQuery = _sink(writer, settings, name).start()
+        self.query: StreamingQuery = self._attached(writer).start()
         writes = settings.topic("partials") if name == "combine" else sink_of(settings).place(settings)
         say_where_it_begins(settings, name, reads=self._role, writes=writes, before=begun)
 
@@ -135,17 +135,42 @@ class _Stage:
         if self.name == "combine":
             self._checkpoint.admit(read, written={"partials": topics["partials"]}, resumed=resumed)
             return
-        place, planned = sink_of(settings).place(settings), self._checkpoint.planned
-        begun = begun_at(settings, place) if planned is None else None
-        sink = sink_of(settings)
-        sink.admit(settings, Found(names=self._names, written=self._written, planned=planned, begun=begun))
+        sink, planned = sink_of(settings), self._checkpoint.planned
+        place = sink.place(settings)
         written = {role: topics[role] for role in sorted(sink.topics)}
-        self._checkpoint.admit(read, written=written, results=place)
+        # What changed in the settings is told before what lies in the place that they name.
+        if planned is not None:
+            self._checkpoint.admit(read, written=written, results=place)
+        sink.admit(settings, self._found(place, planned))
         if planned is None:
+            self._checkpoint.admit(read, written=written, results=place)
             note_beginning(settings, place, self._checkpoint.location)
+
+    def _found(self, place: str, planned: int | None) -> Found:
+        return Found(
+            names=self._names,
+            text=self._text,
+            written=self._written,
+            planned=planned,
+            begun=begun_at(self._checkpoint.settings, place) if planned is None else None,
+            run=self._checkpoint.run,
+        )
+
+    def _attached(self, writer: Any) -> Any:
+        """The stream's writer, told where the stage's rows go."""
+        settings = self._checkpoint.settings
+        if self.name == "combine":
+            return writer.format("kafka").options(**topic_options(settings, settings.topic("partials")))
+        run = self._checkpoint.run
+        assert run is not None  # `admit` has written it
+        return sink_of(settings).attach(writer, settings, Start(spark=self._spark, run=run))
 
     def _names(self, place: str) -> list[str]:
         return Folder(self._spark, place).names()
+
+    def _text(self, file: str) -> str | None:
+        folder, _, name = file.rpartition("/")
+        return Folder(self._spark, folder).read(name)
 
     def _written(self, topic: str) -> int:
         """Records that were ever written to it, be they still there or not."""
@@ -240,16 +265,8 @@ def _frame(
 
 def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, tally: Accumulator[Tally]) -> DataFrame:
     sink = sink_of(settings)
-    schema = spark_types(sink.schema(layout.plan))
+    schema = spark_types(sink.schema(settings))
     return reducer.reduced(blobs, layout, schema=schema, shape=sink.shaper(settings), tally=tally)
-
-
-def _sink(writer: Any, settings: Settings, stage: Stage) -> Any:
-    if stage == "combine":
-        name, options = topic_writer(settings, settings.topic("partials"))
-    else:
-        name, options = sink_of(settings).writer(settings)
-    return writer.format(name).options(**options)
 
 
 def _wait(

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
@@ -25,7 +26,7 @@ from topics.admin import TopicState
 from topics.reader import read_range
 
 Stage = Literal["fused", "combine", "reduce"]
-NOTE_VERSION = 3
+NOTE_VERSION = 4
 _NOTE = "evenflow.json"
 _LARGEST_NOTE = 1_000_000
 
@@ -52,6 +53,12 @@ class Checkpoint:
     def exists(self) -> bool:
         """Whether Spark has begun a micro-batch here."""
         return self.planned is not None
+
+    @property
+    def run(self) -> str | None:
+        """Random word that was drawn when the note was written; None before. A copy of the checkpoint has the same."""
+        note = self._note()
+        return None if note is None else str(note.get("run"))
 
     def admit(
         self,
@@ -89,6 +96,7 @@ class Checkpoint:
             "fingerprint": self.settings.fingerprint,
             "topics": {role: state.topic_id for role, state in topics.items()},
             "results": results,
+            "run": uuid4().hex,
         }
         self._folder.write(_NOTE, json.dumps(note, indent=1, sort_keys=True))
 

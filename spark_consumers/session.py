@@ -65,6 +65,7 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.locality.wait": "0s",
         "spark.scheduler.mode": "FAIR",  # the two queries of one split application share the cores
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",  # Spark's own INT96 is deprecated everywhere else
         "spark.sql.shuffle.partitions": buckets,
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.adaptive.streaming.stateless.enabled": "false",

@@ -252,7 +252,8 @@ class ResultsSettings(Section):
     )
     topic: str | None = Field(default=None, description="Results topic. None: '<query name>.results'.")
     path: str | None = Field(
-        default=None, description="Folder of the Parquet results. None: refuse sink=parquet."
+        default=None,
+        description="Folder or URI of the Parquet results, for this query alone. None: refuse sink=parquet.",
     )
 
     @model_validator(mode="after")
