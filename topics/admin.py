@@ -163,6 +163,14 @@ def describe(kafka: KafkaSettings, names: Iterable[str]) -> dict[str, TopicState
     return _states(client, kafka, names)
 
 
+def topic_names(kafka: KafkaSettings) -> list[str]:
+    """Names of the topics that our user may see, sorted."""
+    try:
+        return sorted(admin(kafka).list_topics(timeout=seconds(kafka)).topics)
+    except KafkaException as error:
+        raise service_error(error, kafka, "listing the topics") from None
+
+
 def log_ends(
     kafka: KafkaSettings, topic: str, partitions: Iterable[int], *, timeout: float
 ) -> dict[int, int]:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from producers.source import SourceOptions
 from topics.admin import TopicState
-from workbench.samples import file_sample, stretch
+from workbench.look.sample import stretch
+from workbench.samples import file_sample
 
 
 def topic(lengths: list[int], first: int) -> TopicState:
