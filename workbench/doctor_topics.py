@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from evenflow.errors import EvenflowError, ServiceError
+from evenflow.errors import DataLossError, EvenflowError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.durations import format_duration
 from spark_consumers.sinks import SINKS, sink_of
@@ -15,7 +15,7 @@ from topics.admin import TopicSpec, TopicState, check_topic, describe, may_write
 from workbench.findings import Finding
 from workbench.look.guess import starting_file
 from workbench.look.look import Look, look_at
-from workbench.look.sample import newest_records
+from workbench.look.sample import TopicRecords, newest_records
 from workbench.look.words import listed, shown_long
 
 _PATIENCE_MS = 5_000
@@ -40,11 +40,10 @@ def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -
     report = Report([*findings])
     try:
         names = [name for name in topic_names(kafka) if not name.startswith(_OFFSETS)]
+        report.findings.append(Finding("broker", "ok", f"answers at {kafka.bootstrap_servers}"))
+        _examine(report, settings, names, most=most)
     except ServiceError as error:
-        report.findings.append(_no_broker(error))
-        return report
-    report.findings.append(Finding("broker", "ok", f"answers at {kafka.bootstrap_servers}"))
-    _examine(report, settings, names, most=most)
+        report.findings.append(Finding("broker", "problem", error.message, _hint(error)))
     return report
 
 
@@ -56,29 +55,32 @@ def _examine(report: Report, settings: Settings, names: Sequence[str], *, most: 
     if state is None:
         report.findings.append(no_input(settings, names))
         return
-    oldest = _look(report, settings, state, most=most) if most else None
+    sample = _sampled(report, settings, state, most=most) if most else None
+    oldest = None if sample is None else sample.oldest
     report.findings.append(check_input(settings, state, oldest=oldest, now=_now()))
+    if sample is not None:
+        _look(report, settings, sample)
 
 
-def _look(report: Report, settings: Settings, state: TopicState, *, most: int) -> int | None:
-    """Adds what a sample of the input topic says; its least record timestamp (ms)."""
+def _sampled(report: Report, settings: Settings, state: TopicState, *, most: int) -> TopicRecords | None:
     try:
-        sample = newest_records(settings.kafka, state, most=most)
-    except ServiceError as error:
+        return newest_records(settings.kafka, state, most=most)
+    except (ServiceError, DataLossError) as error:
         what = f"the records of {state.name} cannot be read: {error.message}"
-        report.findings.append(Finding("sample", "warning", what, error.hint or ""))
+        report.findings.append(Finding("sample", "warning", what, _hint(error)))
         return None
+
+
+def _look(report: Report, settings: Settings, sample: TopicRecords) -> None:
+    """Adds what a sample of the input topic says."""
     if not _described(settings) and sample.records:
         report.toml = starting_file(settings, sample, now=_now())
-        what = f"sample of {state.name}: {sample.records:,} records; a settings file to begin with is below"
+        what = f"sample of {sample.topic}: {sample.records:,} records; a settings file to begin with is below"
         report.findings.append(Finding("sample", "ok", what))
-    else:
-        report.look = look_at(settings, sample, now=_now())
-        report.findings.append(Finding("sample", "ok", report.look.summary()))
-        report.findings += report.look.findings
-        report.toml = report.look.toml()
-    stamps = [stamp for stretch in sample.stretches for stamp in stretch.timestamps if stamp >= 0]
-    return min(stamps, default=None)
+        return
+    report.look = look_at(settings, sample, now=_now())
+    report.findings += [Finding("sample", "ok", report.look.summary()), *report.look.findings]
+    report.toml = report.look.toml()
 
 
 def _described(settings: Settings) -> bool:
@@ -182,10 +184,10 @@ def _writable(kafka: KafkaSettings, topic: str) -> bool:
         return False
 
 
-def _no_broker(error: ServiceError) -> Finding:
+def _hint(error: EvenflowError) -> str:
+    """What to do; errors elsewhere send people to the doctor, which is here."""
     hint = error.hint or ""
-    do = "is it running? `evenflow broker` starts one here" if "evenflow doctor" in hint else hint
-    return Finding("broker", "problem", error.message, do)
+    return "is it running? `evenflow broker` starts one here" if "evenflow doctor" in hint else hint
 
 
 def _now() -> int:

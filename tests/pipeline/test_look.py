@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, load_settings
-from tests.pipeline.end_to_end import evenflow
-from tests.pipeline.planes import began
+from partitioner_service.source import all_states
+from tests.pipeline.end_to_end import evenflow, wait_for
+from tests.pipeline.planes import began, total
 from tests.pipeline.routed import make_settings, write
 from topics.admin import topic_names
 from workbench.look import before_start
@@ -175,8 +176,10 @@ def test_what_cannot_be_meant_is_refused_with_what_to_paste_before_anything_is_m
     assert refused(stranger.file, "aggregate").message == error.message
 
 
-def test_the_command_prints_what_it_refuses_and_ends_with_2(stranger: Stranger, tmp_path: Path) -> None:
-    stranger.make()
+def test_the_command_prints_what_it_refuses_ends_with_2_and_starts_unchecked(
+    stranger: Stranger, tmp_path: Path
+) -> None:
+    stranger.make(max_message_bytes="4194304")
     stranger.write(orders(lambda row: row | {"at": row["at"] * 1000}))
     file = stranger.settings(FIT)
     with evenflow(file, tmp_path / "partition.log", "partition") as child:
@@ -184,6 +187,12 @@ def test_the_command_prints_what_it_refuses_and_ends_with_2(stranger: Stranger, 
     assert "gives times at the year 5" in child.output()
     assert 'time_unit = "us"' in child.output()
     assert "Traceback" not in child.output()
+    settings = load_settings(file)
+    assert all_states(settings) == {}
+    with evenflow(file, tmp_path / "unchecked.log", "partition", "--unchecked") as child:
+        wait_for(lambda: total(all_states(settings))[0] == ORDERS, child.output)
+        assert child.terminate(30) == 0, child.output()
+    assert "sample of" not in child.output()
 
 
 def test_text_where_a_number_is_needed_is_said_with_its_share(stranger: Stranger) -> None:

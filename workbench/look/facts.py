@@ -49,7 +49,7 @@ class Facts:
     """A sample as the settings read it.
 
     unreadable: by reason, the commonest first; keys: different keys; hottest: the commonest key and its tuples;
-    keyless: records without a record key; oldest_stamp: least record timestamp (ms).
+    keyless: records without a record key.
     """
 
     topic: str
@@ -60,7 +60,6 @@ class Facts:
     keys: int
     hottest: tuple[bytes, int] | None
     keyless: int
-    oldest_stamp: int | None
 
     @property
     def rejected(self) -> int:
@@ -84,8 +83,8 @@ class Facts:
         return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
 
-def facts_of(settings: Settings, sample: TopicRecords) -> Facts:
-    """Read the sample as the settings say."""
+def facts_of(settings: Settings, sample: TopicRecords, *, shape: Shape | None = None) -> Facts:
+    """Read the sample as the settings say. shape: what is known of its columns already."""
     parser = Parser(settings)
     reasons = _Reasons()
     parts, keys = [], []
@@ -101,18 +100,15 @@ def facts_of(settings: Settings, sample: TopicRecords) -> Facts:
             )
         )
     different, hottest = _hottest(keys)
-    stamps = [stamp for stretch in sample.stretches for stamp in stretch.timestamps if stamp >= 0]
-    values = [value for stretch in sample.stretches for value in stretch.values]
     return Facts(
         topic=sample.topic,
         records=sample.records,
-        shape=shape_of(settings.input, values),
+        shape=shape or shape_of(settings.input, sample.values),
         partitions=tuple(parts),
         unreadable=reasons.groups(),
         keys=different,
         hottest=hottest,
         keyless=sum(key is None for stretch in sample.stretches for key in stretch.keys),
-        oldest_stamp=min(stamps, default=None),
     )
 
 

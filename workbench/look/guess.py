@@ -31,7 +31,7 @@ def starting_file(settings: Settings, sample: TopicRecords, *, now: int) -> str:
 
 
 def _guessed(settings: Settings, sample: TopicRecords, comments: dict[tuple[str, str], str]) -> Changes:
-    values = [value for stretch in sample.stretches for value in stretch.values]
+    values = sample.values
     keyed = all(key is not None for stretch in sample.stretches for key in stretch.keys)
     records = {"topic": sample.topic} | _format(settings, values, comments)
     shape = shape_of(settings.input.model_copy(update=records), values)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from evenflow.settings import Settings
 from workbench.findings import Changes, Finding
 from workbench.look.facts import Facts, Unreadable
-from workbench.look.sample import TopicRecords
 from workbench.look.shape import shape_of, split_line
 from workbench.look.words import counted, numbers, share, shown_bytes
 
@@ -18,9 +17,8 @@ _SCHEMA_REGISTRY = 0
 _SHOWN = 3
 
 
-def judge_format(settings: Settings, facts: Facts, sample: TopicRecords) -> Iterator[Finding]:
+def judge_format(settings: Settings, facts: Facts, values: list[bytes | None]) -> Iterator[Finding]:
     """Records of which none is what the format says, and csv records of another number of fields."""
-    values = [value for stretch in sample.stretches for value in stretch.values]
     shape, form = facts.shape, settings.input.format
     if form == "json" and shape.records and not shape.rows:
         what = f"none of {shape.records:,} records is a JSON object, e.g. {shown_bytes(values[-1])}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evenflow.settings import Settings
@@ -73,31 +73,35 @@ class Look:
 
 def look_at(settings: Settings, sample: TopicRecords, *, now: int) -> Look:
     """Hold the sample against the settings; `now`: ms since 1970."""
-    facts, findings = _judged(settings, sample, now)
-    return Look(settings, facts, findings, _fitting(settings, sample, findings, now))
+    facts = facts_of(settings, sample)
+    findings = _judged(settings, facts, sample, now)
+    look = Look(settings, facts, findings, merged(findings))
+    return replace(look, proposal=_fitting(look, sample, now))
 
 
-def _fitting(settings: Settings, sample: TopicRecords, findings: tuple[Finding, ...], now: int) -> Changes:
+def _fitting(look: Look, sample: TopicRecords, now: int) -> Changes:
     """All changes together: what one mends may show what else is to be changed."""
-    changes = merged(findings)
+    changes, settings = look.proposal, look.settings
     for _ in range(_ROUNDS):
         try:
             mended = applied(settings, changes)
         except ValueError:
             return {}  # they cannot go together: each finding says by itself what would help
-        more = merged(_judged(mended, sample, now)[1], changes)
+        if mended == settings:
+            break
+        shape = look.facts.shape if mended.input == settings.input else None
+        more = merged(_judged(mended, facts_of(mended, sample, shape=shape), sample, now), changes)
         if more == changes:
             break
         changes = more
     return changes
 
 
-def _judged(settings: Settings, sample: TopicRecords, now: int) -> tuple[Facts, tuple[Finding, ...]]:
-    facts = facts_of(settings, sample)
+def _judged(settings: Settings, facts: Facts, sample: TopicRecords, now: int) -> tuple[Finding, ...]:
     if not facts.records:
-        return facts, ()
-    return facts, (
-        *judge_format(settings, facts, sample),
+        return ()
+    return (
+        *judge_format(settings, facts, sample.values),
         *judge_columns(settings, facts),
         *judge_readable(settings, facts),
         *judge_times(settings, facts, now=now),

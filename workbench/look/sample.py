@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
-from evenflow.errors import ProtocolError, ServiceError
+from evenflow.errors import DataLossError, ProtocolError, ServiceError
 from evenflow.markers import EndOfStream
 from evenflow.settings import KafkaSettings
 from topics import reader
@@ -61,18 +61,31 @@ class TopicRecords:
         """Records in the sample, without markers."""
         return sum(len(stretch.values) for stretch in self.stretches)
 
+    @property
+    def values(self) -> list[bytes | None]:
+        """The values of all records, one partition after the other."""
+        return [value for stretch in self.stretches for value in stretch.values]
+
+    @property
+    def oldest(self) -> int | None:
+        """Least record timestamp, ms; None where no record has one."""
+        stamps = (stamp for stretch in self.stretches for stamp in stretch.timestamps if stamp >= 0)
+        return min(stamps, default=None)
+
 
 def newest_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPLE) -> TopicRecords:
     """At most about `most` of the newest records; fewer when they are large or come slowly.
 
-    ServiceError when nothing can be read.
+    ServiceError or DataLossError (deleted meanwhile) when nothing can be read.
     """
     found = {part: Stretch(part, state.end[part] - state.begin[part]) for part in sorted(state.begin)}
     sample = TopicRecords(state.name, tuple(found.values()))
     if not state.records:
         return sample
     deadline, size = time.monotonic() + _MOST_SECONDS, 0
-    blocks = reader.read_range(kafka, state.name, begin=_begin(state, most), end=state.end, timeout=_PATIENCE)
+    blocks = reader.read_range(
+        kafka, state.name, begin=begin_of_newest(state, most), end=state.end, timeout=_PATIENCE
+    )
     try:
         for block in blocks:
             for record in block:
@@ -80,7 +93,7 @@ def newest_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPL
             size += sum(map(len, block))
             if size > _MOST_BYTES or time.monotonic() > deadline:
                 break
-    except ServiceError:
+    except (ServiceError, DataLossError):  # of what could be read there is something to say
         if not sample.records:
             raise
     finally:
@@ -101,7 +114,8 @@ def stretch(state: TopicState, tuples: int, *, first: bool) -> tuple[Mapping[int
     return begin, end
 
 
-def _begin(state: TopicState, most: int) -> dict[int, int]:
+def begin_of_newest(state: TopicState, most: int) -> dict[int, int]:
+    """Where the newest records begin: each partition by its length, none with less than is needed to judge it."""
     by_length, end = stretch(state, most, first=False)
     return {part: max(state.begin[part], min(by_length[part], end[part] - _LEAST)) for part in state.begin}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -20,6 +20,8 @@ Row = dict[str, Any]
 
 NUMBERS: frozenset[Kind] = frozenset({"whole number", "decimal"})
 _EXAMPLES = 1_000
+_CELLS = 500_000
+"""Values that are looked at, at most about: of wide records every second, third, ... is taken."""
 _CSV_NULLS = frozenset({"", "NA", "null", "NULL"})
 _PER_MS = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
 EARLIEST, LATEST = 631_152_000_000, 4_102_444_800_000
@@ -64,8 +66,8 @@ class Column:
 class Shape:
     """Columns of the sampled records.
 
-    rows: records that hold columns at all, of `records`; fields: csv records by their number of fields; inner:
-    names within nested objects, as "outer.inner".
+    rows: records that hold columns at all, of `records` that were looked at; fields: csv records by their number of
+    fields; inner: names within nested objects, as "outer.inner".
     """
 
     records: int
@@ -81,14 +83,13 @@ class Shape:
 
 def shape_of(settings: InputSettings, values: Sequence[bytes | None]) -> Shape:
     """The columns of these record values, read as input.format says."""
+    width = max((len(row) for row in _rows(settings, values[-10:])), default=1)
+    some = values[:: 1 + len(values) * width // _CELLS]
+    rows = _rows(settings, some)
     fields: Counter[int] = Counter()
     if settings.format == "csv":
-        split = [split_line(value, settings.delimiter) for value in values]
+        split = (split_line(value, settings.delimiter) for value in some)
         fields.update(len(parts) for parts in split if parts is not None)
-        rows = [_csv_row(settings.columns, parts) for parts in split if parts is not None]
-    else:
-        read = _json_row if settings.format == "json" else _text_row
-        rows = [row for row in map(read, values) if row is not None]
     inner = {
         f"{name}.{key}"
         for row in rows
@@ -96,7 +97,16 @@ def shape_of(settings: InputSettings, values: Sequence[bytes | None]) -> Shape:
         if isinstance(held, dict)
         for key in held
     }
-    return Shape(len(values), len(rows), _columns(rows), dict(fields), frozenset(inner))
+    return Shape(len(some), len(rows), _columns(rows), dict(fields), frozenset(inner))
+
+
+def _rows(settings: InputSettings, values: Sequence[bytes | None]) -> list[Row]:
+    read: dict[str, Callable[[bytes | None], Row | None]] = {
+        "json": _json_row,
+        "text": _text_row,
+        "csv": lambda value: _csv_row(settings, value),
+    }
+    return [row for row in map(read[settings.format], values) if row is not None]
 
 
 def split_line(value: bytes | None, delimiter: str) -> list[str] | None:
@@ -155,8 +165,11 @@ def _text_row(value: bytes | None) -> Row | None:
         return None
 
 
-def _csv_row(names: Sequence[str], fields: Sequence[str]) -> Row:
-    return {name: _csv_value(field) for name, field in zip(names, fields, strict=False)}
+def _csv_row(settings: InputSettings, value: bytes | None) -> Row | None:
+    fields = split_line(value, settings.delimiter)
+    if fields is None:
+        return None
+    return {name: _csv_value(field) for name, field in zip(settings.columns, fields, strict=False)}
 
 
 def _csv_value(field: str) -> str | int | float | None:

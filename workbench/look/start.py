@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
-from evenflow.errors import ConfigError, EvenflowError, ServiceError
+from evenflow.errors import ConfigError, DataLossError, EvenflowError, ServiceError
 from evenflow.settings import Settings
 from partitioner_service.source import all_states
 from topics.admin import TopicState, describe
@@ -43,7 +43,7 @@ def before_start(settings: Settings, *, most: int = SAMPLE) -> None:
 def _looked(settings: Settings, state: TopicState, most: int) -> Look | None:
     try:
         sample = newest_records(settings.kafka, state, most=most)
-    except ServiceError as error:
+    except (ServiceError, DataLossError) as error:
         log.warning(
             "sample of %s: cannot be read, so nothing is known of its records: %s", state.name, error.message
         )
