@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -63,7 +63,7 @@ def _judge_key(settings: Settings, facts: Facts) -> Iterator[Finding]:
         return
     column, form = facts.shape.column(query.key), query.column_type(query.key)
     if not column.present:
-        found = likely_name(query.key, facts.shape)
+        found = likely_name(query.key, facts.shape, but=query.value_columns)
         yield _absent("the key", query.key, facts.shape, found, {"query": {"key": found}})
         return
     need = _Need("the key", column, form, settings.input.format == "csv")
@@ -159,9 +159,9 @@ def _held(need: _Need, shape: Shape, do: str, changes: Changes) -> Iterator[Find
     yield Finding(need.role, _grade(total, column.filled), f"{what}{need.role} needs {words}", do, changes)
 
 
-def likely_name(name: str, shape: Shape) -> str | None:
-    """The column whose name is much like this one, if there is one."""
-    lower = {column.lower(): column for column in shape.columns}
+def likely_name(name: str, shape: Shape, *, but: Container[str] = ()) -> str | None:
+    """The column whose name is much like this one, if there is one; none of those in `but`."""
+    lower = {column.lower(): column for column in shape.columns if column not in but}
     close = get_close_matches(name.lower(), lower, n=1)
     return lower[close[0]] if close else None
 

@@ -86,7 +86,7 @@ def _fitting(look: Look, sample: TopicRecords, now: int) -> Changes:
         try:
             mended = applied(settings, changes)
         except ValueError:
-            return {}  # they cannot go together: each finding says by itself what would help
+            break  # more is to be said first, as the names of csv fields
         if mended == settings:
             break
         shape = look.facts.shape if mended.input == settings.input else None

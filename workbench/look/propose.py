@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evenflow.settings import Query, Settings
+from evenflow.settings import AggregateSpec, Query, Settings
 from workbench.findings import Changes, Finding
 
 Comments = Mapping[tuple[str, str], str]
@@ -28,31 +28,37 @@ def merged(findings: Iterable[Finding], onto: Changes | None = None) -> dict[str
 
 def applied(settings: Settings, changes: Changes) -> Settings:
     """The settings with these changes; ValueError if they cannot be."""
-    sections = {}
-    for section, fields in changes.items():
-        model = getattr(settings, section)
-        given = model.model_dump(exclude_unset=True)
-        for name, value in fields.items():
-            given[name] = given.get(name, {}) | value if isinstance(value, dict) else value
-        if section == "query":
-            _drop_unread_types(given)
-        sections[section] = type(model)(**given)
-    return settings.model_copy(update=sections)
+    update = {section: _changed(settings, section, fields) for section, fields in changes.items()}
+    mended = settings.model_copy(update=update)
+    if mended.input.format == "csv" and not set(mended.needed_columns) <= set(mended.input.columns):
+        raise ValueError("input.columns lacks what the query reads")
+    return mended
+
+
+def _changed(settings: Settings, section: str, fields: Mapping[str, Any]) -> Any:
+    model = getattr(settings, section)
+    given = model.model_dump(exclude_unset=True)
+    for name, value in fields.items():
+        given[name] = given.get(name, {}) | value if isinstance(value, dict) else value
+    if section == "query":
+        _drop_unread_types(given)
+    return type(model)(**given)
 
 
 def _drop_unread_types(query: dict[str, Any]) -> None:
     """A column that is no longer read has no type: settings refuse one."""
-    if not query.get("types"):
-        return
-    untyped = Query(**{name: value for name, value in query.items() if name != "types"})
-    read = {untyped.key, *untyped.value_columns}
-    query["types"] = {column: kind for column, kind in query["types"].items() if column in read}
+    specs = (
+        AggregateSpec.model_validate(AggregateSpec.parse(one)) for one in query.get("aggregates", {}).values()
+    )
+    read = {query.get("key", Query.model_fields["key"].default), *(spec.column for spec in specs)}
+    if "types" in query:
+        query["types"] = {column: kind for column, kind in query["types"].items() if column in read}
 
 
 def as_toml(settings: Settings, changes: Changes, comments: Comments | None = None) -> str:
     """The lines that make these changes; `types` whole, as the file has it once."""
     blocks = []
-    types = applied(settings, changes).query.types
+    types = _changed(settings, "query", changes.get("query", {})).types
     for section, fields in sorted(changes.items(), key=lambda one: _SECTIONS.index(one[0])):
         plain = {name: value for name, value in fields.items() if name != "aggregates"}
         if section == "query" and types != settings.query.types:

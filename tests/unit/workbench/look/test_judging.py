@@ -155,6 +155,14 @@ def test_types_of_columns_that_are_no_longer_read_go_with_them() -> None:
     assert tomllib.loads(found.toml()) == {"query": {"key": "user", "types": {"user": "int64"}}}
 
 
+def test_a_column_that_is_the_key_and_aggregated_keeps_its_type() -> None:
+    query = {"key": "n", "types": {"n": "int64"}, "aggregates": {"s": "sum(n)"}, "time_unit": "s"}
+    found = look(sample([{"n": number % 7, "at": NOW + number} for number in HUNDRED]), query=query)
+    assert tomllib.loads(found.toml()) == {"query": {"time_unit": "ms"}}
+    likely = look(sample([{"amount": 1.5, "at": NOW}]), query={"key": "amont"})
+    assert "name a column that the records have" in likely.problems[0].do
+
+
 def test_the_hottest_key_is_named_with_the_fair_share_of_a_worker() -> None:
     (keys,) = named(look(sample(orders(user="всё"))), "keys")
     assert keys.what == "1 keys; the hottest, 'всё', has 100 % of the tuples, a worker's fair share is 12 %"
