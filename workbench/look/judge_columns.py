@@ -43,23 +43,24 @@ class _Need:
 
 def judge_columns(settings: Settings, facts: Facts) -> Iterator[Finding]:
     """Key, time and aggregated columns."""
+    if settings.query.key == "@key":
+        yield from _judge_record_keys(facts)
     if facts.shape.rows:
         yield from _judge_key(settings, facts)
         yield from _judge_time(settings, facts)
         yield from _judge_values(settings, facts)
-    elif settings.query.key == "@key":
-        yield from _judge_key(settings, facts)
+
+
+def _judge_record_keys(facts: Facts) -> Iterator[Finding]:
+    if facts.keyless:
+        what = f"{counted(facts.keyless, facts.records)} records have no record key, and query.key is '@key'"
+        do = f"set query.key to a column: {listed(facts.shape.columns)}"
+        yield Finding("the key", _grade(facts.keyless, facts.records), what, do)
 
 
 def _judge_key(settings: Settings, facts: Facts) -> Iterator[Finding]:
     query = settings.query
     if query.key == "@key":
-        if facts.keyless:
-            what = (
-                f"{counted(facts.keyless, facts.records)} records have no record key, and query.key is '@key'"
-            )
-            do = f"set query.key to a column: {listed(facts.shape.columns)}"
-            yield Finding("key", _grade(facts.keyless, facts.records), what, do)
         return
     column, form = facts.shape.column(query.key), query.column_type(query.key)
     if not column.present:

@@ -20,20 +20,27 @@ _SHOWN = 3
 def judge_format(settings: Settings, facts: Facts, values: list[bytes | None]) -> Iterator[Finding]:
     """Records of which none is what the format says, and csv records of another number of fields."""
     shape, form = facts.shape, settings.input.format
-    if form == "json" and shape.records and not shape.rows:
+    if not settings.needed_columns:
+        return  # nothing of their values is read
+    if form == "json" and not shape.rows:
         what = f"none of {shape.records:,} records is a JSON object, e.g. {shown_bytes(values[-1])}"
         yield Finding("format", "problem", what, *_other_format(values))
     if form == "csv" and shape.fields:
-        wanted = len(settings.input.columns)
-        right = shape.fields.get(wanted, 0)
-        if right < shape.rows:
-            found = max(shape.fields, key=lambda fields: shape.fields[fields])
-            what = f"{counted(shape.rows - right, shape.rows)} records have another number of fields than the {wanted} of "
-            what += f"input.columns, mostly {found}, e.g. {shown_bytes(values[-1])}"
-            do = "name every field in input.columns, and set input.delimiter"
-            yield Finding(
-                "format", "warning" if right else "problem", what, do, _other_delimiter(settings, values)
-            )
+        yield from _judge_fields(settings, facts, values)
+
+
+def _judge_fields(settings: Settings, facts: Facts, values: list[bytes | None]) -> Iterator[Finding]:
+    shape, wanted = facts.shape, len(settings.input.columns)
+    right = shape.fields.get(wanted, 0)
+    if right == shape.rows:
+        return
+    found = max((fields for fields in shape.fields if fields != wanted), key=lambda one: shape.fields[one])
+    cut = ((value, split_line(value, settings.input.delimiter)) for value in reversed(values))
+    example = next((value for value, fields in cut if fields is not None and len(fields) == found), None)
+    what = f"{counted(shape.rows - right, shape.rows)} records have another number of fields than the {wanted} of "
+    what += f"input.columns, mostly {found}, e.g. {shown_bytes(example)}"
+    do = "name every field in input.columns, and set input.delimiter"
+    yield Finding("format", "warning" if right else "problem", what, do, _other_delimiter(settings, values))
 
 
 def judge_readable(settings: Settings, facts: Facts) -> Iterator[Finding]:
@@ -69,7 +76,7 @@ def judge_partitions(settings: Settings, facts: Facts) -> Iterator[Finding]:
     mend: Changes = {"partitioner": {"idle_timeout": "30s"}}
     do = 'set partitioner.idle_timeout = "30s" (for a replay that will fill and end it: leave it)'
     waiting = [part for part in facts.partitions if not part.ended and not part.times.size]
-    empty = [part.partition for part in waiting if not part.records]
+    empty = [part.partition for part in waiting if not part.length]
     mute = [part.partition for part in waiting if part.records]
     for which, state in ((empty, "empty"), (mute, "without a readable record")):
         if which and facts.tuples:
