@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.look import Unchecked, look_first
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands of the partitioner service."""
@@ -31,6 +33,7 @@ def partition(
     until_ended: Annotated[
         bool, typer.Option("--until-ended", help="Stop once every input partition has ended.")
     ] = False,
+    unchecked: Unchecked = False,
 ) -> None:
     """Run one partitioner instance: input topic to routed topic, until SIGTERM."""
     from cli.context import settings_of
@@ -45,6 +48,7 @@ def partition(
         logging.getLogger("partitioner_service").setLevel(logging.INFO)
         for noisy in ("faust", "mode", "aiokafka"):
             logging.getLogger(noisy).setLevel(logging.CRITICAL)
+    look_first(settings, unchecked=unchecked)
     serve(settings, until_ended=until_ended)
 
 

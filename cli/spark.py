@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from cli.look import Unchecked, look_first
+
 _UNTIL_ENDED = Annotated[
     bool, typer.Option("--until-ended", help="Stop once every input partition has ended and all is emitted.")
 ]
@@ -18,26 +20,29 @@ def register(app: typer.Typer) -> None:
     app.command()(reduce)
 
 
-def aggregate(context: typer.Context, until_ended: _UNTIL_ENDED = False) -> None:
+def aggregate(
+    context: typer.Context, until_ended: _UNTIL_ENDED = False, unchecked: Unchecked = False
+) -> None:
     """Run both Spark stages in one application, wired as spark.wiring says, until SIGTERM."""
-    _run(context, ("combine", "reduce"), until_ended)
+    _run(context, ("combine", "reduce"), until_ended, unchecked)
 
 
-def combine(context: typer.Context, until_ended: _UNTIL_ENDED = False) -> None:
+def combine(context: typer.Context, until_ended: _UNTIL_ENDED = False, unchecked: Unchecked = False) -> None:
     """Run the combiner alone (spark.wiring = 'split'): routed topic to partials topic, until SIGTERM."""
-    _run(context, ("combine",), until_ended)
+    _run(context, ("combine",), until_ended, unchecked)
 
 
-def reduce(context: typer.Context, until_ended: _UNTIL_ENDED = False) -> None:
+def reduce(context: typer.Context, until_ended: _UNTIL_ENDED = False, unchecked: Unchecked = False) -> None:
     """Run the reducer alone (spark.wiring = 'split'): partials topic to results, until SIGTERM."""
-    _run(context, ("reduce",), until_ended)
+    _run(context, ("reduce",), until_ended, unchecked)
 
 
-def _run(context: typer.Context, stages: tuple[str, ...], until_ended: bool) -> None:
+def _run(context: typer.Context, stages: tuple[str, ...], until_ended: bool, unchecked: bool) -> None:
     from cli.context import settings_of
     from spark_consumers.application import run
 
     settings = settings_of(context)
+    look_first(settings, unchecked=unchecked)
     typer.echo(f"checkpoint: {settings.spark.checkpoint_folder}/{settings.query.name}", err=True)
     run(
         settings,
