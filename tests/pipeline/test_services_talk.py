@@ -15,7 +15,6 @@ from tests.pipeline import spark_stream
 from tests.pipeline.planes import parts_of, some_rows, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write
 from tests.pipeline.spark_stream import start
-from tests.pipeline.test_partitioner_process import free_port
 from workbench.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
