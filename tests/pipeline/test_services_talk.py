@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline import spark_stream
-from tests.pipeline.planes import parts_of, some_rows, wait_until
+from tests.pipeline.planes import free_port, parts_of, some_rows, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write
 from tests.pipeline.spark_stream import start
 from workbench.processes import ChildProcess
