@@ -115,7 +115,7 @@ def test_a_live_topic_of_nothing_but_bad_records_flows_into_rejected_and_sigterm
     rows = [{"amount": n / 4, "t": BEGIN + n, "i": n} for n in range(60_000)]
     write(settings, [(n % 2, row) for n, row in enumerate(rows)], end=False)
     with Pipeline(settings, tmp_path) as pipeline:
-        pipeline.start("partition")
+        pipeline.start("partition", "--unchecked")
         pipeline.wait_until(lambda: committed(settings) > 0)
         pipeline.stop("partition")
         assert total(all_states(settings)) in {(n, 0, n) for n in range(1, 60_001)}

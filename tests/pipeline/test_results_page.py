@@ -71,7 +71,7 @@ def written(kafka: KafkaSettings, name: str, folder: Path, sink: str) -> tuple[S
         kafka,
         name,
         folder,
-        query={"aggregates": {"tuples": "count"}},
+        query={"aggregates": {"tuples": "count"}, "types": {}},
         results={"sink": sink},
         spark={"buckets": 1},
     )
@@ -131,6 +131,7 @@ def test_the_lines_for_arrow_frames_give_every_row_once(
 def parquet_results(folder: Path) -> tuple[Settings, Any]:
     """Three windows with whole numbers as keys; the second micro-batch was repeated, another one cut off. And Spark."""
     settings = Settings(
+        input={"partitions": 2},
         query={"name": "q", "key": "k", "types": {"k": "int64"}, "aggregates": {"tuples": "count"}},
         results={"sink": "parquet", "path": str(folder / "results")},
         spark={"checkpoint": str(folder), "buckets": 1},
