@@ -26,6 +26,7 @@ def status(
     """
     import json
     import time
+    from contextlib import suppress
 
     from rich.console import Console
     from rich.live import Live
@@ -43,7 +44,8 @@ def status(
     if watch is None:
         console.print(screen(read(settings)))
         return
-    with Live(screen(read(settings)), console=console, auto_refresh=False) as live:
+    live = Live(screen(read(settings)), console=console, auto_refresh=False)
+    with suppress(KeyboardInterrupt), live:
         while True:
             time.sleep(watch)
             live.update(screen(read(settings)), refresh=True)

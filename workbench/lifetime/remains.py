@@ -126,7 +126,7 @@ def _results(settings: Settings, wanted: bool) -> tuple[list[str | Path], list[s
     if place is None or place == f"{settings.query.name}.results":
         return [], []
     if not wanted:
-        return [], [f"results in {place}: only with --results"]
+        return [], [f"results in {place}: they go only with --results; what begins anew must write elsewhere"]
     if isinstance(place, Path):
         _refuse_foreign(place)
     return [place], []
