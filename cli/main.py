@@ -29,6 +29,7 @@ COMMANDS = (
     "settings",
     "simulate",
     "spark",
+    "status",
     "topics",
     "verify",
 )

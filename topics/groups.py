@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -13,7 +14,15 @@ from evenflow.settings import KafkaSettings
 from topics.clients import admin, seconds, service_error
 
 _ABSENT = frozenset({KafkaError.GROUP_ID_NOT_FOUND})
-_LOOK_SECONDS = 0.5
+_NOT_YET = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+"""The group's broker has just started: asking again heals it."""
+_LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -36,25 +45,27 @@ def group_names(kafka: KafkaSettings) -> list[str]:
 
 def members(kafka: KafkaSettings, group: str) -> list[Member]:
     """Who is in the group now; none when there is no such group."""
-    try:
-        asked = admin(kafka).describe_consumer_groups([group], request_timeout=seconds(kafka))
-        found = asked[group].result().members
-    except KafkaException as error:
-        if error.args[0].code() in _ABSENT:
-            return []
-        raise service_error(error, kafka, f"asking for consumer group {group}") from None
-    return [
-        Member(
-            client_id=member.client_id,
-            host=member.host.lstrip("/"),
-            partitions=tuple(
-                sorted(part.partition for part in member.assignment.topic_partitions)
-                if member.assignment
-                else ()
-            ),
-        )
-        for member in found
-    ]
+    deadline = time.monotonic() + seconds(kafka)
+    while True:
+        try:
+            asked = admin(kafka).describe_consumer_groups([group], request_timeout=seconds(kafka))
+            return [_member(found) for found in asked[group].result().members]
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code in _ABSENT:
+                return []
+            if code not in _NOT_YET or time.monotonic() >= deadline:
+                raise service_error(error, kafka, f"asking for consumer group {group}") from None
+        time.sleep(_LOOK_SECONDS)
+
+
+def _member(found: Any) -> Member:
+    owned = found.assignment.topic_partitions if found.assignment else []
+    return Member(
+        client_id=found.client_id,
+        host=found.host.lstrip("/"),
+        partitions=tuple(sorted(part.partition for part in owned)),
+    )
 
 
 def delete_groups(kafka: KafkaSettings, groups: Iterable[str]) -> None:
@@ -81,7 +92,7 @@ def _deleted(kafka: KafkaSettings, group: str) -> bool:
         asked[group].result()
     except KafkaException as error:
         code = error.args[0].code()
-        if code == KafkaError.NON_EMPTY_GROUP:
+        if code == KafkaError.NON_EMPTY_GROUP or code in _NOT_YET:
             return False
         if code not in _ABSENT:
             raise service_error(error, kafka, f"deleting consumer group {group}") from None

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from cli.main import app
 from evenflow.errors import DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
 from partitioner_service.source import all_states
@@ -16,8 +18,6 @@ from tests.pipeline.planes import began, run, start_thread, wait_until
 from tests.pipeline.routed import records
 from topics import admin, clients
 from topics.admin import describe
-from workbench.lifetime.remains import find
-from workbench.lifetime.removal import remove
 from workbench.lifetime.rename import COPIED, carry_out, examine
 
 pytestmark = pytest.mark.pipeline
@@ -51,9 +51,12 @@ def test_a_query_goes_on_under_another_name_and_every_result_is_exact(
         pipeline.stop("partition")
     after = renamed(settings, f"{query_name}-new")
     before = all_states(settings)
-    remains = find(settings, results=False)
-    rename(settings, after)
-    remove(settings, remains)
+    file = str(tmp_path / "evenflow.toml")
+    said = CliRunner().invoke(app, ["--config", file, "rename", after.query.name, "--yes"])
+    assert said.exit_code == 0, said.output
+    assert said.stdout == f'[query]\nname = "{after.query.name}"\n[input]\ntopic = "{query_name}.input"\n'
+    again = CliRunner().invoke(app, ["--config", file, "rename", after.query.name, "--yes"])
+    assert again.exit_code != 0, "there is nothing under the old name any more"
     assert {p: (s.offset, s.read, s.rejected) for p, s in all_states(after).items()} == {
         p: (s.offset, s.read, s.rejected) for p, s in before.items()
     }

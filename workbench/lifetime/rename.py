@@ -171,9 +171,11 @@ def _goes_along(message: Message) -> bool:
 
 def _moved(found: Renaming, made: dict[str, TopicState]) -> list[TopicPartition]:
     """The same offsets and state, which name the copies."""
-    ids = {"routed_id": made["routed"].topic_id, "rejected_id": made["rejected"].topic_id}
+    routed, rejected = (made[role].topic_id for role in _FIRST_HAVE)
     topic = found.after.topic("input")
     return [
-        TopicPartition(topic, partition, state.offset, replace(state, **ids).encode())
+        TopicPartition(
+            topic, partition, state.offset, replace(state, routed_id=routed, rejected_id=rejected).encode()
+        )
         for partition, state in sorted(found.states.items())
     ]

@@ -102,11 +102,14 @@ class StageFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """All that one look found. now: processing time in ms. troubles: in words, what could not be read and why."""
+    """All that one look found. now: processing time in ms. recorded: whether Kafka holds the record with which a query
+    begins. troubles: in words, what could not be read and why.
+    """
 
     query: str
     topic: str
     now: int
+    recorded: bool
     changed: tuple[str, ...]
     partitions: tuple[PartitionFacts, ...]
     rejected: Rejected

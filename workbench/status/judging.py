@@ -23,8 +23,7 @@ def wrong(facts: Facts) -> list[str]:
     if not facts.partitions:
         return found
     if not facts.begun:
-        found.append("the query has not begun: start `evenflow partition`")
-        return found
+        return [*found, _not_begun(facts)]
     return [
         *found,
         *_lost(facts),
@@ -33,6 +32,15 @@ def wrong(facts: Facts) -> list[str]:
         *_aggregating(facts),
         *_rejecting(facts),
     ]
+
+
+def _not_begun(facts: Facts) -> str:
+    if facts.recorded:
+        return (
+            "the query has begun, but its committed offsets are gone (they expired, or the input topic was made anew): "
+            "see 'Rebuild after data loss' in docs/operations.md, or `evenflow reset`"
+        )
+    return "the query has not begun: start `evenflow partition`"
 
 
 def _lost(facts: Facts) -> Iterator[str]:

@@ -39,12 +39,14 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
     else:
         settings = settings.with_input_partitions(state.partitions)
     partitions = () if state is None else _partitions(settings, state, troubles)
+    recorded = None if state is None else _told(troubles, lambda: read_identity(settings), None)
     alive = look(settings)
     return Facts(
         query=settings.query.name,
         topic=topic,
         now=round(now() * 1000),
-        changed=() if state is None else tuple(_told(troubles, lambda: _changed(settings), [])),
+        recorded=recorded is not None,
+        changed=() if recorded is None else tuple(changes(recorded, settings.identity())),
         partitions=partitions,
         rejected=_rejected(settings, len(partitions)),
         windows=windows_of(settings.query, partitions, newest_written(settings)),
@@ -66,11 +68,6 @@ def _told(troubles: list[str], ask: Callable[[], _T], otherwise: _T) -> _T:
         return otherwise
 
 
-def _changed(settings: Settings) -> list[str]:
-    before = read_identity(settings)
-    return [] if before is None else changes(before, settings.identity())
-
-
 def _partitions(settings: Settings, topic: TopicState, troubles: list[str]) -> tuple[PartitionFacts, ...]:
     none: dict[int, PartitionState] = {}
     states = _told(troubles, lambda: all_states(settings), none)
@@ -89,7 +86,7 @@ def _rejected(settings: Settings, partitions: int) -> Rejected:
     each = max(1, _REJECTED // max(1, partitions))
     messages = read_newest(settings.kafka, topic, each)
     reasons = [
-        dict(message.headers() or ()).get(REASON, b"?").decode(errors="replace") for message in messages
+        (dict(message.headers() or ()).get(REASON) or b"?").decode(errors="replace") for message in messages
     ]
     state = describe(settings.kafka, [topic]).get(topic)
     spans = [] if state is None else [end - state.begin[number] for number, end in state.end.items()]

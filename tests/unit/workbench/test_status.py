@@ -43,7 +43,7 @@ def partition(
 
 def facts(*partitions: PartitionFacts, written: tuple[int, int] | None = None, **fields: Any) -> Facts:
     found: dict[str, Any] = {
-        "query": "w", "topic": "w.input", "now": NOW, "changed": (), "partitions": partitions,
+        "query": "w", "topic": "w.input", "now": NOW, "recorded": False, "changed": (), "partitions": partitions,
         "rejected": Rejected(by_reason={}, whole=True), "windows": windows_of(QUERY, partitions, written),
         "plan": None, "members": (MEMBER,), "parts": (SPARK,), "stages": (), "troubles": (), "idle_timeout": None,
     }  # fmt: skip
@@ -131,6 +131,7 @@ def test_a_query_that_has_not_begun_says_so_and_nothing_else() -> None:
     found = facts(partition(0, None, end=1_200), members=(), parts=())
     assert wrong(found) == ["the query has not begun: start `evenflow partition`"]
     assert "not begun" in shown(found)
+    assert "committed offsets are gone" in wrong(replace(found, recorded=True))[0]
     assert as_json(found)["partitions"][0]["lag"] == 1_200
 
 
