@@ -28,7 +28,7 @@ def status(
     import time
     from contextlib import suppress
 
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.live import Live
 
     from cli.context import settings_of
@@ -41,11 +41,15 @@ def status(
         typer.echo(json.dumps(fields(read(settings))))
         return
     console = Console(highlight=False)
+
+    def look() -> Group:
+        return screen(read(settings), width=console.width)
+
     if watch is None:
-        console.print(screen(read(settings)))
+        console.print(look())
         return
-    live = Live(screen(read(settings)), console=console, auto_refresh=False)
+    live = Live(look(), console=console, auto_refresh=False)
     with suppress(KeyboardInterrupt), live:
         while True:
             time.sleep(watch)
-            live.update(screen(read(settings)), refresh=True)
+            live.update(look(), refresh=True)

@@ -43,8 +43,10 @@ def test_a_query_begun_wrong_is_refused_by_field_reset_and_begins_anew_exactly(
     stream = Stream(wrong)
     stream.write(1_000)
     stream.end()
-    with Pipeline(wrong, tmp_path) as pipeline:
-        pipeline.run_to_the_end()
+    run(prepare(wrong))
+    noted = tmp_path / "checkpoint" / query_name / "fused" / "evenflow.json"
+    noted.parent.mkdir(parents=True)
+    noted.write_text("{}")
     meant = wrong.model_copy(update={"query": wrong.query.model_copy(update={"window": 5_000})})
     with pytest.raises(IncompatibleStateError, match=r'query\.window: "3s" -> "5s"') as refused:
         prepare(meant)
@@ -53,9 +55,10 @@ def test_a_query_begun_wrong_is_refused_by_field_reset_and_begins_anew_exactly(
     asked = reset(meant, tmp_path)
     assert asked.exit_code != 0, "without a terminal and without --yes nothing is removed"
     assert left(meant) != [meant.topic("input")]
-    done = reset(meant, tmp_path, "--yes", "--force")
+    done = reset(meant, tmp_path, "--yes")
     assert done.exit_code == 0, done.output
     assert f"group   {meant.data_plane_group}" in done.stderr
+    assert f"folder  {noted.parent.parent}: 1 files, 2 bytes" in done.stderr
     assert f"stays: topic {meant.topic('input')}" in done.stderr
     assert left(meant) == [meant.topic("input")]
     assert not (tmp_path / "checkpoint" / query_name).exists()

@@ -103,7 +103,7 @@ class StageFacts:
 @dataclass(frozen=True, kw_only=True)
 class Facts:
     """All that one look found. now: processing time in ms. recorded: whether Kafka holds the record with which a query
-    begins. troubles: in words, what could not be read and why.
+    begins. workers: of the settings, in use until a plan says otherwise. troubles: in words, what could not be read and why.
     """
 
     query: str
@@ -114,6 +114,7 @@ class Facts:
     partitions: tuple[PartitionFacts, ...]
     rejected: Rejected
     windows: WindowFacts
+    workers: int
     plan: PlanFacts | None
     members: tuple[Member, ...]
     parts: tuple[Part, ...]

@@ -50,6 +50,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         partitions=partitions,
         rejected=_rejected(settings, len(partitions)),
         windows=windows_of(settings.query, partitions, newest_written(settings)),
+        workers=settings.partitioner.workers,
         plan=_plan(settings),
         members=alive.members,
         parts=alive.parts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import Group
@@ -14,27 +14,16 @@ from workbench.status.facts import Facts, PartitionFacts
 from workbench.status.judging import wrong
 from workbench.status.words import ago, count, moment
 
-_COLUMNS = (
-    "partition",
-    "begin",
-    "committed",
-    "end",
-    "lag",
-    "watermark (UTC)",
-    "mark",
-    "read",
-    "routed",
-    "rejected",
-    "share",
-    "",
-)
+_WIDE = 125
+"""Columns of a terminal from which on one table is enough."""
 
 
-def screen(facts: Facts) -> Group:
-    """Tables and lines for a terminal; the last lines say what is wrong."""
+def screen(facts: Facts, *, width: int) -> Group:
+    """Tables and lines for a terminal so many columns wide; the last lines say what is wrong."""
     parts: list[Table | Text] = [Text(f"query {facts.query}, input {facts.topic}", style="bold")]
     if facts.partitions:
-        parts.append(_partitions(facts))
+        together = [_PLACES | _COUNTS] if width >= _WIDE else [_PLACES, _COUNTS]
+        parts += [_table(facts, columns) for columns in together]
     parts += [Text(line) for line in lines(facts)]
     concerns = wrong(facts)
     parts += [Text(f"! {one}", style="red") for one in concerns]
@@ -48,11 +37,7 @@ def lines(facts: Facts) -> Iterator[str]:
     if facts.begun:
         yield f"rejected: {_rejected(facts)}"
         yield from _windows(facts)
-    if facts.plan is not None:
-        since = (
-            "at once" if facts.plan.effective_from is None else f"from {moment(facts.plan.effective_from)} on"
-        )
-        yield f"plan: epoch {facts.plan.epoch}, {count(facts.plan.workers, 'worker')}, {since}"
+        yield _plan(facts)
     for member in facts.members:
         owned = ", ".join(map(str, member.partitions)) or "no partitions (stands by)"
         yield f"alive: {member.client_id} on {member.host} reads {owned}"
@@ -60,7 +45,7 @@ def lines(facts: Facts) -> Iterator[str]:
         yield f"heard: {part.name}, {ago(facts.now - part.at)} ago{_said(part)}"
     for stage in facts.stages:
         when = "" if stage.last_at is None else f", the last {ago(facts.now - stage.last_at)} ago"
-        yield f"checkpoint: {stage.stage} has done {count(stage.batches, 'micro-batch').replace('hs', 'hes')}{when}"
+        yield f"checkpoint: {stage.stage}, {stage.batches:,} micro-batches done{when}"
 
 
 def as_json(facts: Facts) -> dict[str, Any]:
@@ -77,6 +62,7 @@ def as_json(facts: Facts) -> dict[str, Any]:
         "partitions": [_partition(one) for one in facts.partitions],
         "rejected": {"by_reason": dict(facts.rejected.by_reason), "whole": facts.rejected.whole},
         "windows": vars(windows),
+        "workers": facts.workers,
         "plan": None if plan is None else vars(plan),
         "members": [{**vars(member), "partitions": list(member.partitions)} for member in facts.members],
         "parts": [{"name": part.name, "at": part.at, "said": part.said} for part in facts.parts],
@@ -85,36 +71,49 @@ def as_json(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _partitions(facts: Facts) -> Table:
-    table = Table(*_COLUMNS, box=None, pad_edge=False, header_style="dim")
-    for column in table.columns[:-1]:
-        column.justify = "right"
-        column.no_wrap = True
+def _table(facts: Facts, columns: Columns) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("partition", justify="right", no_wrap=True)
+    for header in columns:
+        # A narrow terminal breaks a time between day and hour.
+        table.add_column(header, justify="right", overflow="fold", no_wrap=header not in _TIMES)
     for one in facts.partitions:
-        table.add_row(*_cells(one))
+        table.add_row(str(one.partition), *(cell(one) for cell in columns.values()))
     return table
 
 
-def _cells(one: PartitionFacts) -> list[str]:
-    state = one.state
-    if state is None:
-        return [str(one.partition), "-", "-", f"{one.log_end:,}", f"{one.lag:,}", *["-"] * 6, "not begun"]
-    counts = [f"{number:,}" for number in (state.read, state.routed, state.rejected)]
-    return [
-        str(one.partition),
-        *(f"{number:,}" for number in (state.begin, state.offset, one.log_end, one.lag)),
-        moment(one.watermark),
-        moment(one.mark),
-        *counts,
-        f"{state.rejected / state.read:.1%}" if state.read else "-",
-        _standing(one),
-    ]
+def _counted(name: str) -> Callable[[PartitionFacts], str]:
+    """A cell that shows this field of the committed state."""
+    return lambda one: "-" if one.state is None else f"{getattr(one.state, name):,}"
+
+
+def _share(one: PartitionFacts) -> str:
+    return f"{one.state.rejected / one.state.read:.1%}" if one.state is not None and one.state.read else "-"
 
 
 def _standing(one: PartitionFacts) -> str:
-    if one.ended:
-        return "ended"
-    return "idle" if one.state is not None and one.state.asleep else ""
+    if one.state is None:
+        return "not begun"
+    return "ended" if one.ended else "idle" if one.state.asleep else ""
+
+
+Columns = dict[str, Callable[[PartitionFacts], str]]
+_TIMES = ("watermark (UTC)", "mark (UTC)")
+_PLACES: Columns = {
+    "begin": _counted("begin"),
+    "committed": _counted("offset"),
+    "end": lambda one: f"{one.log_end:,}",
+    "lag": lambda one: f"{one.lag:,}",
+    _TIMES[0]: lambda one: moment(one.watermark),
+    _TIMES[1]: lambda one: moment(one.mark),
+}
+_COUNTS: Columns = {
+    "read": _counted("read"),
+    "routed": _counted("routed"),
+    "rejected": _counted("rejected"),
+    "share": _share,
+    "": _standing,
+}
 
 
 def _partition(one: PartitionFacts) -> dict[str, Any]:
@@ -158,11 +157,20 @@ def _windows(facts: Facts) -> Iterator[str]:
         yield f"next: the window up to {moment(windows.next)} closes when every partition is past {moment(windows.needs)}"
 
 
+def _plan(facts: Facts) -> str:
+    plan = facts.plan
+    if plan is None:
+        return f"plan: none published, {count(facts.workers, 'worker')} by the settings"
+    since = "at once" if plan.effective_from is None else f"from {moment(plan.effective_from)} on"
+    return f"plan: epoch {plan.epoch}, {count(plan.workers, 'worker')}, {since}"
+
+
 def _said(part: Part) -> str:
     said = part.said
-    if part.is_spark:
-        load = said.get("load")
-        return f": micro-batch {said.get('batch')}, {said.get('rows')} rows" + (
-            f", W {load:.2g}" if isinstance(load, float) else ""
-        )
-    return f": {said.get('state')}, {said.get('tuples_per_second')} tuples/s"
+    if not part.is_spark:
+        return f": {said.get('state')}, {said.get('tuples_per_second')} tuples/s"
+    rows, load = said.get("rows"), said.get("load")
+    shown = f"{rows:,}" if isinstance(rows, int) else "?"
+    return f": micro-batch {said.get('batch')}, {shown} rows" + (
+        f", W {load:.2g}" if isinstance(load, float) else ""
+    )

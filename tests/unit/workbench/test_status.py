@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -45,15 +46,16 @@ def facts(*partitions: PartitionFacts, written: tuple[int, int] | None = None, *
     found: dict[str, Any] = {
         "query": "w", "topic": "w.input", "now": NOW, "recorded": False, "changed": (), "partitions": partitions,
         "rejected": Rejected(by_reason={}, whole=True), "windows": windows_of(QUERY, partitions, written),
-        "plan": None, "members": (MEMBER,), "parts": (SPARK,), "stages": (), "troubles": (), "idle_timeout": None,
+        "workers": 8, "plan": None, "members": (MEMBER,), "parts": (SPARK,), "stages": (), "troubles": (),
+        "idle_timeout": None,
     }  # fmt: skip
     return Facts(**(found | fields))
 
 
-def shown(found: Facts) -> str:
-    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(screen(found))
-    return console.export_text()
+def shown(found: Facts, width: int = 130) -> str:
+    console = Console(width=width, file=StringIO())
+    console.print(screen(found, width=width))
+    return console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_a_query_in_which_all_is_well_has_nothing_wrong() -> None:
@@ -149,8 +151,19 @@ def test_the_json_is_plain_and_holds_what_the_screen_shows() -> None:
     }  # fmt: skip
     assert fields["members"] == [{"client_id": "evenflow-w-0", "host": "127.0.0.1", "partitions": [0, 1]}]
     text = shown(found)
-    assert "heard: spark fused, 2 s ago: micro-batch 7, 1200 rows, W 0.4" in text
+    assert "heard: spark fused, 2 s ago: micro-batch 7, 1,200 rows, W 0.4" in text
     assert "alive: evenflow-w-0 on 127.0.0.1 reads 0, 1" in text
+
+
+def test_nothing_is_cut_off_in_a_narrow_terminal() -> None:
+    largest = NOW + 123
+    found = facts(
+        *(partition(n, state(largest, offset=10**6, read=10**6, routed=10**6), end=9 * 10**6) for n in (0, 1))
+    )
+    text = shown(found, width=80)
+    assert "…" not in text
+    assert text.count("1,000,000") == 6
+    assert text.count("22:13:19.623") == 4
 
 
 def test_who_is_in_the_group_is_at_work_and_a_spark_stage_while_it_reports() -> None:
