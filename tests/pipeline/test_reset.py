@@ -80,15 +80,23 @@ def test_a_reset_that_was_cut_off_is_finished_by_the_next(kafka_settings: Any, q
     run(prepare(settings))
 
 
-def test_nothing_is_removed_while_a_partitioner_runs_unless_it_is_forced(
-    kafka_settings: Any, query_name: str
-) -> None:
+def test_nothing_is_removed_while_a_partitioner_runs(kafka_settings: Any, query_name: str) -> None:
+    settings = began(kafka_settings, query_name)
+    plane = DataPlane(settings)
+    thread, _ = start_thread(plane)
+    wait_until(lambda: plane.status().get("assignment"))
+    with pytest.raises(IncompatibleStateError, match="is in the partitioners' group"):
+        refuse_while_alive(settings, "removed")
+    plane.stop()
+    thread.join(30)
+
+
+@pytest.mark.more
+def test_a_forced_reset_ends_the_partitioner_that_runs(kafka_settings: Any, query_name: str) -> None:
     settings = began(kafka_settings, query_name)
     plane = DataPlane(settings)
     thread, errors = start_thread(plane)
     wait_until(lambda: plane.status().get("assignment"))
-    with pytest.raises(IncompatibleStateError, match="is in the partitioners' group"):
-        refuse_while_alive(settings, "removed")
     remove(settings, find(settings, results=False))
     thread.join(30)
     assert "was deleted" in str(errors[0])

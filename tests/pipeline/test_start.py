@@ -13,11 +13,13 @@ from confluent_kafka import Message
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.settings.input import parse_start
+from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
 from partitioner_service.source import all_states
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_settings
 from tests.pipeline.planes import run as run_plane
-from tests.pipeline.routed import create_topics, records
+from tests.pipeline.planes import start_thread, wait_until
+from tests.pipeline.routed import create_topics, records, write, write_end
 from tests.pipeline.routed import make_settings as small
 from tests.unit.workbench.pipeline_model import Record, run
 from topics import clients
@@ -32,6 +34,7 @@ def starting(settings: Settings, start: str) -> Settings:
     )
 
 
+@pytest.mark.more
 def test_a_query_that_starts_at_the_latest_record_is_exact_from_there_on(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
@@ -54,8 +57,6 @@ def test_a_query_that_starts_at_the_latest_record_is_exact_from_there_on(
 
 def write_rows(settings: Settings, first: int, n: int, *, end: bool = False) -> None:
     """n rows a second of event time apart, the partitions in turn; then an end marker in each."""
-    from tests.pipeline.routed import write, write_end
-
     write(
         settings,
         [(i % 2, {"k": f"k{i % 3}", "t": i * 1_000, "v": i}) for i in range(first, first + n)],
@@ -104,6 +105,25 @@ def test_verify_has_no_difference_wherever_the_query_starts(
     report = verify(settings)
     assert report.exact, report.text()
     assert report.read == read
+
+
+def test_a_query_that_starts_at_the_latest_record_reads_what_comes_from_then_on(
+    kafka_settings: Any, query_name: str
+) -> None:
+    settings = small(kafka_settings, query_name, input={"partitions": 2, "start": "latest"})
+    create_topics(settings)
+    write_rows(settings, 0, 20)
+    thread, errors = start_thread(DataPlane(prepare(settings), until_ended=True))
+    wait_until(lambda: len(all_states(settings)) == 2)
+    write_rows(settings, 20, 40, end=True)
+    thread.join(30)
+    assert errors == []
+    write_results(settings)
+    report = verify(settings)
+    assert report.exact, report.text()
+    assert report.read == 40
+    first = min(records(settings, "results"), key=lambda message: json.loads(message.value())["window_end"])
+    assert json.loads(first.value())["n"] == 1, "the first windows hold only what was read"
 
 
 def test_a_start_that_changes_in_mid_query_is_refused_by_name(kafka_settings: Any, query_name: str) -> None:
