@@ -52,9 +52,10 @@ bench: setup ## the benchmarks (FLAGS="ID ..." for some)
 reproduce: setup ## the papers' figures again: docs/reproducing.md (FLAGS="--section NAME", --text-only, --quick ...)
 	$(BIN)/python -m benchmarks.reproducing $(FLAGS)
 
-docs: setup ## regenerate the generated pages
+docs: setup ## regenerate the generated pages, and the pictures of kept rows
 	$(BIN)/evenflow settings --markdown > docs/settings.md
 	$(BIN)/evenflow partitioners --markdown > docs/algorithms.md
+	$(BIN)/python -m benchmarks.pictures
 
 broker: setup ## an embedded broker on 127.0.0.1:9092 until Ctrl-C (FLAGS="--port 0")
 	$(BIN)/evenflow broker $(FLAGS)

@@ -22,11 +22,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks import pictures
+from benchmarks.pictures import SPLIT_LEAST, keep
 from evenflow.arrays import Float64s, Int32s, Int64s
 from evenflow.metrics import fragmentation, window_figures, worker_loads
 from evenflow.partitioners import create
 from evenflow.simulation import Entrant, KeyedStream, Scenario
-from evenflow.simulation.charts import save
 from evenflow.simulation.routing import route
 from evenflow.simulation.streams import rank_hashes
 
@@ -183,26 +184,12 @@ def price(size: Size) -> Iterator[str]:
     for value in PRICES:
         cells = [median(size, "evenflow", kind, 64, price=value) for kind in PRICED]
         points += [
-            {"stream": _title(kind), "price": f"{value:g}", "imbalance": i, "replicas": max(k - 1, 1e-5)}
+            {"stream": _title(kind), "price": value, "imbalance": i, "replicas": max(k - 1, SPLIT_LEAST)}
             for kind, (i, k) in zip(PRICED, cells, strict=True)
         ]
         yield f"| {value:g} | " + " | ".join(f"{i:.1e} / {k:.4f}" for i, k in cells) + " |"
 
-    size.plot.parent.mkdir(parents=True, exist_ok=True)
-    save(_price_curve(points), size.plot)
-
-
-def _price_curve(points: list[dict[str, Any]]) -> Any:
-    import altair as alt
-
-    base = alt.Chart(alt.Data(values=points)).encode(
-        x=alt.X("replicas:Q", scale=alt.Scale(type="log"), title="KSR - 1 (none is drawn at 1e-5)"),
-        y=alt.Y("imbalance:Q", scale=alt.Scale(type="log"), title="window imbalance"),
-        color=alt.Color("stream:N", title=None),
-    )
-    marks = base.mark_line(point=True).encode(order="imbalance:Q")
-    words = base.mark_text(align="left", dx=6, dy=-5, fontSize=9).encode(text="price:N")
-    return (marks + words).properties(width=460, height=340, title="evenflow at n = 64 by price")
+    keep(points, pictures.price, size.plot)
 
 
 def watch(size: Size) -> Iterator[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any, get_args
 
@@ -25,7 +24,6 @@ from evenflow.rank_laws import RANKS, Zipf
 from evenflow.simulation.streams import rank_hashes
 
 WORKERS, KEYS, EXPONENT, SEED = 64, 100_000, 1.0, 1
-PLOTS = Path(".evenflow/bench")
 _PER_MS, _BATCH = 10, 10_000
 """Tuples per ms of event time; tuples of a micro-batch (a slide)."""
 
@@ -112,29 +110,6 @@ def costs(found: Sequence[str], keys: UInt64s, how_much: Size, *, workers: int =
     ways: dict[str, Any] = {"bare hashing": BareHashing(keys, how_much, workers=workers)}
     ways |= {label: Warm(label, keys, how_much, workers=workers) for label in found}
     return {label: spread(values) for label, values in in_turns(ways, how_much.repetitions).items()}
-
-
-def growth(rows: Sequence[dict[str, Any]], *, over: str, title: str, name: str) -> str:
-    """Write the chart of `ns` over a column of the rows, both logarithmic; where it lies."""
-    import altair
-
-    from evenflow.simulation.charts import save
-
-    PLOTS.mkdir(parents=True, exist_ok=True)
-    path = PLOTS / f"{name}.svg"
-    points = [{"partitioner": row["partitioner"], "x": row[over], "ns": row["ns"]} for row in rows]
-    chart = (
-        altair.Chart(altair.Data(values=points))
-        .mark_line(point=True)
-        .encode(
-            altair.X("x:Q", title=title, scale=altair.Scale(type="log")),
-            altair.Y("ns:Q", title="ns per tuple", scale=altair.Scale(type="log")),
-            altair.Color("partitioner:N", scale=altair.Scale(scheme="tableau20")),
-        )
-        .properties(width=520, height=420)
-    )
-    save(chart, path)
-    return str(path)
 
 
 def middle(values: Sequence[float]) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.partitioners import WORKERS, Size, Warm, growth, labels, middle, zipf_keys
+from benchmarks.partitioners import WORKERS, Size, Warm, labels, middle, zipf_keys
+from benchmarks.pictures import PLOTS, growth_keys, keep
 
 ID = "partitioners-growth-keys"
 WHAT = "ns per tuple, bytes of state and their bound, every partitioner, n = 64, Zipf 1.0, 1e4 ... 1e7 keys; with a chart"
@@ -29,5 +30,6 @@ def run(*, smoke: bool) -> dict[str, Any]:
                     "state_bound": warm.partitioner.state_bound(count),
                 }
             )
-    plot = growth(rows, over="keys", title="keys", name=ID)
-    return {"workers": WORKERS, "plot": plot, "partitioners": rows}
+    plot = PLOTS / f"{ID}.svg"
+    keep(rows, growth_keys, plot)
+    return {"workers": WORKERS, "plot": str(plot), "partitioners": rows}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.partitioners import KEYS, Size, costs, growth, labels, zipf_keys
+from benchmarks.partitioners import KEYS, Size, costs, labels, zipf_keys
+from benchmarks.pictures import PLOTS, growth_workers, keep
 
 ID = "partitioners-growth-workers"
 WHAT = "ns per tuple of every partitioner, 100,000 keys, Zipf 1.0, over n = 5 ... 1024 workers; with a chart"
@@ -18,5 +19,6 @@ def run(*, smoke: bool) -> dict[str, Any]:
     for workers in (5, 64) if smoke else (5, 16, 64, 256, 1024):
         for label, ns in costs(labels(), keys, how_much, workers=workers).items():
             rows.append({"partitioner": label, "workers": workers, "ns": ns["min"], "median": ns["median"]})
-    plot = growth(rows, over="workers", title="workers", name=ID)
-    return {"keys": KEYS, "plot": plot, "partitioners": rows}
+    plot = PLOTS / f"{ID}.svg"
+    keep(rows, growth_workers, plot)
+    return {"keys": KEYS, "plot": str(plot), "partitioners": rows}

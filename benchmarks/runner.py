@@ -24,6 +24,7 @@ SCENARIOS = (
     "service_results",
     "service_peers",
     "service_start",
+    "service_bad_records",
     "partitioners_speed",
     "partitioners_growth_workers",
     "partitioners_growth_keys",

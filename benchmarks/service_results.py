@@ -17,8 +17,8 @@ from benchmarks.running import measured_broker, run_to_end, running_query
 from benchmarks.slopes import Length
 from benchmarks.telling import step
 from evenflow.settings import KafkaSettings, Settings
+from evenflow.sources.source import SourceOptions, bounded
 from producers.replay import replay
-from producers.source import SourceOptions, bounded
 from spark_consumers.sinks import SINKS
 from topics.admin import delete_topics, ensure_topics, pipeline_topics
 

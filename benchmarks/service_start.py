@@ -27,10 +27,10 @@ from benchmarks.spread import spread
 from benchmarks.stream import SEED, settings_for
 from evenflow.errors import ServiceError
 from evenflow.settings import Settings, save_settings
+from evenflow.sources.generators import generate
+from evenflow.sources.source import SourceOptions
 from partitioner_service.plane import DataPlane
-from producers.generators import generate
 from producers.replay import replay
-from producers.source import SourceOptions
 from spark_consumers.archive import archive_path
 from topics import clients
 from topics.admin import ensure_topics, pipeline_topics

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from evenflow.settings import KafkaSettings, Settings, load_settings
-from producers.generators import generate
+from evenflow.sources.generators import generate
+from evenflow.sources.source import SourceOptions
 from producers.replay import replay
-from producers.source import SourceOptions
 from topics.admin import ensure_topics, pipeline_topics
 
 KEYS = 100_000

@@ -1,4 +1,4 @@
-"""`evenflow demo`, `evenflow queries`."""
+"""`evenflow demo`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, opened
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the command."""
     app.command()(demo)
-    app.command()(queries)
 
 
 def demo(
@@ -25,10 +26,12 @@ def demo(
     time: Annotated[
         str | None, typer.Option(help="Event time column of --input. Default: 1,000 tuples a second.")
     ] = None,
-    time_unit: Annotated[Literal["s", "ms", "us", "iso"] | None, typer.Option(help="Its unit.")] = None,
+    time_unit: TimeUnit = None,
     value: Annotated[str | None, typer.Option(help="A number column to sum, average and maximise.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Delimiter of CSV.")] = None,
-    no_header: Annotated[bool, typer.Option("--no-header", help="CSV without names: c0, c1, ...")] = False,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
     partitioner: Annotated[
         str, typer.Option(help="NAME[:option=value,...] (`evenflow partitioners`).")
     ] = "evenflow",
@@ -57,8 +60,10 @@ def demo(
             time=time,
             time_unit=time_unit,
             value=value,
-            delimiter="\t" if delimiter == "\\t" else delimiter,
+            format=format,
+            delimiter=delimiter,
             header=not no_header,
+            encoding=encoding,
             partitioner=name,
             partitioner_options=options,
             workers=workers,
@@ -69,6 +74,7 @@ def demo(
             limit=limit,
         ),
         _console(stderr=as_json),
+        opened=opened,
     )
     if as_json:
         typer.echo(result.json())
@@ -81,11 +87,3 @@ def _console(*, stderr: bool) -> Console:
 
     console = Console(stderr=stderr)
     return console if console.is_terminal else Console(stderr=stderr, width=120)
-
-
-def queries() -> None:
-    """List the built-in queries."""
-    from evenflow.queries import known
-
-    for query in known():
-        typer.echo(f"{query.name:12} {query.what}")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.context import settings_of
+from evenflow.commands.context import settings_of
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 

@@ -25,8 +25,8 @@ def rename(
 
     The Spark stages compute all results again under the new name, exactly.
     """
-    from cli.context import settings_of
     from cli.reset import ask, show
+    from evenflow.commands.context import settings_of
     from workbench.lifetime.remains import find
     from workbench.lifetime.removal import remove
     from workbench.lifetime.rename import carry_out, examine

@@ -7,11 +7,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-Unit = Literal["s", "ms", "us", "iso"]
+from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, opened
 
 
 def register(app: typer.Typer) -> None:
@@ -31,18 +31,17 @@ def replay(
     ],
     key: Annotated[str | None, typer.Option(help="Column of the record key. Default: query.key.")] = None,
     time: Annotated[str | None, typer.Option(help="Column of the event time. Default: query.time.")] = None,
-    time_unit: Annotated[Unit | None, typer.Option(help="Its unit. Default: query.time_unit.")] = None,
+    time_unit: TimeUnit = None,
     value: Annotated[
         list[str] | None, typer.Option(help="Send only key, time and this column (repeatable).")
     ] = None,
     columns: Annotated[
         str | None, typer.Option(help="Columns to send, in order: a,b,c. Default: all.")
     ] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Delimiter of CSV. Default: a comma.")] = None,
-    no_header: Annotated[
-        bool, typer.Option("--no-header", help="CSV without names: the columns are c0, c1, ...")
-    ] = False,
-    encoding: Annotated[str, typer.Option(help="Encoding of CSV and text.")] = "utf-8",
+    format: Format = None,
+    delimiter: Delimiter = None,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
     keep_order: Annotated[
         bool, typer.Option("--keep-order", help="Keep the file's order instead of sorting by event time.")
     ] = False,
@@ -71,13 +70,12 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="Print one summary object.")] = False,
 ) -> None:
     """Replay a data set or a generator into the input topic, then end the stream."""
-    from cli.context import settings_of
+    from evenflow.commands.context import settings_of
     from evenflow.errors import ConfigError
-    from producers.datasets import open_source
+    from evenflow.sources.source import SourceOptions
     from producers.profiles import choose_profile
     from producers.replay import DeliveryError
     from producers.replay import replay as send
-    from producers.source import SourceOptions
 
     if by_key and sticky:
         raise ConfigError("--by-key and --sticky exclude each other")
@@ -90,18 +88,19 @@ def replay(
         time_unit=time_unit,
         columns=tuple(name.strip() for name in columns.split(",")) if columns is not None else None,
         values=tuple(value or ()),
-        delimiter="\t" if delimiter == "\\t" else delimiter,
+        format=format,
+        delimiter=delimiter,
         header=not no_header,
         encoding=encoding,
         keep_order=keep_order,
         event_rate=event_rate,
     )
     with _stop_on_signals() as stopped, _progress_bar(source) as progress:
-        opened = open_source(source, options)
+        found = opened(source, options)
         try:
             summary = send(
                 settings,
-                opened,
+                found,
                 profile=chosen,
                 producer_id=producer_id,
                 partition_by="key" if by_key else "sticky" if sticky else "round-robin",

@@ -28,7 +28,7 @@ def reset(
 
     Shows first what will be removed, and asks.
     """
-    from cli.context import settings_of
+    from evenflow.commands.context import settings_of
     from workbench.lifetime.remains import find, refuse_while_alive
     from workbench.lifetime.removal import remove
 

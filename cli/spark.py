@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 import typer
 
+from evenflow.errors import EvenflowError
+
+_LOG = logging.getLogger("evenflow.spark")
 _UNTIL_ENDED = Annotated[
     bool, typer.Option("--until-ended", help="Stop once every input partition has ended and all is emitted.")
 ]
@@ -34,14 +38,21 @@ def reduce(context: typer.Context, until_ended: _UNTIL_ENDED = False) -> None:
 
 
 def _run(context: typer.Context, stages: tuple[str, ...], until_ended: bool) -> None:
-    from cli.context import settings_of
+    from evenflow.commands.context import settings_of
     from spark_consumers.application import run
+    from spark_consumers.java_log import log_file, open_log
 
     settings = settings_of(context)
-    typer.echo(f"checkpoint: {settings.spark.checkpoint_folder}/{settings.query.name}", err=True)
-    run(
-        settings,
-        stages,
-        until_ended=until_ended,
-        ready=lambda spark: typer.echo(f"running: {', '.join(stages)}", err=True),
-    )
+    log = None if _verbose() else open_log(log_file(settings, context.info_name or stages[0]))
+    if log is not None:
+        _LOG.info("what Spark itself says is in %s", log.path)
+    try:
+        run(settings, stages, until_ended=until_ended, log=log)
+    except EvenflowError:
+        if log is not None and log.used:
+            _LOG.error("what Spark itself says is in %s", log.path)
+        raise
+
+
+def _verbose() -> bool:
+    return logging.getLogger().isEnabledFor(logging.INFO)

@@ -31,7 +31,7 @@ def status(
     from rich.console import Console, Group
     from rich.live import Live
 
-    from cli.context import settings_of
+    from evenflow.commands.context import settings_of
     from workbench.status.read import read
     from workbench.status.screen import as_json as fields
     from workbench.status.screen import screen

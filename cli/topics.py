@@ -23,7 +23,7 @@ def create(
     ] = None,
 ) -> None:
     """Make the input topic of the query, as `evenflow replay` would; refused if there is one already."""
-    from cli.context import settings_of
+    from evenflow.commands.context import settings_of
     from evenflow.errors import ConfigError
     from topics.admin import describe, ensure_topics, input_topic
 
@@ -47,7 +47,7 @@ def list_topics(
     as_json: Annotated[bool, typer.Option("--json", help="One object a topic on standard output.")] = False,
 ) -> None:
     """The topics of the query by role, with their partitions and offsets; nothing is made."""
-    from cli.context import settings_of
+    from evenflow.commands.context import settings_of
     from topics.admin import ROLES, describe
 
     settings = settings_of(context)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.context import milliseconds, settings_of
+from evenflow.commands.context import milliseconds, settings_of
 
 
 def register(app: typer.Typer) -> None:

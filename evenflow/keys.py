@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.arrays import Int32s, UInt8s, UInt64s, viewed
+from evenflow.columns import Keys, key_column
 from evenflow.kernels import inlined, kernel
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
@@ -105,12 +106,20 @@ def _hash_all(offsets: Any, data: UInt8s, out: UInt64s) -> None:
         out[row] = _xxh64(data, np.int64(offsets[row]), np.int64(offsets[row + 1]))
 
 
-def hash_keys(keys: pa.Array | pa.ChunkedArray) -> UInt64s:
-    """XXH64 (seed 0) of the bytes of each key; shape (n,).
+def hash_keys(keys: Keys) -> UInt64s:
+    """XXH64 (seed 0) of the bytes of each key; shape (n,). What `Partitioner.assign` takes.
 
-    Takes (large) binary and (large) string arrays, slices, chunked and dictionary-encoded ones; a
-    string hashes as its UTF-8 bytes. Raises ValueError for a null key, TypeError for any other type.
+    Keys are text, bytes or whole numbers, as a list, a numpy or Arrow array (also chunked or dictionary-encoded) or a
+    pandas series. Text hashes as its UTF-8 bytes and a whole number as its decimal text, as in the pipeline, so
+    both send a key to the same worker: 8, "8" and b"8" are one key. (numpy drops NUL bytes at the end of its S and U
+    strings: give such keys as a list.) Raises ValueError for a null key, TypeError for other types and mixtures.
+
+    >>> hash_keys(["a", "b"])
+    array([15154266338359012955,  8666379929374662555], dtype=uint64)
+    >>> hash_keys([8]) == hash_keys(["8"])
+    array([ True])
     """
+    keys = key_column(keys)
     if keys.null_count:
         raise ValueError(f"{keys.null_count} of {len(keys)} keys are null: a tuple without key has no worker")
     if isinstance(keys, pa.ChunkedArray):
@@ -122,7 +131,7 @@ def hash_keys(keys: pa.Array | pa.ChunkedArray) -> UInt64s:
         return hash_keys(keys.dictionary)[keys.indices.to_numpy(zero_copy_only=False)]
     wide = pa.types.is_large_binary(keys.type) or pa.types.is_large_string(keys.type)
     if not (wide or pa.types.is_binary(keys.type) or pa.types.is_string(keys.type)):
-        raise TypeError(f"keys must be binary or string, not {keys.type}")
+        raise TypeError(f"keys must be text, bytes or whole numbers, not {keys.type}")
     out = np.empty(len(keys), np.uint64)
     if len(keys) == 0:
         return out

@@ -14,12 +14,12 @@ import socket
 import ssl
 import tempfile
 import threading
-from collections.abc import Coroutine
+import time
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import faust
-from faust.web import Request, View
 from mode import Service
 from mode.threads import ServiceThread, WorkerThread
 
@@ -27,6 +27,7 @@ from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.kafka import aiokafka_config
 from partitioner_service.health import Health
+from partitioner_service.pages import add_pages
 from partitioner_service.plane import DataPlane, Plan
 from partitioner_service.prepare import prepare
 from partitioner_service.records import parse_plan
@@ -37,13 +38,15 @@ _GRACE = 5.0
 _MOMENT = 2.0
 
 
-def serve(settings: Settings, *, until_ended: bool = False) -> None:
+def serve(
+    settings: Settings, *, until_ended: bool = False, clock: Callable[[], float] = time.monotonic
+) -> None:
     """Run one partitioner instance until SIGTERM or SIGINT (or, `until_ended`, until its input has ended).
 
     Raises whatever stopped the data plane or the control plane, and before anything else what `prepare` refuses.
     """
     settings = prepare(settings)
-    plane = DataPlane(settings, until_ended=until_ended)
+    plane = DataPlane(settings, until_ended=until_ended, clock=clock)
     with tempfile.TemporaryDirectory(prefix="evenflow-faust-") as folder:
         _run(_serve(settings, plane, Path(folder)))
 
@@ -92,8 +95,6 @@ def build_app(settings: Settings, plane: DataPlane, folder: Path) -> faust.App:
     app = faust.App(f"{settings.query.name}.control.{options.instance}", **(ours | extras))
     plans = app.topic(settings.topic("plan"), value_serializer="raw", key_serializer="raw", internal=False)
 
-    health = Health()
-
     @app.agent(plans)
     async def follow_plans(stream: Any) -> None:
         async for value in stream:
@@ -102,26 +103,14 @@ def build_app(settings: Settings, plane: DataPlane, folder: Path) -> faust.App:
             except ValueError as error:
                 log.error("ignoring a record in %s: %s", settings.topic("plan"), error)
 
-    @app.page("/status/")
-    class Status(View):
-        """Assignment, watermarks, rates and loads of this instance as JSON."""
-
-        async def get(self, request: Request) -> Any:
-            return self.json(plane.status())
-
-    @app.page("/healthy/")
-    class Healthy(View):
-        """200 while both halves make progress, 503 and the reason when one has not for a minute."""
-
-        async def get(self, request: Request) -> Any:
-            shown = health.verdict(plane.status(), control_joined=bool(app.consumer.assignment()))
-            return self.json(shown, status=200 if shown["healthy"] else 503)
-
+    add_pages(app, settings, plane, Health(plane.clock))
     return app
 
 
 class DataPlaneService(Service):
     """Holds the data plane's thread; crashes with it."""
+
+    logger = logging.getLogger("mode.data_plane")  # its "Starting..." is not what a person reads our log for
 
     def __init__(self, plane: DataPlane, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -185,7 +174,7 @@ async def _serve(settings: Settings, plane: DataPlane, folder: Path) -> None:
 async def _control(app: faust.App, leave: asyncio.Event) -> None:
     try:
         await app.start()
-        log.info("status page: http://%s:%s/status/", app.conf.web_host, app.conf.web_port)
+        log.info("status page: http://%s:%s/", app.conf.web_host, app.conf.web_port)
         while not leave.is_set() and not app.should_stop:  # a crash ends this too
             await asyncio.sleep(0.1)
         if app.crashed:

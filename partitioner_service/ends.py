@@ -47,6 +47,10 @@ class LogEnds:
         end = self._ends.get(partition)
         return 0.0 if end is None else self._clock() - end.since
 
+    def seen(self, partition: int) -> float | None:
+        """Seconds since the end of its log was reached; None while there is more to read."""
+        return round(self.since(partition), 1) if partition in self._ends else None
+
     def confirmed(self, partitions: Collection[int]) -> set[int]:
         """Those of them whose log, as the brokers say now, still ends where it was seen to end.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 from confluent_kafka import KafkaException
@@ -22,7 +22,6 @@ from partitioner_service.source import Source, committed_states, state_reader
 log = logging.getLogger(__name__)
 
 _PEER_REFRESH = 1.0
-_WORTH_SAYING = 60.0
 
 
 class Pace:
@@ -37,7 +36,6 @@ class Pace:
         self._reader = state_reader(settings)
         self._peers: dict[int, PartitionState] = {}
         self._peers_at = -_PEER_REFRESH
-        self._held = HeldBack(clock)
 
     def everyone(self) -> dict[int, PartitionState]:
         """States of all input partitions: ours as they are, the others' as last committed."""
@@ -48,7 +46,11 @@ class Pace:
                 self._peers_at = self._clock()
             except (EvenflowError, KafkaException) as error:
                 log.warning("could not read the other instances' progress: %s", error)
-        return {**self._peers, **own}
+        return self.known()
+
+    def known(self) -> dict[int, PartitionState]:
+        """As `everyone`, the others' as they were last read."""
+        return {**self._peers, **self._source.states}
 
     def asleep(self) -> dict[int, PartitionState]:
         """New states of owned partitions that have been at the log's end for the whole idle timeout.
@@ -115,39 +117,10 @@ class Pace:
         }
         if not live:
             self._source.hold(())
-            self._held.now((), None)
             return
-        slowest = min(live, key=lambda p: live[p])
-        limit = live[slowest] + self._settings.max_skew
-        hasty = {p for p, s in states.items() if s.max_time is not None and s.max_time > limit}
-        self._source.hold(hasty)
-        self._held.now(hasty, slowest)
+        limit = min(live.values()) + self._settings.max_skew
+        self._source.hold({p for p, s in states.items() if s.max_time is not None and s.max_time > limit})
 
     def close(self) -> None:
         """Close the reader of the peers' progress."""
         self._reader.close()
-
-
-class HeldBack:
-    """Says once of each partition that it has been held back for a minute: a silent one looks like a hang."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._since: dict[int, float] = {}
-        self._said: set[int] = set()
-
-    def now(self, partitions: Iterable[int], slowest: int | None) -> None:
-        """These partitions are held back at this moment, because of the slowest one."""
-        held = set(partitions)
-        self._since = {p: self._since.get(p, self._clock()) for p in held}
-        self._said &= held
-        for p in sorted(held - self._said):
-            if self._clock() - self._since[p] >= _WORTH_SAYING:
-                self._said.add(p)
-                log.warning(
-                    "input partition %d has waited %g s for partition %s, which is more than max_skew of event time "
-                    "behind; if that one has no more data, set partitioner.idle_timeout or end it",
-                    p,
-                    _WORTH_SAYING,
-                    slowest,
-                )

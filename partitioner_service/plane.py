@@ -20,15 +20,18 @@ from confluent_kafka import KafkaException
 
 from evenflow.errors import EvenflowError, ServiceError
 from evenflow.settings import Settings
+from evenflow.talking.words import moment
 from evenflow.windows import NO_MARK
 from partitioner_service import status
 from partitioner_service.claim import claim
 from partitioner_service.learned import LearnedState
 from partitioner_service.pace import Pace
 from partitioner_service.records import SideRecords
+from partitioner_service.rejected import Rejected
 from partitioner_service.route import Router
 from partitioner_service.sink import CommitAborted, Sink
 from partitioner_service.source import Source, Stopping, TopicIds
+from partitioner_service.talk import Talk
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
@@ -62,14 +65,14 @@ class DataPlane:
         self._settings = settings
         self._options = settings.partitioner
         self._until_ended = until_ended
-        self._clock = clock
+        self.clock = clock
         self._stop = threading.Event()
         self._plans: queue.SimpleQueue[Plan] = queue.SimpleQueue()
         self._pending: list[Plan] = []
         self._aborts = 0
         self._rewinds = 0
-        self._mentioned = False
-        self._work = status.Work()
+        self._work = status.Work(rejected=Rejected(settings))
+        self._talk = Talk(settings, clock=clock)
         self._watchdog = Watchdog()
         self._status: dict[str, Any] = {"state": "starting", "instance": self._options.instance}
         self._progressed_at = clock()
@@ -87,13 +90,14 @@ class DataPlane:
 
     def status(self) -> dict[str, Any]:
         """What the status page shows; made anew at every commit."""
-        return {**self._status, "seconds_since_progress": round(self._clock() - self._progressed_at, 3)}
+        return {**self._status, "seconds_since_progress": round(self.clock() - self._progressed_at, 3)}
 
     # ---- the thread
 
     def run(self) -> None:
         """Run until stopped (or ended); raises whatever makes going on wrong."""
         self._watchdog.start()
+        self._talk.begins()
         try:
             self._open()
             with patient_garbage_collection():
@@ -121,15 +125,14 @@ class DataPlane:
         names = [self._settings.topic(role) for role in ("input", "routed", "rejected")]
         topics = topic_admin.describe(self._settings.kafka, names)
         self._side = SideRecords(self._settings)
-        self._learned = LearnedState(self._settings, self._side, clock=self._clock)
+        self._learned = LearnedState(self._settings, self._side, clock=self.clock)
         partitioner, epoch = self._learned.restored()
         self._router = Router(self._settings, partitioner, epoch=epoch)
-        self._router.parser.before_halving = self._commit_what_is_open
         for fields in self._side.plans():
             self.offer(Plan(**fields))
         rejected_limit = int(topics[names[2]].config.get("max.message.bytes", 1_048_588))
         self._sink = Sink(
-            self._settings, rejected_limit=rejected_limit, watchdog=self._watchdog, clock=self._clock
+            self._settings, rejected_limit=rejected_limit, watchdog=self._watchdog, clock=self.clock
         )
         self._source = Source(
             self._settings,
@@ -138,10 +141,10 @@ class DataPlane:
             needs_timestamp=self._router.parser.needs_timestamp,
             settle=self._settle,
             stopping=self._stop.is_set,
-            clock=self._clock,
+            clock=self.clock,
         )
-        self._pace = Pace(self._settings, self._source, clock=self._clock)
-        self._watch = TopicWatch(self._settings.kafka, topics.values(), clock=self._clock)
+        self._pace = Pace(self._settings, self._source, clock=self.clock)
+        self._watch = TopicWatch(self._settings.kafka, topics.values(), clock=self.clock)
         self._source.subscribe()
 
     def _step(self) -> None:
@@ -149,27 +152,27 @@ class DataPlane:
         if self._source.rewinds != self._rewinds:  # other partitions, or an aborted transaction
             self._rewinds = self._source.rewinds
             self._router.forget_what_was_told()
-        self._progressed_at = self._clock()
+        self._progressed_at = self.clock()
         self._watch.check()
         try:
             if slices:
-                began = self._clock()
+                began = self.clock()
                 self._apply_plans()
                 routed = self._router.route(slices, self._source.states)
                 self._sink.write_frames(routed.frames)
                 records = {piece.partition: piece.records for piece in slices}
-                for rejection in routed.rejections:
-                    self._sink.write_rejected(records[rejection.partition][rejection.position], rejection)
+                for group in routed.rejections:
+                    self._sink.write_rejected(records[group.partition], group)
                 self._source.states.update(routed.states)
                 self._work.tuples += routed.tuples
-                self._work.rejected += len(routed.rejections)
+                self._work.rejected.note(routed.rejections)
                 self._work.blocks += 1
-                self._work.busy_seconds += self._clock() - began
+                self._work.busy_seconds += self.clock() - began
             self._put_to_sleep()
             self._tell_the_workers()
             if not self._source.just_assigned:
                 self._pace.hold_back_the_hasty()
-            if self._clock() - self._status_at >= _STATUS_EVERY:
+            if self.clock() - self._status_at >= _STATUS_EVERY:
                 self._refresh_status()
             open_for = self._sink.open_for
             if open_for is not None and open_for >= self._options.commit_interval / 1000:
@@ -189,11 +192,6 @@ class DataPlane:
         self._refresh_status()
         self._side.telemetry({"part": "partitioner", **self._status})
         self._learned.save_when_due(self._router.partitioner, self._router.epoch)
-
-    def _commit_what_is_open(self) -> None:
-        """Before a block full of bad records is taken apart: that can outlast the transaction timeout."""
-        if self._sink.open_for is not None:
-            self._commit()
 
     def _after_abort(self, error: CommitAborted) -> None:
         self._aborts += 1
@@ -293,27 +291,16 @@ class DataPlane:
                 continue
             self._router.partitioner.rescale(workers=plan.p)
             self._router.epoch = plan.epoch
-            log.info("plan epoch %d: %d workers from event time %d", plan.epoch, plan.p, plan.effective_from)
+            since = "at once" if plan.effective_from == NO_MARK else f"from {moment(plan.effective_from)} on"
+            log.info("plan epoch %d: %d workers %s", plan.epoch, plan.p, since)
 
     def _refresh_status(self) -> None:
-        now = self._clock()
+        now = self.clock()
         self._work.measure(now)
         self._status_at = now
-        self._mention_the_others()
-        self._status = status.running(self._settings, self._source, self._router, self._work)
-
-    def _mention_the_others(self) -> None:
-        """Once: partitioners that remember where keys live have to know that they are not alone."""
-        owned = len(self._source.states)
-        if self._mentioned or self._options.instances > 1 or not 0 < owned < self._settings.input_partitions:
-            return
-        self._mentioned = True
-        log.warning(
-            "this instance owns %d of %d input partitions, so there are others: set partitioner.instances to their "
-            "number, or keys are on more workers than need be",
-            owned,
-            self._settings.input_partitions,
-        )
+        shown = status.running(self._settings, self._source, self._router, self._work)
+        standing = self._talk.tell(shown, self._work.rejected, self._pace.known())
+        self._status = {**shown, "standing_still": standing}
 
     def _close(self) -> None:
         failed = None
@@ -328,6 +315,7 @@ class DataPlane:
             except (EvenflowError, KafkaException, RuntimeError) as error:
                 failed = error
         self._status = {**self._status, "state": "stopped"}
+        self._talk.ends(self._status)
         if failed is not None:
             log.warning("while closing: %s", failed)
 

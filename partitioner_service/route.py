@@ -6,27 +6,39 @@ Kafka and the committed state.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evenflow import wire
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Int32s, Int64s, UInt64s, no_rows
+from evenflow.arrays import Bools, Int32s, Int64s, UInt64s, no_rows
 from evenflow.errors import ProtocolError
 from evenflow.keys import hash_keys
 from evenflow.markers import EndOfStream
 from evenflow.partitioners import Partitioner
-from evenflow.progress import PartitionState, Verdict, judge
+from evenflow.progress import Judged, PartitionState, Verdict, judge
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, pane_of, panes_closed_by
 from partitioner_service.parse import Parsed, Parser, taken_apart
 
 REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump"}
+_WORDS = {
+    Verdict.LATE: ("the pane of event time ", " ended at or before its partition's mark "),
+    Verdict.IDLE: (
+        "the pane of event time ",
+        " ended at or before the mark its partition was given while idle ",
+    ),
+    Verdict.JUMP: (
+        "event time ",
+        " is further ahead than max_jump and not confirmed by the tuples around it",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -49,14 +61,19 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Rejection:
-    """Record `position` of a slice is rejected; mark (ms) is what it was held against, where one was."""
+class Rejections:
+    """Records of one slice that are rejected for one reason, an entry each.
+
+    positions: in the slice, ascending; details: what is wrong, UTF-8; marks and times (ms): what each was held against,
+    and its own event time, both empty where it was not judged by time.
+    """
 
     partition: int
-    position: int
     reason: str
-    detail: str
-    mark: int | None = None
+    positions: Int64s
+    details: pa.BinaryArray
+    marks: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    times: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 @dataclass(frozen=True)
@@ -64,9 +81,14 @@ class Routed:
     """What a block became: frames by worker, rejections, and each partition's state after it."""
 
     frames: list[tuple[int, bytes]]
-    rejections: list[Rejection]
+    rejections: list[Rejections]
     states: dict[int, PartitionState]
     tuples: int
+
+    @property
+    def rejected(self) -> int:
+        """How many records are rejected."""
+        return sum(len(group.positions) for group in self.rejections)
 
 
 @dataclass(frozen=True)
@@ -74,6 +96,12 @@ class _Accepted:
     keys: pa.BinaryArray
     times: Int64s
     values: pa.RecordBatch
+
+    def only(self, keep: Bools) -> _Accepted:
+        """Those of these tuples."""
+        mask = pa.array(keep)
+        values = self.values.filter(mask) if self.values.num_columns else self.values
+        return _Accepted(self.keys.filter(mask), self.times[keep], values)
 
 
 class Router:
@@ -111,12 +139,13 @@ class Router:
         """
         parsed = self._parse(slices)
         accepted: list[_Accepted] = []
-        rejections: list[Rejection] = []
+        rejections: list[Rejections] = []
         after: dict[int, PartitionState] = {}
         for piece, part in zip(slices, parsed, strict=True):
-            state, good = self._judge_slice(piece, part, states[piece.partition], rejections)
+            state, good, refused = self._judge_slice(piece, part, states[piece.partition])
             after[piece.partition] = state
             accepted.extend(good)
+            rejections.extend(refused)
         offsets = np.array([(piece.partition, piece.first, piece.last) for piece in slices], np.int64)
         batch, bounds = self._by_worker(accepted)
         packed = self._pack(batch, bounds, offsets.reshape(-1, 3), self._to_tell({**states, **after}))
@@ -157,63 +186,35 @@ class Router:
         return taken_apart(whole, [len(piece.values) for piece in slices])
 
     def _judge_slice(
-        self, piece: Slice, parsed: Parsed, state: PartitionState, rejections: list[Rejection]
-    ) -> tuple[PartitionState, list[_Accepted]]:
-        good: list[_Accepted] = []
-        rejected_before = len(rejections)
-        ended_at = 0 if state.ended else len(piece.values)
-        for position in sorted(piece.markers):
-            if not state.ended:
-                state = state.with_marker(piece.markers[position])
-                ended_at = position if state.ended else ended_at
-        for row, why in sorted(parsed.bad.items()):
-            if row not in piece.markers and row < ended_at:
-                rejections.append(Rejection(piece.partition, row, "unreadable", why))
-        for row in range(ended_at, len(piece.values)):
-            if row not in piece.markers:
-                why = "every announced producer of this partition had ended"
-                rejections.append(Rejection(piece.partition, row, "after-end", why))
+        self, piece: Slice, parsed: Parsed, state: PartitionState
+    ) -> tuple[PartitionState, list[_Accepted], list[Rejections]]:
+        state, ended_at = _after_markers(piece, state)
         in_time = parsed.rows < ended_at
         times = parsed.times if in_time.all() else parsed.times[in_time]
         judged = judge(self._query, state, times)
-        state = judged.state
-        refused = np.flatnonzero(judged.verdicts)
-        for index in refused:
-            verdict = Verdict(int(judged.verdicts[index]))
-            rejections.append(
-                Rejection(
-                    piece.partition,
-                    int(parsed.rows[index]),
-                    REASONS[verdict],
-                    _why(verdict, int(times[index]), int(judged.marks[index])),
-                    int(judged.marks[index]),
-                )
-            )
-        keys, values = parsed.keys, parsed.values
-        if len(refused) or len(times) < len(parsed.rows):
-            keep = np.zeros(len(parsed.rows), dtype=bool)
-            keep[: len(times)] = judged.verdicts == Verdict.ACCEPTED
-            mask = pa.array(keep)
-            times = times[judged.verdicts == Verdict.ACCEPTED]
-            keys = keys.filter(mask)
-            values = values.filter(mask) if values.num_columns else values
-        if len(times):
-            good.append(_Accepted(keys, times, values))
+        refused = [
+            *_unreadable(piece, parsed, ended_at),
+            *_after_end(piece, ended_at),
+            *_refused(piece.partition, parsed.rows, times, judged),
+        ]
+        good = _Accepted(parsed.keys, parsed.times, parsed.values)
+        keep = np.zeros(len(parsed.rows), dtype=bool)
+        keep[: len(times)] = judged.verdicts == Verdict.ACCEPTED
+        if not keep.all():
+            good = good.only(keep)
         read = len(piece.values) - len(piece.markers)
-        refused_count = len(rejections) - rejected_before
+        routed, rejected = len(good.times), sum(len(group.positions) for group in refused)
+        if read != routed + rejected:
+            raise ProtocolError(f"{read} tuples were read but {routed} routed and {rejected} rejected")
         state = replace(
-            state,
+            judged.state,
             offset=piece.last + 1,
             asleep=False,
             read=state.read + read,
-            routed=state.routed + len(times),
-            rejected=state.rejected + refused_count,
+            routed=state.routed + routed,
+            rejected=state.rejected + rejected,
         )
-        if read != len(times) + refused_count:
-            raise ProtocolError(
-                f"{read} tuples were read but {len(times)} routed and {refused_count} rejected"
-            )
-        return state, good
+        return state, [good] if routed else [], refused
 
     def _pack(
         self, batch: pa.RecordBatch, bounds: Int64s, offsets: Int64s, told: Int64s
@@ -294,10 +295,44 @@ class Router:
         return pa.RecordBatch.from_arrays([panes, part.keys, *part.values.columns], schema=self._frame_schema)
 
 
-def _why(verdict: Verdict, time: int, mark: int) -> str:
-    if verdict is Verdict.JUMP:
-        return f"event time {time} is further ahead than max_jump and not confirmed by the tuples around it"
-    whose = (
-        "its partition's mark" if verdict is Verdict.LATE else "the mark its partition was given while idle"
-    )
-    return f"the pane of event time {time} ended at or before {whose} {mark}"
+def _after_markers(piece: Slice, state: PartitionState) -> tuple[PartitionState, int]:
+    """The state with the markers of a slice, and from which of its records on the partition had ended."""
+    ended_at = 0 if state.ended else len(piece.values)
+    for position in sorted(piece.markers):
+        if not state.ended:
+            state = state.with_marker(piece.markers[position])
+            ended_at = position if state.ended else ended_at
+    return state, ended_at
+
+
+def _unreadable(piece: Slice, parsed: Parsed, ended_at: int) -> Iterator[Rejections]:
+    bad = parsed.bad.between(0, ended_at)
+    rows, details = bad.rows, bad.details
+    if piece.markers:  # a marker has no value either
+        keep = ~np.isin(rows, list(piece.markers))
+        rows, details = rows[keep], details.filter(pa.array(keep))
+    if len(rows):
+        yield Rejections(piece.partition, "unreadable", rows, details)
+
+
+def _after_end(piece: Slice, ended_at: int) -> Iterator[Rejections]:
+    rows = np.arange(ended_at, len(piece.values))
+    rows = rows[~np.isin(rows, list(piece.markers))]
+    if len(rows):
+        why = pa.scalar(b"every announced producer of this partition had ended", pa.binary())
+        yield Rejections(piece.partition, "after-end", rows, pa.repeat(why, len(rows)))
+
+
+def _refused(partition: int, rows: Int64s, times: Int64s, judged: Judged) -> Iterator[Rejections]:
+    for verdict, reason in REASONS.items():
+        which = np.flatnonzero(judged.verdicts == verdict)
+        if len(which):
+            marks, own = judged.marks[which], times[which]
+            yield Rejections(partition, reason, rows[which], _why(verdict, own, marks), marks, own)
+
+
+def _why(verdict: Verdict, times: Int64s, marks: Int64s) -> pa.BinaryArray:
+    before, after = _WORDS[verdict]
+    held = pa.array(marks).cast(pa.string()) if verdict is not Verdict.JUMP else ""
+    parts = (before, pa.array(times).cast(pa.string()), after, held)
+    return pc.binary_join_element_wise(*parts, "").cast(pa.binary())

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 from confluent_kafka import (
@@ -22,7 +23,7 @@ from confluent_kafka import (
 from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service.route import Rejection
+from partitioner_service.route import Rejections
 from partitioner_service.watchdog import Watchdog
 from topics import clients
 
@@ -31,7 +32,10 @@ log = logging.getLogger(__name__)
 REASON, DETAIL, SOURCE, MARK, OMITTED = (
     f"evenflow-{name}" for name in ("reason", "detail", "source", "mark", "omitted-bytes")
 )
+Header = tuple[str, bytes | str | None]
 _ENVELOPE = 2_048
+_NOW = 0
+"""What `produce` takes for a record that brings no timestamp."""
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
 
@@ -90,33 +94,39 @@ class Sink:
         """Each (worker, frame) to the routed partition of that worker."""
         self.begin()
         for worker, frame in frames:
-            self._produce(self._routed, value=frame, partition=worker)
+            self._produce(self._routed, frame, None, worker)
+        self._producer.poll(0)
 
-    def write_rejected(self, record: Message, rejection: Rejection) -> None:
-        """The record unchanged, with the reason and where it stood in headers; only those when it is too large."""
+    def write_rejected(self, records: Sequence[Message], group: Rejections) -> None:
+        """Records of a slice unchanged, with the reason and where each stood in headers; only those if one is too large."""
         self.begin()
-        value, key = record.value(), record.key()
-        headers = list(record.headers() or ())
-        size = len(value or b"") + len(key or b"") + sum(len(n) + len(v or b"") for n, v in headers)
-        if size > self._rejected_limit:
-            headers, value, key = [(OMITTED, str(size).encode())], None, None
-        headers += [
-            (REASON, rejection.reason.encode()),
-            (DETAIL, rejection.detail.encode()[:1_000]),
-            (SOURCE, f"{record.topic()}:{record.partition()}:{record.offset()}".encode()),
-        ]
-        if rejection.mark is not None:
-            headers.append((MARK, str(rejection.mark).encode()))
-        kind, stamp = record.timestamp()
-        stamped = {} if kind == TIMESTAMP_NOT_AVAILABLE or stamp < 0 else {"timestamp": stamp}
-        self._produce(
-            self._rejected,
-            value=value,
-            key=key,
-            partition=rejection.partition % self._rejected_partitions,
-            headers=headers,
-            **stamped,
-        )
+        partition = group.partition % self._rejected_partitions
+        for record, told in self._told(records, group):
+            value, key, headers = record.value(), record.key(), record.headers()
+            size = len(value or b"") + len(key or b"")
+            if headers:
+                size += sum(len(name) + len(held or b"") for name, held in headers)
+                told = [*headers, *told]
+            if size > self._rejected_limit:
+                value, key, told = None, None, [(OMITTED, str(size).encode()), *told[len(headers or ()) :]]
+            kind, stamp = record.timestamp()
+            stamp = _NOW if kind == TIMESTAMP_NOT_AVAILABLE or stamp < 0 else stamp
+            self._produce(self._rejected, value, key, partition, stamp, told)
+        self._producer.poll(0)
+
+    def _told(self, records: Sequence[Message], group: Rejections) -> Iterator[tuple[Message, list[Header]]]:
+        """Each rejected record and what its headers say of it."""
+        reason = (REASON, group.reason.encode())
+        source = f"{self._input}:{group.partition}:"
+        marks = map(str, group.marks.tolist()) if len(group.marks) else repeat(None)
+        for position, detail, mark in zip(
+            group.positions.tolist(), group.details.to_pylist(), marks, strict=False
+        ):
+            record = records[position]
+            told: list[Header] = [reason, (DETAIL, detail), (SOURCE, f"{source}{record.offset()}")]
+            if mark is not None:
+                told.append((MARK, mark))
+            yield record, told
 
     def commit(self, states: dict[int, PartitionState], group_metadata: object) -> None:
         """Commit the open transaction together with these positions and their state.
@@ -190,16 +200,23 @@ class Sink:
                     raise
                 log.info("trying again: %s", error.args[0].str())
 
-    def _produce(self, topic: str, **record: object) -> None:
+    def _produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int,
+        timestamp: int = _NOW,
+        headers: list[Header] | None = None,
+    ) -> None:
         while True:
             try:
-                self._producer.produce(topic, **record)
-                break
+                self._producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
+                return
             except BufferError:
                 self._producer.poll(0.1)
             except KafkaException as error:
                 self._abort_after(error.args[0])
-        self._producer.poll(0)
 
 
 def producer_config(settings: Settings) -> dict[str, Any]:

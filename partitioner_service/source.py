@@ -28,6 +28,7 @@ from evenflow.errors import DataLossError, EvenflowError, IncompatibleStateError
 from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.talking.words import numbers
 from partitioner_service.ends import LogEnds
 from partitioner_service.route import Slice
 from topics import clients
@@ -245,7 +246,7 @@ class Source:
             )
             self.committed = dict(states)
             self.rewind(states)
-            log.info("assigned input partitions %s", sorted(states))
+            log.info("assigned input partitions %s: %s", numbers(states), _where(states))
         except BaseException as error:
             self._failure = error
             consumer.assign([])
@@ -254,7 +255,7 @@ class Source:
         self._give_up(consumer, may_commit=True)
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        log.warning("input partitions %s were lost, not revoked", sorted(p.partition for p in partitions))
+        log.warning("input partitions %s were lost, not revoked", numbers(p.partition for p in partitions))
         self._give_up(consumer, may_commit=False)
 
     def _give_up(self, consumer: Consumer, *, may_commit: bool) -> None:
@@ -267,6 +268,7 @@ class Source:
             self._resume_all()
         except BaseException as error:
             self._failure = self._failure or error
+        log.info("gave up input partitions %s", numbers(self.states))
         self.states = {}
         self.committed = {}
         self.ends.forget()
@@ -355,6 +357,7 @@ def committed_offsets(
 
     Raises Stopping when told to stop before that, KafkaException for an answer that no waiting heals.
     """
+    waiting = False
     while True:
         try:
             answer = consumer.committed(partitions, timeout=2.0)
@@ -371,9 +374,9 @@ def committed_offsets(
             cause = failed[0].str()
         if stopping():
             raise Stopping(f"gave up waiting for committed offsets: {cause}")
-        log.info(
-            "waiting for the committed offsets (an earlier owner's transaction may be pending): %s", cause
-        )
+        if not waiting:
+            log.info("waiting for the committed offsets (a transaction may be pending): %s", cause)
+        waiting = True
 
 
 def state_reader(settings: Settings, *, stable: bool = False) -> Consumer:
@@ -415,6 +418,12 @@ def all_states(settings: Settings, *, stable: bool = False) -> dict[int, Partiti
         return committed_states(reader, settings)
     finally:
         reader.close()
+
+
+def _where(states: Mapping[int, PartitionState]) -> str:
+    """Where reading begins."""
+    before = sum(state.read for state in states.values())
+    return f"goes on after {before:,} records" if before else "from the beginning"
 
 
 def _by_partition(messages: list[Message]) -> dict[int, list[Message]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from evenflow.settings import Settings
 from evenflow.windows import END_MARK, NO_MARK
+from partitioner_service.rejected import Rejected
 from partitioner_service.route import Router
 from partitioner_service.source import Source
 
@@ -17,8 +18,8 @@ _RATE_SECONDS = 2.0
 class Work:
     """What was done since the start of this process."""
 
+    rejected: Rejected
     tuples: int = 0
-    rejected: int = 0
     blocks: int = 0
     commits: int = 0
     busy_seconds: float = 0.0
@@ -50,6 +51,7 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
             str(p): {
                 "offset": s.offset,
                 "lag": source.lag(p),
+                "at_end_s": source.ends.seen(p),
                 "max_time": s.max_time,
                 "watermark": None if s.max_time is None else s.max_time - query.out_of_orderness,
                 "mark": _shown(s.mark(query)),
@@ -64,7 +66,8 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
         },
         "tuples": work.tuples,
         "tuples_per_second": work.tuples_per_second,
-        "rejected": work.rejected,
+        "rejected": work.rejected.total,
+        "rejected_by_reason": dict(work.rejected.by_reason),
         "blocks": work.blocks,
         "commits": work.commits,
         "busy_seconds": round(work.busy_seconds, 3),

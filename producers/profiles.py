@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenflow.errors import ConfigError
-from producers.options import WordOptions
+from evenflow.sources.options import WordOptions
 
 _CHUNK = 65_536
 _GRID = 1_024

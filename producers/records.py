@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from evenflow.errors import ConfigError
 from evenflow.settings import InputSettings
-from producers.source import Batch
+from evenflow.sources.source import Batch
 
 
 def values_of(batch: Batch, form: InputSettings, *, key: str) -> pa.Array:

@@ -16,13 +16,13 @@ import numpy as np
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.markers import EndOfStream
 from evenflow.settings import Settings
+from evenflow.sources.source import Batch, Source
 from producers.clock import Clock, SystemClock
 from producers.delivery import Delivery
 from producers.ended import refuse_ended
 from producers.partitioning import PartitionBy, partitions_of
 from producers.profiles import FullSpeed, Profile
 from producers.records import values_of
-from producers.source import Batch, Source
 from topics.admin import TopicState, describe, ensure_topics, input_topic
 
 _MOST_AT_ONCE = 20_000

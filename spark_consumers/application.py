@@ -7,8 +7,9 @@ import logging
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 from pyspark import Accumulator
@@ -20,6 +21,7 @@ from pyspark.sql.streaming import StreamingQuery
 import evenflow.errors
 from evenflow.errors import ConfigError, EvenflowError, ServiceError
 from evenflow.settings import Settings
+from evenflow.twostep import Tally
 from spark_consumers import combiner, reducer
 from spark_consumers.begun import begun_at, note_beginning
 from spark_consumers.checkpoints import (
@@ -32,14 +34,17 @@ from spark_consumers.checkpoints import (
 )
 from spark_consumers.ending import EndOfTopic
 from spark_consumers.folders import Folder
+from spark_consumers.java_log import JavaLog
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
-from spark_consumers.listener import Telemetry
+from spark_consumers.listener import Tallies, Telemetry
 from spark_consumers.session import make_session, session_conf
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.base import Found, spark_types
-from spark_consumers.sinks.topic import topic_writer
+from spark_consumers.sinks.base import Found, Start, spark_types
+from spark_consumers.sinks.topic import topic_options
 from spark_consumers.sources import records
+from spark_consumers.talk import Talk, say_where_it_begins
+from spark_consumers.upstream import unread
 from topics.admin import TopicState, ensure_topics, may_write, pipeline_topics
 from topics.settled import admitted
 from topics.watch import TopicWatch
@@ -55,36 +60,37 @@ def run(
     *,
     stop_event: threading.Event | None = None,
     until_ended: bool = False,
-    ready: Callable[[SparkSession], None] | None = None,
+    log: JavaLog | None = None,
 ) -> None:
     """Run these stages until `stop_event`, SIGTERM or SIGINT, or (`until_ended`) until all windows are emitted.
 
     A stop waits for the micro-batch that runs. Raises an EvenflowError when a query fails or is refused.
-    `ready` is called once the queries run.
+    log: where Java prints to; None: where we do.
     """
     chosen = _stages(settings, stages)
     session_conf(settings)
     sink_of(settings)
     folder = settings.spark.checkpoint_folder
-    _LOG.info("checkpoints are in %s", folder)
+    _LOG.info("checkpoint: %s/%s", folder.rstrip("/"), settings.query.name)
     refuse_unwritable(folder)
     settings = admitted(settings)
     refuse_changed_notes(settings, chosen)
     topics = _topics(settings, chosen)
     stop = stop_event or threading.Event()
-    with _session(settings) as spark, _signals(stop), _telemetry(spark, settings) as telemetry:
+    talk = Talk(settings, partial(unread, settings))
+    with _session(settings, log) as spark, _signals(stop), _telemetry(spark, settings, talk) as telemetry:
         refuse_other_wiring(spark, settings, chosen)
         running: list[_Stage] = []
         try:
             for stage in chosen:
-                running.append(_Stage(spark, settings, stage, topics, unfit=telemetry.unfit))
-            if ready is not None:
-                ready(spark)
+                running.append(_Stage(spark, settings, stage, topics, tally=telemetry.tally))
+            _LOG.info("running: %s", ", ".join(stages))
             watch = TopicWatch(settings.kafka, (topics[role] for role in topics if role != "telemetry"))
-            _wait(running, stop, until_ended, watch)
+            _wait(running, stop, until_ended, watch, talk)
         finally:
             for started in running:
                 started.finish()
+            talk.look(last=True)
         for started in running:
             started.raise_failure()
 
@@ -99,18 +105,19 @@ class _Stage:
         name: Stage,
         topics: Mapping[str, TopicState],
         *,
-        unfit: Accumulator[int],
+        tally: Accumulator[Tally],
     ) -> None:
         self._spark = spark
         self.name = name
         self._role = "partials" if name == "reduce" else "routed"
         self._topics = {state.name: state for state in topics.values()}
         self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name)
-        lost = name == "combine" and not self._checkpoint.exists and any(topics["partials"].end.values())
+        begun = self._checkpoint.planned
+        lost = name == "combine" and begun is None and any(topics["partials"].end.values())
         starting = _resume(settings, topics) if lost else "earliest"
         self._admit(topics, resumed=lost)
         self._end = EndOfTopic(settings, self._role)
-        frame = _frame(spark, settings, name, topics["routed"].topic_id, starting=starting, unfit=unfit)
+        frame = _frame(spark, settings, name, topics["routed"].topic_id, starting=starting, tally=tally)
         writer = (
             frame.writeStream.queryName(f"{settings.query.name} {name}")
             .outputMode("append")
@@ -118,7 +125,9 @@ class _Stage:
             .trigger(processingTime=f"{settings.spark.batch_interval} milliseconds")
         )
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
-        self.query: StreamingQuery = _sink(writer, settings, name).start()
+        self.query: StreamingQuery = self._attached(writer).start()
+        writes = settings.topic("partials") if name == "combine" else sink_of(settings).place(settings)
+        say_where_it_begins(settings, name, reads=self._role, writes=writes, before=begun)
 
     def _admit(self, topics: Mapping[str, TopicState], *, resumed: bool) -> None:
         """Refuse a start that would lose or mix results."""
@@ -126,17 +135,42 @@ class _Stage:
         if self.name == "combine":
             self._checkpoint.admit(read, written={"partials": topics["partials"]}, resumed=resumed)
             return
-        place, planned = sink_of(settings).place(settings), self._checkpoint.planned
-        begun = begun_at(settings, place) if planned is None else None
-        sink = sink_of(settings)
-        sink.admit(settings, Found(names=self._names, written=self._written, planned=planned, begun=begun))
+        sink, planned = sink_of(settings), self._checkpoint.planned
+        place = sink.place(settings)
         written = {role: topics[role] for role in sorted(sink.topics)}
-        self._checkpoint.admit(read, written=written, results=place)
+        # What changed in the settings is told before what lies in the place that they name.
+        if planned is not None:
+            self._checkpoint.admit(read, written=written, results=place)
+        sink.admit(settings, self._found(place, planned))
         if planned is None:
+            self._checkpoint.admit(read, written=written, results=place)
             note_beginning(settings, place, self._checkpoint.location)
+
+    def _found(self, place: str, planned: int | None) -> Found:
+        return Found(
+            names=self._names,
+            text=self._text,
+            written=self._written,
+            planned=planned,
+            begun=begun_at(self._checkpoint.settings, place) if planned is None else None,
+            run=self._checkpoint.run,
+        )
+
+    def _attached(self, writer: Any) -> Any:
+        """The stream's writer, told where the stage's rows go."""
+        settings = self._checkpoint.settings
+        if self.name == "combine":
+            return writer.format("kafka").options(**topic_options(settings, settings.topic("partials")))
+        run = self._checkpoint.run
+        assert run is not None  # `admit` has written it
+        return sink_of(settings).attach(writer, settings, Start(spark=self._spark, run=run))
 
     def _names(self, place: str) -> list[str]:
         return Folder(self._spark, place).names()
+
+    def _text(self, file: str) -> str | None:
+        folder, _, name = file.rpartition("/")
+        return Folder(self._spark, folder).read(name)
 
     def _written(self, topic: str) -> int:
         """Records that were ever written to it, be they still there or not."""
@@ -211,7 +245,7 @@ def _frame(
     topic_id: str,
     *,
     starting: str,
-    unfit: Accumulator[int],
+    tally: Accumulator[Tally],
 ) -> DataFrame:
     """The rows that the stage's sink is to write."""
     layout = Layout.of(settings, topic_id)
@@ -219,35 +253,30 @@ def _frame(
         labels = ", ".join(str(label) for label in bucket_labels(settings.spark.buckets))
         source = records(spark, settings, settings.topic("partials"), starting=starting)
         blobs = source.selectExpr(f"array({labels})[partition] AS label", "value AS blob")
-        return _reduced(blobs, settings, layout, unfit)
+        return _reduced(blobs, settings, layout, tally)
     source = records(spark, settings, settings.topic("routed"), starting=starting)
-    blobs = combiner.combined(source, layout, tasks=spark.sparkContext.defaultParallelism)
+    blobs = combiner.combined(source, layout, tasks=spark.sparkContext.defaultParallelism, told=tally.add)
     if stage == "combine":
         return blobs.select(
             col("bucket").alias("partition"), col("identity").alias("key"), col("blob").alias("value")
         )
-    return _reduced(blobs.select("label", "blob"), settings, layout, unfit)
+    return _reduced(blobs.select("label", "blob"), settings, layout, tally)
 
 
-def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, unfit: Accumulator[int]) -> DataFrame:
+def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, tally: Accumulator[Tally]) -> DataFrame:
     sink = sink_of(settings)
-    schema = spark_types(sink.schema(layout.plan))
-    return reducer.reduced(blobs, layout, schema=schema, shape=sink.shaper(settings), unfit=unfit)
+    schema = spark_types(sink.schema(settings))
+    return reducer.reduced(blobs, layout, schema=schema, shape=sink.shaper(settings), tally=tally)
 
 
-def _sink(writer: Any, settings: Settings, stage: Stage) -> Any:
-    if stage == "combine":
-        name, options = topic_writer(settings, settings.topic("partials"))
-    else:
-        name, options = sink_of(settings).writer(settings)
-    return writer.format(name).options(**options)
-
-
-def _wait(running: list[_Stage], stop: threading.Event, until_ended: bool, watch: TopicWatch) -> None:
+def _wait(
+    running: list[_Stage], stop: threading.Event, until_ended: bool, watch: TopicWatch, talk: Talk
+) -> None:
     """Until told to stop, until a query stops by itself, or until everything is over."""
     left = list(running)
     while not stop.wait(_LOOK_SECONDS):
         watch.check()
+        talk.look()
         if any(stage.failed for stage in running):
             return
         while until_ended and left and left[0].over():
@@ -295,8 +324,8 @@ def translated(stage: str, text: str) -> EvenflowError:
 
 
 @contextmanager
-def _session(settings: Settings) -> Iterator[SparkSession]:
-    spark = make_session(settings)
+def _session(settings: Settings, log: JavaLog | None) -> Iterator[SparkSession]:
+    spark = make_session(settings, log)
     try:
         yield spark
     finally:
@@ -304,8 +333,8 @@ def _session(settings: Settings) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def _telemetry(spark: SparkSession, settings: Settings) -> Iterator[Telemetry]:
-    listener = Telemetry(settings, spark.sparkContext.accumulator(0))
+def _telemetry(spark: SparkSession, settings: Settings, talk: Talk) -> Iterator[Telemetry]:
+    listener = Telemetry(settings, spark.sparkContext.accumulator(Tally(), Tallies()), talk)
     streams = cast("Any", spark.streams)
     streams.addListener(listener)
     try:

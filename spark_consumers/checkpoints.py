@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
-from evenflow.settings.identity import changes
 from evenflow.strict_json import read_object
 from evenflow.wire import Segment, decode_blob
 from spark_consumers.folders import Folder
@@ -26,7 +26,7 @@ from topics.admin import TopicState
 from topics.reader import read_range
 
 Stage = Literal["fused", "combine", "reduce"]
-NOTE_VERSION = 3
+NOTE_VERSION = 4
 _NOTE = "evenflow.json"
 _LARGEST_NOTE = 1_000_000
 
@@ -53,6 +53,12 @@ class Checkpoint:
     def exists(self) -> bool:
         """Whether Spark has begun a micro-batch here."""
         return self.planned is not None
+
+    @property
+    def run(self) -> str | None:
+        """Random word that was drawn when the note was written; None before. A copy of the checkpoint has the same."""
+        note = self._note()
+        return None if note is None else str(note.get("run"))
 
     def admit(
         self,
@@ -90,6 +96,7 @@ class Checkpoint:
             "fingerprint": self.settings.fingerprint,
             "topics": {role: state.topic_id for role, state in topics.items()},
             "results": results,
+            "run": uuid4().hex,
         }
         self._folder.write(_NOTE, json.dumps(note, indent=1, sort_keys=True))
 
@@ -167,7 +174,7 @@ def _read_note(text: str | bytes, location: str) -> dict[str, Any]:
 def _refuse_changed(note: Mapping[str, Any], settings: Settings, location: str) -> None:
     if note["fingerprint"] == settings.fingerprint:
         return
-    changed = changes(note["identity"], settings.identity())
+    changed = settings.changes_since(note["identity"])
     raise IncompatibleStateError(
         f"the checkpoint {location} is of another query; changed since then:\n  " + "\n  ".join(changed),
         hint="set it back, give the query a new name, or remove what it left with `evenflow reset`",

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from evenflow.errors import ProtocolError
-from evenflow.twostep import BlobPart, combine_task
+from evenflow.twostep import BlobPart, Tally, combine_task
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 
@@ -22,18 +22,20 @@ _ARROW = pa.schema(
     [("label", pa.int32()), ("bucket", pa.int32()), ("identity", pa.binary()), ("blob", pa.binary())]
 )
 Batches = Iterator[pa.RecordBatch]
+Told = Callable[[Tally], object]
 
 
-def combined(frames: DataFrame, layout: Layout, *, tasks: int) -> DataFrame:
-    """Blobs (columns BLOBS) of a stream of routed records."""
-    return frames.coalesce(tasks).mapInArrow(combine_stream(layout), BLOBS)
+def combined(frames: DataFrame, layout: Layout, *, tasks: int, told: Told = id) -> DataFrame:
+    """Blobs (columns BLOBS) of a stream of routed records; how many tuples they had is `told`."""
+    return frames.coalesce(tasks).mapInArrow(combine_stream(layout, told), BLOBS)
 
 
-def combine_stream(layout: Layout) -> Callable[[Batches], Batches]:
+def combine_stream(layout: Layout, told: Told = id) -> Callable[[Batches], Batches]:
     """What one task does with its record batches (partition, offset, value)."""
 
     def task(batches: Batches) -> Batches:
-        yield _batch(combine_task(layout.plan, layout, _Rows(batches).stretches()), layout.buckets)
+        blobs = combine_task(layout.plan, layout, _Rows(batches).stretches(), told=told)
+        yield _batch(blobs, layout.buckets)
 
     return task
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+from evenflow.errors import ServiceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,12 @@ class Folder:
         path, files = self._path(folder)
         if not files.exists(path):
             return []
-        return [str(status.getPath().getName()) for status in files.listStatus(path)]
+        # One word from the JVM, not one a file: a folder of results may hold hundreds of thousands.
+        apache = self._jvm.org.apache
+        found = apache.hadoop.fs.FileUtil.stat2Paths(files.listStatus(path))
+        each = apache.commons.collections4.iterators.ArrayIterator(found)
+        lines = str(apache.commons.lang3.StringUtils.join(each, "\n"))
+        return [line.rsplit("/", 1)[-1] for line in lines.splitlines()]
 
     def read(self, name: str) -> str | None:
         """Text of a file; None when it does not exist."""
@@ -29,7 +37,7 @@ class Folder:
             return None
         stream = files.open(path)
         try:
-            return str(self.spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
         finally:
             stream.close()
 
@@ -44,7 +52,41 @@ class Folder:
             stream.close()
         files.rename(draft, path)
 
+    def replace(self, source: str, target: str) -> None:
+        """Rename a file, over another one if need be. Raises ServiceError when the file system refuses.
+
+        A local folder replaces at once. HDFS and object stores need the other one deleted before.
+        """
+        (old, files), (new, _) = self._path(source), self._path(target)
+        if files.rename(old, new):
+            return
+        files.delete(new, False)
+        if not files.rename(old, new):
+            raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
+
+    def delete(self, name: str) -> None:
+        """Remove a file, or a folder with all that is in it, if it exists."""
+        path, files = self._path(name)
+        files.delete(path, True)
+
+    def parquet_rows(self, name: str) -> int:
+        """How many rows a Parquet file has, by its footer."""
+        path, _ = self._path(name)
+        hadoop = self._jvm.org.apache.parquet.hadoop
+        reader = hadoop.ParquetFileReader.open(hadoop.util.HadoopInputFile.fromPath(path, self._conf))
+        try:
+            return int(reader.getRecordCount())
+        finally:
+            reader.close()
+
+    @property
+    def _jvm(self) -> Any:
+        return self.spark._jvm
+
+    @property
+    def _conf(self) -> Any:
+        return self.spark._jsc.hadoopConfiguration()
+
     def _path(self, name: str) -> tuple[Any, Any]:
-        whole = f"{self.location}/{name}" if name else self.location
-        path = self.spark._jvm.org.apache.hadoop.fs.Path(whole)
-        return path, path.getFileSystem(self.spark._jsc.hadoopConfiguration())
+        path = self._jvm.org.apache.hadoop.fs.Path(f"{self.location}/{name}" if name else self.location)
+        return path, path.getFileSystem(self._conf)

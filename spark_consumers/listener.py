@@ -1,4 +1,4 @@
-"""One JSON record per finished micro-batch to `<query>.telemetry`: for people and controllers, not for results."""
+"""What Spark says of each micro-batch: a record in `<query>.telemetry`, and what the application says of its work."""
 
 from __future__ import annotations
 
@@ -8,25 +8,40 @@ from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import KafkaException
-from pyspark import Accumulator, SparkContext
+from pyspark import Accumulator, AccumulatorParam, SparkContext
 
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
+from evenflow.twostep import Tally
+from spark_consumers.talk import Talk
 from topics.clients import producer
 
 _LOG = logging.getLogger("evenflow.spark")
+
+
+class Tallies(AccumulatorParam[Tally]):
+    """How Spark adds up what its Python workers tell."""
+
+    def zero(self, value: Tally) -> Tally:
+        """Nothing yet."""
+        return Tally()
+
+    def addInPlace(self, value1: Tally, value2: Tally) -> Tally:  # noqa: N802
+        """Their sum; the later one's stands win."""
+        return value1 + value2
 
 
 class Telemetry:
     """Publishes what Spark says of each micro-batch. A lost record is logged: telemetry never stops a job.
 
     A listener for `spark.streams` without its usual base class, whose side of Spark is the costly one.
-    unfit: result values that are null because they do not fit their type, added to by the Python workers.
+    tally: added to by the Python workers.
     """
 
-    def __init__(self, settings: Settings, unfit: Accumulator[int]) -> None:
-        self.unfit = unfit
-        self._unfit_before = 0
+    def __init__(self, settings: Settings, tally: Accumulator[Tally], talk: Talk) -> None:
+        self.tally = tally
+        self._talk = talk
+        self._before = Tally()
         self._topic = settings.topic("telemetry")
         self._interval = settings.spark.batch_interval
         self._producer = producer(settings.kafka)
@@ -45,23 +60,25 @@ class Telemetry:
         record = telemetry_record(json.loads(progress), self._interval)
         if record["rows"] == 0:
             return
-        record["unfit"] = self._newly_unfit()
+        tally = self.tally.value
+        record |= told_since(self._before, tally)
+        self._warn_of_the_unfit(tally)
+        self._before = tally
+        self._talk.progress(record, tally)
         try:
             self._producer.produce(self._topic, key=record["stage"], value=json.dumps(record))
             self._producer.poll(0)
         except (KafkaException, BufferError, EvenflowError) as error:
             _LOG.warning("telemetry of batch %s is lost: %s", record["batch"], error)
 
-    def _newly_unfit(self) -> int:
-        """Values since the last record that are null because they do not fit; the first ones are logged."""
-        before, self._unfit_before = self._unfit_before, self.unfit.value
-        if self._unfit_before and not before:
+    def _warn_of_the_unfit(self, tally: Tally) -> None:
+        """Of the first values that are null because they do not fit."""
+        if tally.unfit and not self._before.unfit:
             _LOG.warning(
                 "%d result values do not fit int64 and are null; declare the column as float64 in [query.types] under a "
                 "new query name, or scale it down. Further ones are counted in telemetry (unfit)",
-                self._unfit_before,
+                tally.unfit,
             )
-        return self._unfit_before - before
 
     def close(self) -> None:
         """Deliver what is waiting, for at most five seconds."""
@@ -88,7 +105,10 @@ class _Events:
 
 
 def telemetry_record(progress: dict[str, Any], interval: int) -> dict[str, Any]:
-    """The record of one micro-batch. `load` is W: processing time over batch interval, null without interval."""
+    """The record of one micro-batch. `load` is W: processing time over batch interval, null without interval.
+
+    backlog: frames (or blobs) that lay behind the micro-batch when it was planned.
+    """
     durations = progress.get("durationMs", {})
     took = durations.get("triggerExecution", progress.get("batchDuration", 0))
     return {
@@ -102,4 +122,29 @@ def telemetry_record(progress: dict[str, Any], interval: int) -> dict[str, Any]:
         "batch_interval_ms": interval,
         "load": took / interval if interval else None,
         "offsets": [source.get("endOffset") for source in progress.get("sources", [])],
+        "backlog": sum(_backlog(source) for source in progress.get("sources", [])),
+    }
+
+
+def _backlog(source: dict[str, Any]) -> int:
+    ends, latest = source.get("endOffset") or {}, source.get("latestOffset") or {}
+    return sum(
+        max(0, end - ends.get(topic, {}).get(partition, end))
+        for topic, partitions in latest.items()
+        for partition, end in partitions.items()
+    )
+
+
+def told_since(before: Tally, now: Tally) -> dict[str, Any]:
+    """What the workers told between two tallies, and where the windows stand (times in ms)."""
+    stand = now.stand
+    return {
+        "tuples": now.tuples - before.tuples,
+        "rows_out": now.rows - before.rows,
+        "windows_closed": now.windows - before.windows,
+        "unfit": now.unfit - before.unfit,
+        "last_window_end": max(now.emitted.values(), default=None),
+        "open_windows": None if stand is None else stand.windows,
+        "next_window_end": None if stand is None else stand.next_end,
+        "marks": None if stand is None else list(stand.marks),
     }

@@ -16,7 +16,7 @@ from pyspark import Accumulator
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from evenflow.twostep import reduce_windows
+from evenflow.twostep import Tally, reduce_windows
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 from spark_consumers.sinks.base import Shape
@@ -26,11 +26,11 @@ _COUNT = struct.Struct("<I")
 
 
 def reduced(
-    blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, unfit: Accumulator[int]
+    blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, tally: Accumulator[Tally]
 ) -> DataFrame:
-    """Rows of `schema` from a stream of (label, blob); `unfit` counts values that are null because they do not fit."""
+    """Rows of `schema` from a stream of (label, blob); what was emitted is added to `tally`."""
     return blobs.groupBy("label").transformWithStateInPandas(
-        statefulProcessor=ReduceBucket(layout, shape, unfit),
+        statefulProcessor=ReduceBucket(layout, shape, tally),
         outputStructType=schema,
         outputMode="Append",
         timeMode="None",
@@ -40,10 +40,10 @@ def reduced(
 class ReduceBucket(StatefulProcessor):
     """The reducer's core for one bucket in one micro-batch."""
 
-    def __init__(self, layout: Layout, shape: Shape, unfit: Accumulator[int]) -> None:
+    def __init__(self, layout: Layout, shape: Shape, tally: Accumulator[Tally]) -> None:
         self._layout = layout
         self._shape = shape
-        self._unfit = unfit
+        self._tally = tally
         self._state: Any = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -60,7 +60,7 @@ class ReduceBucket(StatefulProcessor):
         blobs = [blob for frame in rows for blob in frame["blob"]]
         layout = self._layout
         state = MapOfBytes(self._state)
-        tables = reduce_windows(layout.plan, layout, state, blobs, unfit=self._unfit.add)
+        tables = reduce_windows(layout.plan, layout, state, blobs, told=self._tally.add)
         bucket = bucket_labels(layout.buckets).index(int(key[0]))
         for table in self._shape(tables, bucket):
             yield arrow_frame(table)

@@ -19,6 +19,7 @@ from evenflow.settings import Settings
 from evenflow.settings.exactness import refused_conf
 from spark_consumers.archive import driver_class_path, using_archive
 from spark_consumers.jars import spark_kafka_jars
+from spark_consumers.java_log import JavaLog
 
 _CLASS_PATH = "spark.driver.extraClassPath"
 _ALL_IN_THE_DRIVER = re.compile(r"local(\[[^\]]*\])?")
@@ -64,6 +65,7 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.locality.wait": "0s",
         "spark.scheduler.mode": "FAIR",  # the two queries of one split application share the cores
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",  # Spark's own INT96 is deprecated everywhere else
         "spark.sql.shuffle.partitions": buckets,
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.adaptive.streaming.stateless.enabled": "false",
@@ -90,11 +92,13 @@ def session_conf(settings: Settings) -> dict[str, str]:
     return ours | conf
 
 
-def make_session(settings: Settings) -> SparkSession:
-    """A session for this query's streams; stop it with `.stop()`."""
+def make_session(settings: Settings, log: JavaLog | None = None) -> SparkSession:
+    """A session for this query's streams; stop it with `.stop()`. log: where Java prints to; None: where we do."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    if log is not None:
+        log.launch(session_conf(settings))
     builder: Any = SparkSession.builder
     for name, value in session_conf(settings).items():
         builder = builder.config(name, value)

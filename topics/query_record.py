@@ -14,7 +14,6 @@ from confluent_kafka import Producer
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
-from evenflow.settings.identity import changes
 from evenflow.strict_json import read_object
 from topics.admin import describe
 from topics.reader import read_range
@@ -57,7 +56,7 @@ def refuse_changed(settings: Settings) -> None:
     before = read_identity(settings)
     if before is None:
         return
-    changed = changes(before, settings.identity())
+    changed = settings.changes_since(before)
     if changed:
         raise IncompatibleStateError(
             f"query {settings.query.name} began with other settings; changed since then:\n  "

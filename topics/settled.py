@@ -6,10 +6,11 @@ from difflib import get_close_matches
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import Settings
-from topics.admin import describe, topic_names
+from topics.admin import ROLES, describe, topic_names
 from topics.query_record import refuse_changed
 
 _MOST_NAMED = 10
+_MADE_BY_SERVICES = tuple(f".{role}" for role in ROLES if role != "input")
 
 
 def settled(settings: Settings) -> Settings:
@@ -42,7 +43,7 @@ def admitted(settings: Settings) -> Settings:
 def missing_input(settings: Settings, existing: list[str]) -> ConfigError:
     """What to say when the input topic is not among the existing ones."""
     topic = settings.topic("input")
-    theirs = [name for name in existing if not name.startswith("__")]
+    theirs = [name for name in existing if not name.startswith("__") and not name.endswith(_MADE_BY_SERVICES)]
     close = get_close_matches(topic, theirs, n=3, cutoff=0.7)
     if close:
         hint = f"did you mean {' or '.join(close)}? Set input.topic"

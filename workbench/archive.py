@@ -13,10 +13,10 @@ from pathlib import Path
 
 from evenflow.errors import ConfigError, EvenflowError, ServiceError
 from evenflow.settings import Settings, load_settings, save_settings
+from evenflow.sources.generators import generate
+from evenflow.sources.source import SourceOptions
 from partitioner_service.plane import DataPlane
-from producers.generators import generate
 from producers.replay import replay
-from producers.source import SourceOptions
 from spark_consumers.archive import archive_path, making_archive
 from spark_consumers.session import GARBAGE_COLLECTOR
 from topics.admin import ensure_topics, pipeline_topics

@@ -1,7 +1,7 @@
-"""A sample of a stream for `evenflow advise`: the first tuples of a file, or the newest records of a topic.
+"""A sample of a topic for `evenflow advise`: the newest records of each partition, or the first ones.
 
-A sample is consecutive, not drawn at random: windows, drift and what a partitioner learns are of neighbours.
-Tuples are put in order of event time, as a replay sends them and as the partitions of a topic together are.
+The sample of a file is in `evenflow.sources.sample`. Tuples are put in order of event time, as a replay sends them
+and as the partitions of a topic together are.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from evenflow.errors import ConfigError, ProtocolError, ServiceError
 from evenflow.markers import EndOfStream
 from evenflow.settings import Settings
 from partitioner_service.parse import Parser
-from producers.datasets import open_source
-from producers.source import SourceOptions
 from topics import reader
 from topics.admin import TopicState, describe
 
@@ -32,30 +30,6 @@ class TopicSample:
 
     sample: Sample
     partitions: int
-
-
-def file_sample(source: str, options: SourceOptions, *, tuples: int) -> Sample:
-    """The first tuples of a file, or of any source that `evenflow replay` knows, by event time.
-
-    ConfigError says what is wrong with it.
-    """
-    opened = open_source(source, options)
-    keys: list[pa.Array] = []
-    times: list[np.ndarray] = []
-    read = 0
-    for batch in opened.batches():
-        keys.append(batch.keys)
-        times.append(batch.times)
-        read += len(batch)
-        if read > tuples:
-            break
-    return Sample(
-        name=source,
-        keys=pa.chunked_array(keys, pa.large_binary()).combine_chunks()[:tuples],
-        times=np.concatenate([np.empty(0, np.int64), *times])[:tuples],
-        timed=options.time is not None,
-        complete=read <= tuples,
-    )
 
 
 def topic_sample(
@@ -92,7 +66,7 @@ def topic_sample(
         )
         keys.append(parsed.keys.cast(pa.large_binary()))
         times.append(parsed.times)
-        unreadable.update(parsed.bad.values())
+        unreadable.update(parsed.bad.counted())
     all_times = np.concatenate([np.empty(0, np.int64), *times])
     if not len(all_times):
         raise _nothing(topic, unreadable)

@@ -7,11 +7,12 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks.reproducing import charts, report
+from benchmarks.reproducing import report
 from benchmarks.reproducing.compute import compute, missing
 from benchmarks.reproducing.plan import Plan, full_plan, quick_plan
 from benchmarks.reproducing.sections import SECTIONS
 from benchmarks.reproducing.store import Store
+from evenflow.charts.page import drawing
 from evenflow.errors import ConfigError
 from evenflow.partitioners import names
 
@@ -26,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     processes = options.jobs or len(os.sched_getaffinity(0))
     plan = (quick_plan if options.quick else full_plan)(options.data, processes)
     try:
-        charts.check()
+        drawing()
         store = Store(page.parent / page.stem / "results.json")
         if not options.text_only:
             _measure(store, plan, options)

@@ -25,8 +25,8 @@ import pyarrow.csv as pacsv
 
 from evenflow.errors import ConfigError
 from evenflow.simulation import KeyedStream, from_columns
-from producers.datasets import open_source
-from producers.source import SourceOptions
+from evenflow.sources.datasets import open_source
+from evenflow.sources.source import SourceOptions
 
 _WEEK = 7 * 24 * 3_600_000
 _Columns = tuple[pa.Array, "np.ndarray | None"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.reproducing import charts
+from benchmarks.reproducing import suite_pictures
 from benchmarks.reproducing.claims import Claim, Outcome
 from benchmarks.reproducing.comparing import lower, no_higher
 from benchmarks.reproducing.markdown import figure, number, ratio, table
@@ -281,9 +281,11 @@ def text(found: Found, plan: Plan) -> list[str]:
         lines.append("")
     return [
         *lines,
-        "![window imbalance against replication](reproducing/suite.svg)",
+        f"The pictures show the window imbalance times {WORKERS}: how far the fullest worker is above its fair share.",
         "",
-        "![window imbalance after a shift](reproducing/shift.svg)",
+        "![balance against replication](reproducing/suite.svg)",
+        "",
+        "![balance after a shift](reproducing/shift.svg)",
     ]
 
 
@@ -299,47 +301,18 @@ def _row(found: Found, cell: Cell) -> list[str]:
 
 def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
-    panels, curves = [], []
-    for stream in STREAMS:
-        present = [rule for rule in rules() if _cell(plan, stream, rule) in found]
-        points = [
-            {
-                "rule": rule,
-                "copies": _median(found, plan, stream, rule, "ksr"),
-                "imbalance": _median(found, plan, stream, rule),
-            }
+    present = [rule for rule in rules() if all(_cell(plan, stream, rule) in found for stream in STREAMS)]
+    if not present:
+        return {}
+    placed = {
+        stream: {
+            rule: (_median(found, plan, stream, rule, "ksr"), _median(found, plan, stream, rule))
             for rule in present
-        ]
-        if points:
-            panels.append(
-                charts.scatter(
-                    points,
-                    x="copies",
-                    x_title="KSR (1 = no key is split)",
-                    y="imbalance",
-                    y_title="window imbalance",
-                    colour="rule",
-                    title=stream,
-                )
-            )
-        if stream == "shift":
-            curves = [
-                {"rule": rule, "slide": SLIDES + at, "middle": value}
-                for rule in present
-                for at, value in enumerate(found.values(_cell(plan, stream, rule), "curve"))
-            ]
-    made: dict[str, altair.TopLevelMixin] = {}
-    if panels:
-        made["suite"] = charts.grid(panels)
-    if curves:
-        made["shift"] = charts.lines(
-            curves,
-            x="slide",
-            x_title="slide",
-            y_title="window imbalance",
-            colour="rule",
-            log=True,
-            points=False,
-            width=640,
-        )
-    return made
+        }
+        for stream in STREAMS
+    }
+    curves = {rule: found.values(_cell(plan, "shift", rule), "curve") for rule in present}
+    return {
+        "suite": suite_pictures.suite(placed, workers=WORKERS),
+        "shift": suite_pictures.shift(curves, workers=WORKERS, first=SLIDES),
+    }

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.reproducing import charts
 from benchmarks.reproducing.claims import Judged, judged
 from benchmarks.reproducing.markdown import table
 from benchmarks.reproducing.plan import Plan
 from benchmarks.reproducing.sections import SECTIONS
 from benchmarks.reproducing.store import Store
+from evenflow.charts.page import save
 
 _INTRO = """\
 # What of the papers' figures comes out again
@@ -86,7 +86,7 @@ def write(store: Store, plan: Plan, page: Path) -> dict[str, list[Judged]]:
         found = store.found(name)
         verdicts[name] = [judged(claim, found, plan) for claim in section.CLAIMS]
         for stem, chart in section.pictures(found, plan).items():
-            charts.save(chart, folder / f"{stem}.svg")
+            save(chart, folder / f"{stem}.svg")
         body += [f"## {section.TITLE}", "", f"Section `{name}`.", ""]
         body += [*_claims(verdicts[name]), "", "### Figures", "", *section.text(found, plan), ""]
     lines = [_INTRO.format(seeds=len(plan.seeds))]

@@ -33,8 +33,10 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.columns import Keys, Times, time_column
 from evenflow.errors import ConfigError, DisorderError, IncompatibleStateError
 from evenflow.kernels import kernel
+from evenflow.keys import hash_keys
 from evenflow.partitioners.exchange import Exchange
 from evenflow.strict_json import read_object
 
@@ -158,6 +160,20 @@ class Partitioner(ABC):
         if self.micro_batch:
             raise ConfigError(f"{self.name} decides on whole batches", hint="call assign_batch")
         return self._run(keys, times)
+
+    def assign_keys(self, keys: Keys, times: Times | None = None) -> Int32s:
+        """The worker of each tuple: `assign` of `keys.hash_keys(keys)`, with times as a user has them.
+
+        keys: text, bytes or whole numbers, as a list, numpy, Arrow or pandas (see `hash_keys`). times: whole numbers of
+        ms since 1970 UTC, or points in time of numpy, Arrow or Python. None: a tuple's number in the stream is its time
+        in ms, so a window of 60,000 ms is the last 60,000 tuples; give times always or never.
+
+        Raises what `hash_keys` and `assign` raise, TypeError or ValueError for times that are none.
+        """
+        hashes = hash_keys(keys)
+        if times is None:
+            return self.assign(hashes, np.arange(self._tuples, self._tuples + len(hashes)))
+        return self.assign(hashes, time_column(times))
 
     def assign_batch(self, keys: UInt64s, times: Int64s) -> Int32s:
         """As `assign`, and the block is one micro-batch; tuple-at-a-time algorithms see no difference.

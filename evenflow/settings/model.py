@@ -14,8 +14,9 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from evenflow.errors import ConfigError
 from evenflow.settings.durations import Duration
 from evenflow.settings.exactness import Client, refused_extras
-from evenflow.settings.identity import fingerprint
+from evenflow.settings.identity import changes, fingerprint
 from evenflow.settings.input import InputSettings
+from evenflow.settings.places import state_folder
 from evenflow.settings.query import Query
 from evenflow.settings.section import Section
 
@@ -234,8 +235,7 @@ class SparkSettings(Section):
         """Where the checkpoints are: never a matter of the working directory unless set so."""
         if self.checkpoint is not None:
             return self.checkpoint
-        base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-        return os.path.join(base, "evenflow", "checkpoint")
+        return os.path.join(state_folder(), "checkpoint")
 
 
 ResultSinkName = Literal["kafka", "frames", "parquet"]
@@ -252,7 +252,8 @@ class ResultsSettings(Section):
     )
     topic: str | None = Field(default=None, description="Results topic. None: '<query name>.results'.")
     path: str | None = Field(
-        default=None, description="Folder of the Parquet results. None: refuse sink=parquet."
+        default=None,
+        description="Folder or URI of the Parquet results, for this query alone. None: refuse sink=parquet.",
     )
 
     @model_validator(mode="after")
@@ -313,8 +314,7 @@ class Settings(BaseSettings):
     @property
     def needed_columns(self) -> list[str]:
         """Columns of the record value that must be parsed (not '@key', not '@timestamp')."""
-        names = [self.query.key, self.query.time, *self.query.value_columns]
-        return list(dict.fromkeys(name for name in names if not name.startswith("@")))
+        return list(self.query.read_as)
 
     @property
     def input_partitions(self) -> int:
@@ -364,9 +364,21 @@ class Settings(BaseSettings):
             "query": self.query.canonical(),
             "input": self.input.model_dump(mode="json")
             | {"topic": self.topic("input"), "partitions": self.input_partitions},
-            "routed_partitions": self.routed_partitions,
-            "buckets": self.spark.buckets,
+            "partitioner": {"routed_partitions": self.routed_partitions},
+            "spark": {"buckets": self.spark.buckets},
         }
+
+    def changes_since(self, identity: dict[str, Any]) -> list[str]:
+        """What of the query is not as it was when it began, a line a setting; identity: what it was then."""
+        found = changes(identity, self.identity())
+        unset = self.partitioner.routed_partitions is None
+        named = "partitioner.routed_partitions"
+        return [
+            f"{line} (as many as partitioner.workers, as it is not set)"
+            if unset and line.startswith(named)
+            else line
+            for line in found
+        ]
 
     @property
     def fingerprint(self) -> str:

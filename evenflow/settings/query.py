@@ -13,8 +13,8 @@ from evenflow.settings.durations import Duration
 ColumnType = Literal["int64", "float64", "string"]
 _CALL = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
-_TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int64"}
-"""What a time column holds, by its unit; with 'iso' it is text."""
+_TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int64", "iso": "string"}
+"""What a time column holds, by its unit."""
 RESERVED_RESULT_NAMES = frozenset({"window_start", "window_end", "key", "key_base64", "revision"})
 
 
@@ -148,25 +148,11 @@ class Query(BaseModel):
             raise ValueError(
                 f"types names {', '.join(unread)}, but of typed columns the query reads {', '.join(sorted(read))}"
             )
-        for column in self.value_columns:
-            self._check_value_column(column)
+        wrong = [column for column in self.value_columns if column.startswith("@")]
+        if wrong:
+            raise ValueError(f"{wrong[0]!r} cannot be aggregated: only columns of the record's value can")
+        _ = self.read_as
         return self
-
-    def _check_value_column(self, column: str) -> None:
-        if column.startswith("@"):
-            raise ValueError(f"{column!r} cannot be aggregated: only columns of the record's value can")
-        declared, needed = self.types.get(column), self.types.get(column)
-        if column == self.time:
-            needed = _TIME_TYPES.get(self.time_unit)
-            if needed is None:
-                raise ValueError(f"column {column!r} cannot be aggregated: event times in ISO 8601 are text")
-        elif column == self.key and declared is None:
-            needed = "int64"
-        if declared != needed:
-            role = "event time" if column == self.time else "key"
-            raise ValueError(
-                f'{column!r} is the {role} and aggregated too: write types = {{ {column} = "{needed}" }}'
-            )
 
     @model_validator(mode="after")
     def _aggregates_can_be_computed(self) -> Query:
@@ -222,8 +208,37 @@ class Query(BaseModel):
         used = sorted({spec.column for spec in self.aggregates.values() if spec.column is not None})
         return {column: self.types.get(column, "float64") for column in used}
 
+    @property
+    def read_as(self) -> dict[str, ColumnType]:
+        """Columns of the record's value that are read (not '@key', not '@timestamp'), key first, and what each is read as.
+
+        ValueError when one column is needed as two things that no value is both.
+        """
+        uses: dict[str, dict[str, ColumnType]] = {}
+        for column, use, kind in (
+            (self.key, "the key", self.column_type(self.key)),
+            (self.time, "the event time", _TIME_TYPES[self.time_unit]),
+            *((column, "a number", kind) for column, kind in self.value_columns.items()),
+        ):
+            if not column.startswith("@"):
+                uses.setdefault(column, {})[use] = kind
+        return {column: _one_type(column, needed) for column, needed in uses.items()}
+
     def canonical(self) -> dict[str, Any]:
         """Everything that determines results, as plain JSON (not the name)."""
         fields = self.model_dump(mode="json", exclude={"name"})
         fields["aggregates"] = {name: str(spec) for name, spec in self.aggregates.items()}
         return fields
+
+
+def _one_type(column: str, needed: dict[str, ColumnType]) -> ColumnType:
+    kinds = set(needed.values())
+    if kinds == {"int64", "float64"} and needed.get("a number") == "float64":
+        return "int64"  # a whole number can be aggregated as any other
+    if len(kinds) > 1:
+        told = " and ".join(f"{use} ({kind})" for use, kind in needed.items())
+        raise ValueError(
+            f"column {column!r} is needed as {told}, which no value is both: declare its type in types (of the key and of "
+            "aggregated columns; time_unit says what the time is), or take another column"
+        )
+    return kinds.pop()

@@ -1,15 +1,20 @@
 """Three charts of a simulation in one picture: imbalance against replication factor, imbalance over time, load per
-worker. Needs the extra `plots` (altair draws, vl-convert renders; no browser, no network)."""
+worker."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evenflow.charts.axes import PLAIN_POWERS, Axis, decades, linear
+from evenflow.charts.emphasis import FEW, best, looks
+from evenflow.charts.lines import Line, lines
+from evenflow.charts.looks import Look
+from evenflow.charts.page import drawing, page, save
+from evenflow.charts.points import points
 from evenflow.errors import ConfigError
 from evenflow.simulation.results import Result
 
@@ -19,7 +24,8 @@ if TYPE_CHECKING:
 FORMATS = (".png", ".svg", ".html")
 _FLOOR = 1e-7
 """Imbalances are drawn on a logarithmic axis; smaller ones, also none at all, are drawn here."""
-_SIZE = 340
+_KNOWN = ("hashing", "shuffle", "d-choices")
+"""Named in every picture: what everybody knows."""
 
 
 def check_target(path: Path) -> None:
@@ -31,7 +37,7 @@ def check_target(path: Path) -> None:
     if not path.parent.is_dir():
         raise ConfigError(f"there is no folder {path.parent}", hint="make it first")
     _probe(path)
-    _altair()
+    drawing()
 
 
 def _probe(path: Path) -> None:
@@ -54,78 +60,60 @@ def plot(results: Sequence[Result], path: Path) -> None:
     save(picture(results), path)
 
 
-def save(chart: altair.TopLevelMixin, path: Path) -> None:
-    """As the ending says; a page of HTML holds all it needs."""
-    ending: Any = path.suffix.lower().removeprefix(".")
-    options: dict[str, Any] = {"inline": True} if ending == "html" else {"scale_factor": 2}
-    chart.save(str(path), format=ending, **options)
+def picture(results: Sequence[Result]) -> altair.TopLevelMixin:
+    """The charts side by side: evenflow, what everybody knows and the best stand out."""
+    by_name = {result.figures.partitioner: result for result in results}
+    at = {name: (result.figures.ksr, _imbalance(result)) for name, result in by_name.items()}
+    front = best(at)
+    found = looks(by_name, named=[*_KNOWN, *front])
+    panels = [_balance(at, found), _over_time(by_name, found), _loads(by_name, found)]
+    return page(panels, title=_title(front), subtitle=_subtitle(results, found), columns=3, spacing=40)
 
 
-def picture(results: Sequence[Result]) -> altair.HConcatChart:
-    """The charts side by side, one colour for each partitioner."""
-    alt = _altair()
-    names = [result.figures.partitioner for result in results]
-    colour = alt.Color(
-        "partitioner:N",
-        sort=names,
-        scale=alt.Scale(domain=names, scheme="tableau10" if len(names) <= 10 else "tableau20"),
-        legend=alt.Legend(title=None, symbolLimit=0, columns=1),
+def _title(front: Sequence[str]) -> str:
+    if len(front) == 1:
+        return f"{front[0]} is the most even, and none splits keys less"
+    shown = f"{', '.join(front[:-1])} and {front[-1]}"
+    return f"No partitioner is both more even and splits fewer keys than {shown}"
+
+
+def _subtitle(results: Sequence[Result], found: Mapping[str, Look]) -> list[str]:
+    figures = results[0].figures
+    said = f"{figures.tuples:,} tuples, {figures.keys:,} keys, {figures.workers} workers"
+    grey = sum(not look.labelled for look in found.values())
+    return [f"{said}; grey: {grey} others" if len(found) > FEW and grey else said]
+
+
+def _balance(at: Mapping[str, tuple[float, float]], found: Mapping[str, Look]) -> Any:
+    shares = [ksr for ksr, _ in at.values()]
+    x = linear("replication factor (1 = no key is split)", [1.0, *shares, 1.05])
+    return points(at, found, x=x, y=_level("imbalance"), title="balance and its price: bottom left is best")
+
+
+def _over_time(results: Mapping[str, Result], found: Mapping[str, Look]) -> Any:
+    windowed = any(result.figures.window_imbalance is not None for result in results.values())
+    drawn = {name: Line(result.at.tolist(), result.over_time.tolist()) for name, result in results.items()}
+    ends = [float(at) for line in drawn.values() for at in (line.x[0], line.x[-1])]
+    x = linear(
+        "event time, s" if windowed else "tuples",
+        ends,
+        words=f"format(datum.value, '{',~f' if windowed else '~s'}')",
     )
-    panels = [_against_replication(results, colour), _over_time(results, colour), _loads(results, colour)]
-    return alt.hconcat(*panels).configure_view(strokeOpacity=0).configure_axis(gridOpacity=0.4)
+    y = _level("imbalance of the window" if windowed else "imbalance of the stream so far")
+    return lines(drawn, found, x=x, y=y, title="imbalance over time", height=260)
 
 
-def _against_replication(results: Sequence[Result], colour: altair.Color) -> altair.Chart:
-    alt = _altair()
-    rows = [
-        {
-            "partitioner": result.figures.partitioner,
-            "ksr": result.figures.ksr,
-            "imbalance": max(_FLOOR, _imbalance(result)),
-        }
-        for result in results
-    ]
-    points = alt.Chart(alt.Data(values=rows)).encode(
-        alt.X(
-            "ksr:Q", title="replication factor (1 = no key is split)", scale=alt.Scale(zero=False, nice=True)
-        ),
-        _log_axis("imbalance", "imbalance"),
-        colour,
-        alt.Tooltip(["partitioner:N", "ksr:Q", "imbalance:Q"]),
-    )
-    return _titled(points.mark_circle(size=110, opacity=0.9), "balance and its price")
+def _loads(results: Mapping[str, Result], found: Mapping[str, Look]) -> Any:
+    drawn = {name: _ranked(result) for name, result in results.items()}
+    most = max(line.y[0] for line in drawn.values())
+    x = linear("workers, fullest first", [1, max(len(line.x) for line in drawn.values())])
+    y = Axis("load / mean load", 0, max(2.0, most * 1.05), "symlog")
+    return lines(drawn, found, x=x, y=y, title="load per worker", height=260)
 
 
-def _over_time(results: Sequence[Result], colour: altair.Color) -> altair.Chart:
-    alt = _altair()
-    windowed = any(result.figures.window_imbalance is not None for result in results)
-    rows = [
-        {"partitioner": result.figures.partitioner, "at": float(at), "imbalance": max(_FLOOR, float(value))}
-        for result in results
-        for at, value in zip(result.at, result.over_time, strict=True)
-    ]
-    axis = alt.Axis(format=",~f" if windowed else "~s")
-    lines = alt.Chart(alt.Data(values=rows)).encode(
-        alt.X("at:Q", title="event time, s" if windowed else "tuples", axis=axis),
-        _log_axis("imbalance", "imbalance of the window" if windowed else "imbalance of the stream so far"),
-        colour,
-    )
-    return _titled(lines.mark_line(strokeWidth=1.5), "imbalance over time")
-
-
-def _loads(results: Sequence[Result], colour: altair.Color) -> altair.Chart:
-    alt = _altair()
-    rows = [
-        {"partitioner": result.figures.partitioner, "worker": rank, "load": float(load)}
-        for result in results
-        for rank, load in enumerate(np.sort(result.loads / max(result.loads.mean(), 1e-300))[::-1], start=1)
-    ]
-    lines = alt.Chart(alt.Data(values=rows)).encode(
-        alt.X("worker:Q", title="workers, fullest first", scale=alt.Scale(nice=False)),
-        alt.Y("load:Q", title="load / mean load", scale=alt.Scale(type="symlog", constant=1)),
-        colour,
-    )
-    return _titled(lines.mark_line(strokeWidth=1.5, point={"size": 12}), "load per worker")
+def _ranked(result: Result) -> Line:
+    shares = np.sort(result.loads / max(result.loads.mean(), 1e-300))[::-1]
+    return Line(list(range(1, len(shares) + 1)), shares.tolist())
 
 
 def _imbalance(result: Result) -> float:
@@ -133,25 +121,5 @@ def _imbalance(result: Result) -> float:
     return figures.imbalance if figures.window_imbalance is None else figures.window_imbalance
 
 
-def _log_axis(field: str, title: str) -> altair.Y:
-    alt = _altair()
-    scale = alt.Scale(type="log", domain=[_FLOOR, 1], clamp=True)
-    ticks = [10.0**power for power in range(round(math.log10(_FLOOR)), 1)]
-    axis = alt.Axis(labelExpr="datum.value == 1 ? '1' : format(datum.value, '~e')", values=ticks)
-    return alt.Y(f"{field}:Q", title=title, scale=scale, axis=axis)
-
-
-def _titled(chart: altair.Chart, title: str) -> altair.Chart:
-    return chart.properties(width=_SIZE, height=_SIZE, title=title)
-
-
-def _altair() -> Any:
-    try:
-        import altair
-        import vl_convert  # noqa: F401  (altair renders with it)
-    except ImportError as error:
-        raise ConfigError(
-            f"charts need the package {error.name}", hint='pip install "evenflow[plots]"'
-        ) from None
-    altair.data_transformers.disable_max_rows()
-    return altair
+def _level(title: str) -> Axis:
+    return decades(title, [_FLOOR, 1.0], floor=_FLOOR, words=PLAIN_POWERS)

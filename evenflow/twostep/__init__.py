@@ -6,8 +6,24 @@ read and write, these functions decide. They hold rules 3 and 10 of the pipeline
 
 from evenflow.twostep.combiner import BlobPart, combine_task
 from evenflow.twostep.layout import Layout
+from evenflow.twostep.readable import key_type, readable, readable_schema, typed_keys
 from evenflow.twostep.reducer import reduce, reduce_windows
 from evenflow.twostep.results import json_rows
 from evenflow.twostep.stored import BucketState
+from evenflow.twostep.tally import Stand, Tally
 
-__all__ = ["BlobPart", "BucketState", "Layout", "combine_task", "json_rows", "reduce", "reduce_windows"]
+__all__ = [
+    "BlobPart",
+    "BucketState",
+    "Layout",
+    "Stand",
+    "Tally",
+    "combine_task",
+    "json_rows",
+    "key_type",
+    "readable",
+    "readable_schema",
+    "reduce",
+    "reduce_windows",
+    "typed_keys",
+]

@@ -8,7 +8,7 @@ has), so a repeated micro-batch makes the same rows in the same order and the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from evenflow.errors import ProtocolError
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.twostep.lanes import RoutedLanes
 from evenflow.twostep.layout import Layout
+from evenflow.twostep.tally import Tally
 from evenflow.wire import BlobHeader, Segment, cut, decode_frame, encode_blob
 
 FOLD_ROWS = 500_000
@@ -42,19 +43,26 @@ class BlobPart(NamedTuple):
 
 
 class _Range(NamedTuple):
-    """The frames of one routed partition, combined."""
+    """The frames of one routed partition, combined; `tuples` is how many they had."""
 
     routed: int
     first: int
     last: int
     lanes: RoutedLanes
     partials: pa.Table
+    tuples: int
 
 
 def combine_task(
-    plan: AggregatePlan, layout: Layout, stretches: Iterable[tuple[int, Frames]]
+    plan: AggregatePlan,
+    layout: Layout,
+    stretches: Iterable[tuple[int, Frames]],
+    *,
+    told: Callable[[Tally], object] = id,
 ) -> list[BlobPart]:
     """Blobs of these (routed partition, its frames), in order of bucket; none when there is no frame.
+
+    told: is handed the number of tuples, where there were frames.
 
     Raises IncompatibleStateError for a frame of another query or layout, ProtocolError for what is no frame,
     has other columns, comes out of order or holds input that was routed twice.
@@ -68,6 +76,7 @@ def combine_task(
             ranges[routed] = combined
     if not ranges:
         return []
+    told(Tally(tuples=sum(entry.tuples for entry in ranges.values())))
     return list(_blobs(layout, [ranges[routed] for routed in sorted(ranges)]))
 
 
@@ -89,7 +98,7 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
         fold.add(frame.batch, f"routed partition {routed}, offset {offset}")
         first = offset if first < 0 else first
         last = offset
-    return None if first < 0 else _Range(routed, first, last, lanes, fold.result())
+    return None if first < 0 else _Range(routed, first, last, lanes, fold.result(), fold.tuples)
 
 
 def _blobs(layout: Layout, ranges: list[_Range]) -> Iterator[BlobPart]:
@@ -168,6 +177,7 @@ class _Fold:
         self._schema = plan.frame_schema
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
+        self.tuples = 0
         self._partials: list[pa.Table] = []
 
     def add(self, batch: pa.RecordBatch, where: str) -> None:
@@ -179,6 +189,7 @@ class _Fold:
             return
         self._waiting.append(batch)
         self._rows += batch.num_rows
+        self.tuples += batch.num_rows
         self._bytes += batch.nbytes
         if self._rows >= FOLD_ROWS or self._bytes >= FOLD_BYTES:
             self._fold()

@@ -8,6 +8,7 @@ import numpy as np
 
 from evenflow.arrays import Int64s
 from evenflow.twostep.stored import BucketState, packed, unpacked
+from evenflow.windows import END_MARK
 
 CHUNK = 256
 """Panes of a chunk; a chunk also has the nodes of higher levels that begin within it."""
@@ -53,6 +54,17 @@ class Directory:
                 for pane in (np.flatnonzero(self._chunk(chunk)[:CHUNK]) + low).tolist():
                     if begin <= pane < end:
                         yield pane
+
+    def ends(self, begin: int) -> tuple[int, int] | None:
+        """The first and the last node of level 0 from `begin` on; looks into their two chunks only."""
+        first = next(self.panes(begin, END_MARK), None)
+        if first is None:
+            return None
+        for chunk in sorted({*self._chunks, *self._counts}, reverse=True):
+            found = np.flatnonzero(self._chunk(chunk)[:CHUNK])
+            if len(found):
+                return first, int(found[-1]) + chunk * CHUNK
+        return None
 
     def save(self) -> None:
         """Write the chunks that changed, and which chunks there are."""

@@ -20,6 +20,7 @@ Stretches of event time without tuples are skipped in one step, however long.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ from evenflow.twostep.layout import Layout
 from evenflow.twostep.merging import new_rows
 from evenflow.twostep.state import Bucket
 from evenflow.twostep.stored import BucketState
+from evenflow.twostep.tally import Stand, Tally
 from evenflow.windows import panes_closed_by, window_bounds
 from evenflow.wire import cut, decode_blob
 
@@ -50,11 +52,11 @@ def reduce_windows(
     state: BucketState,
     blobs: Iterable[bytes | pa.Buffer],
     *,
-    unfit: Callable[[int], object] = int,
+    told: Callable[[Tally], object] = id,
 ) -> Iterator[pa.Table]:
     """As `reduce`, tables of one window each, a window in slices of about `RESULT_BYTES`.
 
-    unfit: told how many values of a window are null because they do not fit their type, where there are any.
+    told: is handed what was emitted and where the bucket stands, at the end.
 
     The state is saved when the iterator is exhausted. Raises ProtocolError (overlap, missing rows, late partial,
     input that was routed twice), IncompatibleStateError (other query, layout or version) and DataLossError (other
@@ -67,8 +69,49 @@ def reduce_windows(
         for pane, table in _by_pane(plan.merge([rows])):
             bucket.append((0, pane), table)
     if bucket.known:
-        yield from _close(plan, bucket, unfit)
+        emitted = _Emitted()
+        for table in _close(plan, bucket, emitted):
+            emitted.rows += table.num_rows
+            yield table
+        told(_tally(plan, bucket, emitted))
         bucket.save()
+
+
+@dataclass
+class _Emitted:
+    """Of one micro-batch; end (ms): of the last window."""
+
+    windows: int = 0
+    rows: int = 0
+    unfit: int = 0
+    end: int | None = None
+
+
+def _tally(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Tally:
+    number = bucket.meta.bucket
+    waiting = _open_windows(plan, bucket)
+    stand = Stand(
+        windows=len(waiting),
+        next_end=window_bounds(waiting[0], window=plan.window, slide=plan.slide)[1] if waiting else None,
+        marks=tuple(bucket.marks.min(axis=0).tolist()),
+    )
+    return Tally(
+        rows=emitted.rows,
+        unfit=emitted.unfit,
+        closed={number: emitted.windows},
+        emitted={} if emitted.end is None else {number: emitted.end},
+        stands={number: stand},
+    )
+
+
+def _open_windows(plan: AggregatePlan, bucket: Bucket) -> range:
+    """Last panes of the windows that are not emitted yet and have a tuple (of a gap between tuples: as if it had)."""
+    closed, newest, span = bucket.meta.closed, bucket.meta.newest, plan.panes_per_window
+    panes = bucket.nodes.ends(closed)
+    reaches_back = newest is not None and newest > closed - span
+    if panes is None:
+        return range(closed, newest + span) if newest is not None and reaches_back else range(0)
+    return range(closed if reaches_back else panes[0], panes[1] + span)
 
 
 def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
@@ -84,7 +127,7 @@ def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         yield pane, columns.slice(rows[0], len(rows)) if whole else columns.take(pa.array(rows))
 
 
-def _close(plan: AggregatePlan, bucket: Bucket, unfit: Callable[[int], object]) -> Iterator[pa.Table]:
+def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[pa.Table]:
     meta, span = bucket.meta, plan.panes_per_window
     target = int(panes_closed_by(bucket.marks.min(), plan.slide))
     step = _advance_totals if plan.invertible else _advance_tree
@@ -103,8 +146,9 @@ def _close(plan: AggregatePlan, bucket: Bucket, unfit: Callable[[int], object]) 
         meta.closed = pane + 1
         start, end = window_bounds(pane, window=plan.window, slide=plan.slide)
         if table.num_rows and (plan.emit_from is None or start >= plan.emit_from):
-            if missing := plan.unfit(table):
-                unfit(missing)
+            emitted.windows += 1
+            emitted.unfit += plan.unfit(table)
+            emitted.end = end
             for rows in _sliced(table):
                 yield _results(plan, rows, start, end)
 

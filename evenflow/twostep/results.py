@@ -2,7 +2,8 @@
 
     {"window_start":0,"window_end":60000,"key":"AA","flights":3,"delay":1.5}
 
-A key that is not UTF-8 is written as "key_base64". Numbers read back as exactly what they were; null is
+The key is a number or text as its column's type says. Raw bytes are text, or "key_base64" where they are not UTF-8.
+Numbers read back as exactly what they were; null is
 null. NaN and infinities, which JSON lacks, are the strings "NaN", "Infinity", "-Infinity".
 """
 
@@ -56,7 +57,9 @@ def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _key_fields(keys: pa.Array) -> list[str | pa.Array]:
-    """`"key":"..."`, or `"key_base64":"..."` for each key that is not UTF-8."""
+    """`"key":8`, `"key":"..."`, or `"key_base64":"..."` for each key that is not UTF-8."""
+    if pa.types.is_integer(keys.type):
+        return ['"key":', keys.cast(pa.string())]
     try:
         texts = keys.cast(pa.string())
     except pa.ArrowInvalid:
@@ -69,9 +72,11 @@ def _key_fields(keys: pa.Array) -> list[str | pa.Array]:
     return ['"key":"', texts, '"']
 
 
-def _key_field(key: bytes) -> str:
+def _key_field(key: bytes | str) -> str:
+    if isinstance(key, str):
+        return f'"key":{json.dumps(key, ensure_ascii=False)}'
     try:
-        return f'"key":{json.dumps(key.decode(), ensure_ascii=False)}'
+        return _key_field(key.decode())
     except UnicodeDecodeError:
         return f'"key_base64":"{base64.b64encode(key).decode()}"'
 

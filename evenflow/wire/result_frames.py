@@ -27,7 +27,7 @@ from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.wire.claims import claimed_bytes
 
 METADATA_KEY = b"evenflow"
-RESULTS_VERSION = 1
+RESULTS_VERSION = 2
 PART_BYTES = 4_000_000
 """A record holds about so many bytes of uncompressed rows, or one row that is larger."""
 MOST_BYTES = 33_554_432
@@ -60,7 +60,7 @@ class ResultHeader:
 def encode_results(
     tables: Iterable[pa.Table], *, fingerprint: str, bucket: int, part_bytes: int = PART_BYTES
 ) -> Iterator[bytes]:
-    """Records of result tables (plan.result_schema) of one bucket; each table holds rows of one window.
+    """Records of result tables (`readable_schema`) of one bucket; each table holds rows of one window.
 
     Tables of the same window follow each other. At most one of them is looked ahead of what is given out.
     """
@@ -79,7 +79,7 @@ def encode_results(
 def decode_results(
     value: bytes | None, *, schema: pa.Schema, fingerprint: str
 ) -> tuple[ResultHeader, pa.RecordBatch]:
-    """Header and rows of a record. `schema` is the plan's result_schema.
+    """Header and rows of a record. `schema` is the query's `readable_schema`.
 
     Takes any bytes: ProtocolError says why something is no such record, IncompatibleStateError that it is another
     query's. Nothing is decompressed before the checksum and the claimed sizes are right.
@@ -97,7 +97,7 @@ def _batches(tables: Iterable[pa.Table], part_bytes: int) -> Iterator[tuple[pa.R
     for table in tables:
         for whole in table.combine_chunks().to_batches():
             if whole.num_rows:
-                window = whole["window_start"][0].as_py(), whole["window_end"][0].as_py()
+                window = _ms(whole["window_start"])[0].as_py(), _ms(whole["window_end"])[0].as_py()
                 for batch in _cut(whole, part_bytes):
                     yield batch, window
 
@@ -147,13 +147,20 @@ def _alone(column: pa.Array) -> pa.Array:
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         mask = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
         return pa.array((pc.fill_null(column, 0) if column.null_count else column).to_numpy(), mask=mask)
-    if pa.types.is_binary(column.type) and not column.null_count:
+    if pa.types.is_timestamp(column.type):
+        return _alone(_ms(column)).view(column.type)
+    if (pa.types.is_binary(column.type) or pa.types.is_string(column.type)) and not column.null_count:
         _, places, data = column.buffers()
         offsets = np.frombuffer(places, np.int32)[column.offset : column.offset + size + 1]
         begin, end = int(offsets[0]), int(offsets[-1])
         text = pa.py_buffer(b"") if data is None else data.slice(begin, end - begin)
         return pa.Array.from_buffers(column.type, size, [None, pa.py_buffer(offsets - offsets[0]), text])
     return column.take(pa.array(np.arange(size)))
+
+
+def _ms(times: pa.TimestampArray) -> pa.Int64Array:
+    """The same buffers as milliseconds since 1970."""
+    return times.view(pa.int64())
 
 
 def _decoded(value: bytes, schema: pa.Schema, fingerprint: str) -> tuple[ResultHeader, pa.RecordBatch]:
@@ -210,7 +217,7 @@ def _check_rows(header: ResultHeader, batch: pa.RecordBatch) -> None:
     if batch.num_rows != header.rows or not header.rows:
         raise ProtocolError(f"a result frame holds {batch.num_rows} rows, its header says {header.rows}")
     for name, stands in (("window_start", header.window_start), ("window_end", header.window_end)):
-        if pc.min_max(batch[name]).as_py() != {"min": stands, "max": stands} or batch[name].null_count:
+        if pc.min_max(_ms(batch[name])).as_py() != {"min": stands, "max": stands} or batch[name].null_count:
             raise ProtocolError(f"a result frame has rows whose {name} is not its header's {stands}")
     if batch["key"].null_count:
         raise ProtocolError("a result frame has rows without a key")

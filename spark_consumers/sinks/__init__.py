@@ -2,12 +2,11 @@
 
 Admission rule: one file per name that `results.sink` may have, exporting one `SINK`; `base.py` says what a
 sink is, `topic.py` what those that write to Kafka share, `registry.py` finds them by their names. Nothing here
-knows Spark but by the names of its formats, options and types, so that `verify` and `doctor` can use a sink
-without starting it.
+imports Spark, so that `verify` and `doctor` can use a sink without it.
 
 Delivery: Spark repeats a micro-batch that was cut off with equal rows. A sink must make that harmless: either
-it drops what it has of that batch already, or (window, key) determines the row, so that a repeated one changes
-nothing. docs/results.md tells readers how they recognise a repetition.
+what it writes again replaces what was written before, or (window, key) determines the row, so that a repeated one
+changes nothing. docs/results.md tells readers how they recognise a repetition.
 tests/unit/spark_consumers/test_sinks.py holds every registered sink to the contract.
 """
 

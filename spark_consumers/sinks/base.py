@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 JSON_RECORDS = pa.schema(
     [("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary()), ("key", pa.binary())]
@@ -20,6 +22,9 @@ JSON_RECORDS = pa.schema(
 
 Names = Callable[[str], list[str]]
 """Names of what lies in a folder or URI; none when there is no such folder."""
+
+Text = Callable[[str], str | None]
+"""Text of a file; None when there is no such file."""
 
 Shape = Callable[[Iterable[pa.Table], int], Iterator[pa.Table]]
 """(result tables of one bucket in one micro-batch, number of that bucket) -> tables of the sink's `schema`.
@@ -35,15 +40,26 @@ _ROWS_AT_ONCE = 20_000
 class Found:
     """What a start finds.
 
-    names: what lies in a folder. written: how many records a topic has ever got. planned: number of the last
-    micro-batch that the stage's checkpoint has begun, None before the first. begun: the checkpoint with which this
-    query began to write to this place before, None if it never did.
+    names: what lies in a folder. text: what stands in a file. written: how many records a topic has ever got. planned:
+    number of the last micro-batch that the stage's checkpoint has begun, None before the first. begun: the checkpoint
+    with which this query began to write to this place before, None if it never did. run: that of `Start`, None when
+    the checkpoint is new.
     """
 
     names: Names
+    text: Text
     written: Callable[[str], int]
     planned: int | None
     begun: str | None
+    run: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What a sink is given when the stream begins. run: random word of the checkpoint, as old as it."""
+
+    spark: SparkSession
+    run: str
 
 
 _SQL_TYPES = {
@@ -59,12 +75,14 @@ class ResultSink(ABC):
     """Takes the rows of the stage that emits windows. It has no state: what it needs are the settings.
 
     name: what `results.sink` says. topics: roles of the query's topics that it writes; they are created and
-    their rights checked before the start. needs: fields of `[results]` that it cannot work without.
+    their rights checked before the start. needs: fields of `[results]` that it cannot work without. repeats: whether a
+    row may be there more than once, after a micro-batch was repeated.
     """
 
     name: ClassVar[str]
     topics: ClassVar[frozenset[str]] = frozenset()
     needs: ClassVar[tuple[str, ...]] = ()
+    repeats: ClassVar[bool] = True
 
     def check(self, settings: Settings) -> None:
         """Raise ConfigError for settings that cannot work; asks nothing of any service."""
@@ -85,7 +103,7 @@ class ResultSink(ABC):
         """
 
     @abstractmethod
-    def schema(self, plan: AggregatePlan) -> pa.Schema:
+    def schema(self, settings: Settings) -> pa.Schema:
         """Columns that Spark hands to the sink; types as in `spark_types`."""
 
     @abstractmethod
@@ -96,12 +114,12 @@ class ResultSink(ABC):
         """
 
     @abstractmethod
-    def writer(self, settings: Settings) -> tuple[str, dict[str, str]]:
-        """Format and options of Spark's stream writer."""
+    def attach(self, stream: Any, settings: Settings, start: Start) -> Any:
+        """Spark's stream writer (DataStreamWriter), told where its rows go. The start has been admitted."""
 
     @abstractmethod
     def read_back(self, settings: Settings) -> pa.Table | pa.RecordBatchReader:
-        """All results that were committed before this call: JSON_RECORDS, or the columns of plan.result_schema.
+        """All results that were committed before this call: JSON_RECORDS, or the columns of `readable_schema`.
 
         Large results come as a reader. Raises ServiceError when there is nothing to read from, DataLossError when
         committed results are gone.

@@ -13,12 +13,12 @@ from functools import partial
 import pyarrow as pa
 from confluent_kafka import Message
 
-from evenflow.aggregates import AggregatePlan
 from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.settings import Settings
+from evenflow.twostep import readable, readable_schema
 from evenflow.wire.result_frames import ResultHeader, decode_results, encode_results
 from spark_consumers.sinks.base import Shape
-from spark_consumers.sinks.topic import TopicSink, results_end, topic_writer
+from spark_consumers.sinks.topic import TopicSink, results_end, topic_options
 from topics import reader
 
 _RECORDS = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32())])
@@ -30,25 +30,28 @@ class ResultFrames(TopicSink):
 
     name = "frames"
 
-    def schema(self, plan: AggregatePlan) -> pa.Schema:
+    def schema(self, settings: Settings) -> pa.Schema:
         return _RECORDS
 
     def shaper(self, settings: Settings) -> Shape:
-        return partial(_frames, fingerprint=settings.fingerprint)
+        return partial(_frames, schema=readable_schema(settings.query), fingerprint=settings.fingerprint)
 
-    def writer(self, settings: Settings) -> tuple[str, dict[str, str]]:
+    def options(self, settings: Settings) -> dict[str, str]:
         """Records are compressed already; a second time would only cost the broker."""
-        return topic_writer(settings, settings.topic("results"), compression_type="none", linger_ms="0")
+        return topic_options(settings, settings.topic("results"), compression_type="none", linger_ms="0")
 
     def read_back(self, settings: Settings) -> pa.RecordBatchReader:
         """Rows of all records; ProtocolError, with the record's place, for one that is damaged or foreign."""
-        schema = AggregatePlan.of(settings.query).result_schema
+        schema = readable_schema(settings.query)
         return pa.RecordBatchReader.from_batches(schema, _rows(settings, schema))
 
 
-def _frames(tables: Iterable[pa.Table], bucket: int, *, fingerprint: str) -> Iterator[pa.Table]:
+def _frames(
+    tables: Iterable[pa.Table], bucket: int, *, schema: pa.Schema, fingerprint: str
+) -> Iterator[pa.Table]:
     waiting: list[bytes] = []
-    for record in encode_results(tables, fingerprint=fingerprint, bucket=bucket):
+    rows = (readable(table, schema) for table in tables)
+    for record in encode_results(rows, fingerprint=fingerprint, bucket=bucket):
         waiting.append(record)
         if sum(map(len, waiting)) >= _BYTES_AT_ONCE:
             yield _records(waiting, bucket)

@@ -1,4 +1,4 @@
-"""JSON rows in a Kafka topic, keyed by key.
+"""JSON rows in a Kafka topic; a record's key is the key as bytes, whatever its type.
 
 Idempotent, not transactional: a repeated micro-batch appends equal rows once more, and (window, key)
 determines the value. docs/results.md says how a reader drops what it has seen.
@@ -7,12 +7,12 @@ determines the value. docs/results.md says how a reader drops what it has seen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import pyarrow as pa
 
-from evenflow.aggregates import AggregatePlan
 from evenflow.settings import Settings
-from evenflow.twostep import json_rows
+from evenflow.twostep import json_rows, key_type, typed_keys
 from spark_consumers.sinks.base import JSON_RECORDS, Shape, gathered
 from spark_consumers.sinks.topic import TopicSink, results_end
 from topics import reader
@@ -25,11 +25,11 @@ class KafkaRows(TopicSink):
 
     name = "kafka"
 
-    def schema(self, plan: AggregatePlan) -> pa.Schema:
+    def schema(self, settings: Settings) -> pa.Schema:
         return _ROWS
 
     def shaper(self, settings: Settings) -> Shape:
-        return _json
+        return partial(_json, kind=key_type(settings.query))
 
     def read_back(self, settings: Settings) -> pa.RecordBatchReader:
         blocks = reader.read_range(settings.kafka, settings.topic("results"), end=results_end(settings))
@@ -41,9 +41,9 @@ class KafkaRows(TopicSink):
         return pa.RecordBatchReader.from_batches(JSON_RECORDS, batches)
 
 
-def _json(tables: Iterable[pa.Table], bucket: int) -> Iterator[pa.Table]:
+def _json(tables: Iterable[pa.Table], bucket: int, *, kind: pa.DataType) -> Iterator[pa.Table]:
     for table in gathered(tables):
-        yield pa.table({"key": table["key"], "value": json_rows(table)})
+        yield pa.table({"key": table["key"], "value": json_rows(typed_keys(table, kind))})
 
 
 SINK = KafkaRows()

@@ -1,125 +1,167 @@
-"""Parquet files of typed columns, through Spark's file sink.
+"""Parquet files of typed columns in one folder, for any reader that takes `*.parquet`.
 
-A file counts only if Spark's commit log (`<path>/_spark_metadata`, one entry a micro-batch) lists it:
-`read_parquet_results` reads through that log, a plain glob would see files of batches that never committed.
-
-The file sink drops every micro-batch whose number is not above the log's last, without a word. That makes a
-repeated one harmless, and a log that another checkpoint wrote deadly: `admit` refuses it.
+How a file comes to be there whole and once is `spark_consumers/result_files.py`. That rests on one folder being written
+with one checkpoint: `admit` refuses every other, by the marker in the folder and by the numbers of the files' names.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from urllib.parse import unquote, urlparse
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.errors import DataLossError, IncompatibleStateError, ServiceError
+from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
-from spark_consumers.sinks.base import Found, ResultSink, Shape, gathered
+from evenflow.twostep import key_type, typed_keys
+from spark_consumers.folders import Folder
+from spark_consumers.result_files import MARKER, Owner, ResultFiles, batch_of, visible
+from spark_consumers.sinks.base import Found, ResultSink, Shape, Start, gathered
 
-_LOG = "_spark_metadata"
-_COMPACT = ".compact"
+_SPARKS_LOG = "_spark_metadata"
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_NEW_FOLDER = "set results.path to a new folder (docs/operations.md)"
 
 
 class Parquet(ResultSink):
-    """The result table as it is."""
+    """The result table with times as times. A repeated micro-batch replaces its files: no row is there twice."""
 
     name = "parquet"
     needs = ("path",)
+    repeats = False
 
     def place(self, settings: Settings) -> str:
         path = _path(settings)
         return f"parquet {path if _URI.match(path) else os.path.abspath(path)}"
 
     def admit(self, settings: Settings, found: Found) -> None:
-        """Refuse a folder whose commit log is ahead of the checkpoint: the first results would be dropped."""
         path = _path(settings)
-        newest = max((number for number, _ in _batches(found.names(f"{path}/{_LOG}"))), default=-1)
-        begun = -1 if found.planned is None else found.planned
-        if newest > begun:
-            known = "has begun none yet" if found.planned is None else f"has begun only those up to {begun}"
+        names = found.names(path)
+        if _SPARKS_LOG in names:
             raise IncompatibleStateError(
-                f"results.path {path} already holds the results of micro-batches up to {newest}, but this query's "
-                f"checkpoint {known}: Spark would drop the results of micro-batches {begun + 1} to {newest}",
-                hint="restore the checkpoint that wrote them, or set results.path to a folder that is new "
-                "(docs/operations.md)",
+                f"results.path {path} was written through Spark's file sink, by an earlier evenflow or another "
+                f"program: it has a folder {_SPARKS_LOG}",
+                hint=f"read it with Spark, whose log says which files count; for this query {_NEW_FOLDER}",
             )
+        marker = found.text(f"{path}/{MARKER}")
+        if marker is None:
+            _refuse_unmarked(path, names, found)
+            return
+        _refuse_foreign(path, Owner.read(marker, path), settings, found)
+        _refuse_ahead(path, names, found)
 
-    def schema(self, plan: AggregatePlan) -> pa.Schema:
-        return plan.result_schema
+    def schema(self, settings: Settings) -> pa.Schema:
+        kept = AggregatePlan.of(settings.query).result_schema
+        return kept.set(kept.get_field_index("key"), pa.field("key", key_type(settings.query)))
 
     def shaper(self, settings: Settings) -> Shape:
-        return _as_they_are
+        return partial(_typed, kind=key_type(settings.query))
 
-    def writer(self, settings: Settings) -> tuple[str, dict[str, str]]:
-        return "parquet", {"path": _path(settings)}
+    def attach(self, stream: Any, settings: Settings, start: Start) -> Any:
+        owner = Owner(query=settings.query.name, fingerprint=settings.fingerprint, run=start.run)
+        files = ResultFiles(Folder(start.spark, _path(settings)), owner)
+        files.prepare()
+        return stream.foreachBatch(files.write)
 
-    def read_back(self, settings: Settings) -> pa.Table:
-        return read_parquet_results(_path(settings))
+    def read_back(self, settings: Settings) -> pa.RecordBatchReader:
+        """Every row of every file that a reader of `*.parquet` sees."""
+        path = _path(settings)
+        if _URI.match(path) and not path.startswith("file:"):
+            raise ConfigError(
+                f"results.path {path} is not a folder of this machine, which is all that verify reads",
+                hint="copy or mount it, and verify with results.path set to that folder",
+            )
+        folder = Path(path.removeprefix("file:"))
+        if not (folder / MARKER).is_file():
+            raise ServiceError(f"{folder} has no {MARKER}", hint="has the job written results yet?")
+        owner = Owner.read((folder / MARKER).read_text(encoding="utf-8"), path)
+        if owner.fingerprint != settings.fingerprint:
+            raise IncompatibleStateError(
+                f"{folder} holds the results of query {owner.query} ({owner.fingerprint}), but the settings describe "
+                f"query {settings.fingerprint}",
+                hint="verify with the settings that the pipeline ran with",
+            )
+        return read_parquet_results(folder)
 
 
-def read_parquet_results(path: str | Path) -> pa.Table:
-    """All committed results below `path`, in the order of the commit log."""
-    files = committed_files(Path(path))
-    tables = [pq.ParquetFile(file).read() for file in files]
-    tables = [table for table in tables if table.num_rows]
-    return pa.concat_tables(tables) if tables else _empty(files)
+def read_parquet_results(path: str | Path) -> pa.RecordBatchReader:
+    """The rows of all files that lie in this local folder now, in the order of their names; no columns without files."""
+    files = [Path(path) / name for name in visible(os.listdir(path))]
+    schema = pq.read_schema(files[0]).remove_metadata() if files else pa.schema([])
+    return pa.RecordBatchReader.from_batches(schema, _batches(files, schema))
 
 
-def committed_files(path: Path) -> list[Path]:
-    """Files of the committed batches, by Spark's log: the newest `N.compact`, then every batch after it."""
-    log = path / _LOG
-    if not log.is_dir():
-        raise ServiceError(f"{path} has no commit log ({_LOG})", hint="has the job written results yet?")
-    entries = sorted(_batches(entry.name for entry in log.iterdir()))
-    start = max((number for number, name in entries if name.endswith(_COMPACT)), default=-1)
-    counting = [
-        name for number, name in entries if number > start or (number == start and name.endswith(_COMPACT))
-    ]
-    found: dict[Path, None] = {}
-    for name in counting:
-        for line in (log / name).read_text(encoding="utf-8").splitlines()[1:]:
-            entry = json.loads(line)
-            file = Path(unquote(urlparse(entry["path"]).path))
-            if entry.get("action", "add") == "delete":
-                found.pop(file, None)
-            else:
-                found[file] = None
-    missing = [file for file in found if not file.exists()]
-    if missing:
-        raise DataLossError(
-            f"{len(missing)} committed result files are gone, the first is {missing[0]}",
-            hint="restore the folder, or rebuild the query (docs/operations.md)",
+def _batches(files: list[Path], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        try:
+            opened = pq.ParquetFile(file)
+        except FileNotFoundError:
+            raise DataLossError(
+                f"{file} was removed while the results were read", hint="who deletes results? Verify again"
+            ) from None
+        with opened:
+            if opened.schema_arrow.remove_metadata() != schema:
+                raise IncompatibleStateError(
+                    f"{file} has other columns than the files before it: {opened.schema_arrow.names}",
+                    hint="take files that evenflow has not written out of results.path",
+                )
+            yield from opened.iter_batches()
+
+
+def _typed(tables: Iterable[pa.Table], bucket: int, *, kind: pa.DataType) -> Iterator[pa.Table]:
+    for table in gathered(tables):
+        yield typed_keys(table, kind)
+
+
+def _refuse_unmarked(path: str, names: list[str], found: Found) -> None:
+    """Without a marker, it must be a folder in which no results lie or should lie."""
+    if files := visible(names):
+        raise IncompatibleStateError(
+            f"results.path {path} holds {len(files)} Parquet files, the first is {files[0]}, but no {MARKER}: they are "
+            "not known to be this query's results",
+            hint=_NEW_FOLDER,
         )
-    return list(found)
+    if found.planned is not None:
+        raise DataLossError(
+            f"results.path {path} has no {MARKER}, although this query's checkpoint has begun micro-batches up to "
+            f"{found.planned}: what they wrote is gone",
+            hint="restore the folder, or rebuild the query under a new name (docs/operations.md)",
+        )
 
 
-def _batches(names: Iterable[str]) -> list[tuple[int, str]]:
-    """(number of the micro-batch, name) of the log's entries among these names."""
-    return [
-        (int(name.removesuffix(_COMPACT)), name) for name in names if name.removesuffix(_COMPACT).isdigit()
-    ]
+def _refuse_foreign(path: str, owner: Owner, settings: Settings, found: Found) -> None:
+    if owner.run == found.run:
+        return
+    same = owner.query == settings.query.name and owner.fingerprint == settings.fingerprint
+    whose = "this query with another checkpoint" if same else f"query {owner.query} ({owner.fingerprint})"
+    raise IncompatibleStateError(
+        f"results.path {path} already holds the results of {whose}",
+        hint=f"restore the checkpoint that wrote them; to begin anew {_NEW_FOLDER}",
+    )
 
 
-def _as_they_are(tables: Iterable[pa.Table], bucket: int) -> Iterator[pa.Table]:
-    return gathered(tables)
+def _refuse_ahead(path: str, names: list[str], found: Found) -> None:
+    """A checkpoint that was set back would write its next micro-batches, cut elsewhere, over other ones."""
+    newest = max((batch for name in visible(names) if (batch := batch_of(name)) is not None), default=-1)
+    begun = -1 if found.planned is None else found.planned
+    if newest > begun:
+        known = "has begun none yet" if found.planned is None else f"has begun only those up to {begun}"
+        raise IncompatibleStateError(
+            f"results.path {path} already holds the results of micro-batches up to {newest}, but this query's "
+            f"checkpoint {known}",
+            hint=f"restore the checkpoint that wrote them; to begin anew {_NEW_FOLDER}",
+        )
 
 
 def _path(settings: Settings) -> str:
     assert settings.results.path is not None  # `check` refuses that
     return settings.results.path
-
-
-def _empty(files: list[Path]) -> pa.Table:
-    return pq.read_schema(files[0]).empty_table() if files else pa.table({})
 
 
 SINK = Parquet()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
 from evenflow.settings.kafka import spark_options
-from spark_consumers.sinks.base import Found, ResultSink
+from spark_consumers.sinks.base import Found, ResultSink, Start
 from topics.admin import ROLES, describe
 from topics.clients import MAX_RECORD_BYTES
 
@@ -59,8 +60,12 @@ class TopicSink(ResultSink):
             "name, or set results.topic to a topic of its own (docs/operations.md)",
         )
 
-    def writer(self, settings: Settings) -> tuple[str, dict[str, str]]:
-        return topic_writer(settings, settings.topic("results"))
+    def attach(self, stream: Any, settings: Settings, start: Start) -> Any:
+        return stream.format("kafka").options(**self.options(settings))
+
+    def options(self, settings: Settings) -> dict[str, str]:
+        """Options of Spark's writer to Kafka."""
+        return topic_options(settings, settings.topic("results"))
 
     def begins(self, settings: Settings) -> Mapping[int, int]:
         topic = settings.topic("results")
@@ -68,10 +73,10 @@ class TopicSink(ResultSink):
         return {} if state is None else state.begin
 
 
-def topic_writer(settings: Settings, topic: str, **producer: str) -> tuple[str, dict[str, str]]:
-    """Format and options that write a stream to this topic; `producer` wins over what is usual here."""
+def topic_options(settings: Settings, topic: str, **producer: str) -> dict[str, str]:
+    """Options that write a stream to this topic in Spark's format `kafka`; `producer` wins over what is usual here."""
     ours = _PRODUCER | {f"kafka.{name.replace('_', '.')}": value for name, value in producer.items()}
-    return "kafka", {"topic": topic} | ours | spark_options(settings.kafka)
+    return {"topic": topic} | ours | spark_options(settings.kafka)
 
 
 def results_end(settings: Settings) -> Mapping[int, int]:

@@ -66,6 +66,7 @@ def make_settings(kafka: Any, name: str, folder: Path, **parts: Any) -> Settings
         partitioner=partitioner | parts.pop("partitioner", {}),
         spark=spark | parts.pop("spark", {}),
         kafka=fields,
+        input={"partitions": 4} | parts.pop("input", {}),
         **parts,
     )
     create_topics(settings)

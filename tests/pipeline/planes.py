@@ -11,6 +11,7 @@ from typing import Any
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.plane import DataPlane
+from partitioner_service.prepare import prepare
 from tests.pipeline.routed import create_topics, make_settings, write
 
 
@@ -27,7 +28,7 @@ def some_rows(
 
 def run(settings: Settings) -> DataPlane:
     """One instance until its input has ended."""
-    plane = DataPlane(settings, until_ended=True)
+    plane = DataPlane(prepare(settings), until_ended=True)
     plane.run()
     return plane
 

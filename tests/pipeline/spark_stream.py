@@ -12,7 +12,7 @@ import random
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -35,8 +35,15 @@ INTEGERS = {"n": "count", "total": "sum(i)", "avg": "mean(i)"}
 
 
 def make_settings(kafka: KafkaSettings, name: str, folder: Path, **parts: Any) -> Settings:
-    """A query of 4 s windows sliding by 1 s over 2 input and 3 routed partitions."""
-    query = {"name": name, "window": "4s", "slide": "1s", "types": {"i": "int64"}, "aggregates": ALL}
+    """A query of 4 s windows sliding by 1 s over 2 input and 3 routed partitions; keys are any bytes."""
+    query: dict[str, Any] = {
+        "name": name,
+        "key": "@key",
+        "window": "4s",
+        "slide": "1s",
+        "types": {"i": "int64"},
+    }
+    query["aggregates"] = ALL
     spark = {"checkpoint": str(folder / "checkpoint"), "batch_interval": 100, "max_frames_per_batch": 30}
     settings = load_settings(
         query=query | parts.pop("query", {}),
@@ -53,11 +60,12 @@ def make_settings(kafka: KafkaSettings, name: str, folder: Path, **parts: Any) -
 class Stream:
     """Writes frames, one transaction per block, and remembers every row."""
 
-    def __init__(self, settings: Settings, *, seed: int = 1) -> None:
+    def __init__(self, settings: Settings, *, seed: int = 1, keys: Sequence[bytes] = KEYS) -> None:
         self.settings = settings
         self.plan = AggregatePlan.of(settings.query)
         self.rows: list[Row] = []
         self._random = random.Random(seed)
+        self._keys = keys
         self._pane = 1_000_000
         self._offset = 0
         self._producer = clients.producer(settings.kafka, transactional_id=f"{settings.query.name}-{seed}")
@@ -68,7 +76,7 @@ class Stream:
         for _ in range(blocks):
             draw = self._random
             block = [
-                (self._pane + draw.randint(0, 2), draw.choice(KEYS), draw.choice([None, draw.randint(-99, 99)]),
+                (self._pane + draw.randint(0, 2), draw.choice(self._keys), draw.choice([None, draw.randint(-99, 99)]),
                  draw.choice([None, draw.randint(-999, 999) / 8]))
                 for _ in range(rows)
             ]  # fmt: skip
@@ -156,10 +164,15 @@ def told(settings: Settings) -> list[dict[str, Any]]:
 def result_row(settings: Settings, text: bytes) -> tuple[tuple[int, bytes], dict[str, Any]]:
     """(window start, key) of a JSON row, and its aggregates."""
     row = json.loads(text)
-    key = row.pop("key").encode() if "key" in row else base64.b64decode(row.pop("key_base64"))
+    key = as_bytes(row.pop("key")) if "key" in row else base64.b64decode(row.pop("key_base64"))
     at = (row.pop("window_start"), key)
     assert row.pop("window_end") - at[0] == settings.query.window
     return at, row
+
+
+def as_bytes(key: int | str | bytes) -> bytes:
+    """A typed key as the partitioner writes it."""
+    return key if isinstance(key, bytes) else str(key).encode()
 
 
 def consumed(settings: Settings, stage: str, role: str) -> bool:

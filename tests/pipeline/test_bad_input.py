@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ from tests.pipeline.end_to_end import (
     Stream,
     as_toml,
     assert_exact,
+    committed,
     evenflow,
     make_settings,
 )
-from tests.pipeline.routed import read_routed, rejections, write
+from tests.pipeline.planes import total
+from tests.pipeline.routed import read_routed, rejections, write, write_end
 from topics import clients
 from workbench.broker import EmbeddedBroker
 
@@ -66,13 +69,17 @@ def test_each_kind_of_bad_record_is_rejected_with_its_reason_and_its_neighbours_
     )
     good = {"k": "a", "t": BEGIN, "i": 1}
     rows: list[tuple[bytes, str, str]] = [
-        (b'{"k":"a","t":', "unreadable", ""),
-        (b"nothing like JSON", "unreadable", "no JSON object"),
+        (b'{"k":"a","t":', "unreadable", "it ends at byte 13"),
+        (b"nothing like JSON", "unreadable", "the record is no JSON object"),
         (json.dumps({"t": BEGIN, "i": 1}).encode(), "unreadable", "key column 'k' is missing"),
         (json.dumps({"k": "a", "i": 1}).encode(), "unreadable", "time column 't' is missing"),
-        (json.dumps(good | {"k": 5}).encode(), "unreadable", ""),
-        (json.dumps(good | {"t": "noon"}).encode(), "unreadable", ""),
-        (json.dumps(good | {"i": "one"}).encode(), "unreadable", ""),
+        (json.dumps(good | {"k": 5}).encode(), "unreadable", "'k' holds a number where text is needed (5)"),
+        (json.dumps(good | {"t": "noon"}).encode(), "unreadable", 'where a whole number is needed ("noon")'),
+        (
+            json.dumps(good | {"i": "one"}).encode(),
+            "unreadable",
+            "column 'i' holds text where a whole number",
+        ),
         (json.dumps(good | {"i": 2**63}).encode(), "unreadable", ""),
         (json.dumps(good | {"t": BEGIN + 10**12}).encode(), "jump", "max_jump"),
         (json.dumps(good | {"t": BEGIN - 60_000}).encode(), "late", "its partition's mark"),
@@ -91,6 +98,38 @@ def test_each_kind_of_bad_record_is_rejected_with_its_reason_and_its_neighbours_
     (state,) = all_states(settings).values()
     assert (state.read, state.routed, state.rejected) == (21, 10, 11)
     assert read_routed(settings).counts.total() == 10
+
+
+def test_a_live_topic_of_nothing_but_bad_records_flows_into_rejected_and_sigterm_ends_it(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    """The key column holds floats: once, nothing was read of such a topic for minutes, and SIGTERM took as long."""
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        query=COLUMN_KEY | {"key": "amount"},
+        input={"partitions": 2},
+        partitioner={"block_tuples": 20_000},
+    )
+    rows = [{"amount": n / 4, "t": BEGIN + n, "i": n} for n in range(60_000)]
+    write(settings, [(n % 2, row) for n, row in enumerate(rows)], end=False)
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("partition")
+        pipeline.wait_until(lambda: committed(settings) > 0)
+        pipeline.stop("partition")
+        assert total(all_states(settings)) in {(n, 0, n) for n in range(1, 60_001)}
+        write(settings, [(0, {"amount": "a", "t": BEGIN, "i": 1})], end=False)
+        write_end(settings, Counter({0: 30_001, 1: 30_000}))
+        pipeline.start("partition", "--until-ended")
+        pipeline.finish()
+    assert total(all_states(settings)) == (60_001, 1, 60_000)
+    found = rejections(settings)
+    assert len(found) == 60_000
+    assert Counter(message.partition() for _, _, message in found) == {0: 30_000, 1: 30_000}
+    details = {dict(message.headers())["evenflow-detail"] for _, _, message in found}
+    assert b"column 'amount' holds a number where text is needed (14999.75)" in details
+    assert len(details) == 60_000
 
 
 def test_settings_that_cannot_be_are_refused_by_the_command_with_what_would_do(
@@ -113,10 +152,14 @@ def test_a_changed_query_is_refused_against_its_old_topics(
         pipeline.start("partition", "--until-ended")
         pipeline.finish()
     changed = {"slide": ('slide = "1s"', 'slide = "5s"')}
-    assert "give the changed query a new name" in refusal(settings, tmp_path, "partition", **changed)
-    assert "the settings describe query" in refusal(settings, tmp_path, "verify", **changed)
+    for command in ("partition", "aggregate", "verify"):
+        said = refusal(settings, tmp_path, command, **changed)
+        assert 'query.slide: "1s" -> "5s"' in said
+        assert "give the query a new name" in said
     workers = {"workers": ("workers = 3", "workers = 4")}
-    assert "3 partitions, the settings need 4" in refusal(settings, tmp_path, "partition", **workers)
+    assert "partitioner.routed_partitions: 3 -> 4 (as many as partitioner.workers" in refusal(
+        settings, tmp_path, "partition", **workers
+    )
 
 
 @pytest.mark.more
@@ -130,7 +173,7 @@ def test_a_changed_query_is_refused_against_its_old_checkpoint(
     with Pipeline(settings, tmp_path) as pipeline:
         pipeline.run_to_the_end()
     said = refusal(settings, tmp_path, "aggregate", slide=('slide = "1s"', 'slide = "5s"'))
-    assert "query.slide: '1s' -> '5s'" in said
+    assert 'query.slide: "1s" -> "5s"' in said
     assert_exact(stream)
 
 

@@ -63,33 +63,11 @@ def test_the_demo_of_real_flights_ends_with_0_differences_and_its_figures(tmp_pa
 
 @pytest.mark.more
 def test_any_file_and_partitioner_can_be_demonstrated(tmp_path):
-    file = tmp_path / "orders.csv"
-    lines = [f"c{i % 7};{1_600_000_000 + i};{i % 50}" for i in range(2_000)]
-    file.write_text("customer;at;price\n" + "\n".join(lines))
-    words = [
-        "--input",
-        str(file),
-        "--delimiter",
-        ";",
-        "--key",
-        "customer",
-        "--time",
-        "at",
-        "--time-unit",
-        "s",
-    ]
-    words += [
-        "--value",
-        "price",
-        "--partitioner",
-        "pkg:d=3",
-        "--workers",
-        "4",
-        "--instances",
-        "2",
-        "--wiring",
-        "split",
-    ]
+    file = tmp_path / "orders.txt"
+    file.write_text("\n".join(f"c{i % 7} {1_600_000_000 + i} {i % 50}" for i in range(2_000)))
+    words = ["--input", str(file), "--delimiter", " ", "--no-header"]
+    words += ["--key", "c0", "--time", "c1", "--time-unit", "s", "--value", "c2"]
+    words += ["--partitioner", "pkg:d=3", "--workers", "4", "--instances", "2", "--wiring", "split"]
     child = demo(tmp_path, *words, "--window", "60s", "--slide", "20s", "--json")
     assert child.wait(200) == 0, child.tail(40)
     figures = json.loads(child.output().splitlines()[-1])

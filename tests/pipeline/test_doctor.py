@@ -30,7 +30,7 @@ def test_a_machine_that_is_ready_has_no_problem(
     assert {f"topic {query_name}.input", f"topic {query_name}.routed"} <= {
         finding.name for finding in missing
     }
-    ensure_topics(kafka_settings, pipeline_topics(settings).values())
+    ensure_topics(kafka_settings, pipeline_topics(settings.with_input_partitions(4)).values())
     findings = examine(settings)
     assert [finding for finding in findings if finding.status == "problem"] == []
     assert by_name(findings)["rights"].status == "ok"

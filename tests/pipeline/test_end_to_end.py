@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import duckdb
 import pytest
 import trustme
 from cryptography.hazmat.primitives.serialization import (
@@ -39,6 +40,7 @@ from tests.pipeline.routed import holders_of_the_hottest, read_routed
 from tests.pipeline.spark_stream import Result
 from workbench.broker import EmbeddedBroker
 from workbench.broker_properties import Certificates
+from workbench.verify.shell import verify
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280)]
 
@@ -194,11 +196,9 @@ def test_two_partitioners_rebalance_with_open_transactions_and_the_results_stay_
     assert_exact(stream)
 
 
-def test_parquet_results_by_more_instances_than_partitions_are_exact_whatever_else_lies_in_the_folder(
+def test_parquet_results_by_more_instances_than_partitions_are_exact_and_a_file_too_many_is_found(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
-    import pyarrow.parquet as pq
-
     target = tmp_path / "results"
     settings = make_settings(
         kafka_settings,
@@ -215,16 +215,23 @@ def test_parquet_results_by_more_instances_than_partitions_are_exact_whatever_el
             pipeline.start("partition", "--until-ended", "--instance", instance, name=instance)
         pipeline.start("aggregate", "--until-ended")
         pipeline.finish()
-    files = sorted(target.glob("*.parquet"))
     found: Result = {}
-    for file in files:
-        for row in pq.ParquetFile(file).read().to_pylist():
+    with duckdb.connect() as db:
+        rows = db.execute(
+            "SELECT * REPLACE (epoch_ms(window_start) AS window_start, epoch_ms(window_end) AS window_end) "
+            f"FROM read_parquet('{target}/*.parquet')"
+        )
+        names = [column[0] for column in rows.description or ()]
+        for values in rows.fetchall():
+            row = dict(zip(names, values, strict=True))
             at = (row.pop("window_start"), row.pop("key"))
             assert row.pop("window_end") == at[0] + settings.query.window
             assert at not in found, "a window was emitted twice"
             found[at] = row
-    shutil.copy(files[0], target / "part-of-a-batch-that-never-committed.parquet")
     assert_exact(stream, found)
+    file = next(target.glob("*.parquet"))
+    shutil.copy(file, target / "a-copy.parquet")
+    assert set(verify(settings).kinds) == {"duplicate"}
 
 
 @pytest.mark.more

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.pipeline
 def test_a_changed_query_on_old_topics_is_refused_with_an_explanation(kafka_settings, query_name):
     began(kafka_settings, query_name)
     changed = make_settings(kafka_settings, query_name, query={"window": "8s"})
-    with pytest.raises(IncompatibleStateError, match="give the changed query a new name"):
+    with pytest.raises(IncompatibleStateError, match=r'query\.window: "4s" -> "8s"'):
         run(changed)
 
 

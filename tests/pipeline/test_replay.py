@@ -21,13 +21,13 @@ from evenflow.markers import HEADER, EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from evenflow.settings.kafka import librdkafka_config
+from evenflow.sources.datasets import open_source
+from evenflow.sources.source import Source, SourceOptions
 from producers import ended
 from producers.clock import ManualClock
-from producers.datasets import open_source
 from producers.profiles import FixedRate, Recorded
 from producers.records import values_of
 from producers.replay import DeliveryError, replay
-from producers.source import Source, SourceOptions
 from topics.admin import TopicSpec, TopicState, describe, ensure_topics, pipeline_topics
 from topics.clients import consumer
 from topics.reader import read_range
@@ -437,6 +437,22 @@ def test_the_command_prints_one_summary_object_on_standard_output(
     assert (summary["tuples"], summary["partitions"], summary["failed"]) == (1000, 4, 0)
     assert summary["tuples_per_second"] > 0
     assert "ended" in err
+
+
+def test_a_text_file_whose_columns_are_named_is_replayed_as_a_table(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data.txt").write_text("a 1 0.5\nb 2 0.25\n" * 50)
+    monkeypatch.setenv("EVENFLOW_QUERY__KEY", "c0")
+    monkeypatch.setenv("EVENFLOW_QUERY__TIME", "c1")
+    words = ["--delimiter", " ", "--no-header", "--key", "c0", "--time", "c1"]
+    code, _, err = Command(kafka_settings, query_name, str(tmp_path / "data.txt"), *words).result()
+    assert code == 0, err
+    assert "read as CSV with delimiter ' ', no header, columns c0, c1, c2; --format says otherwise" in err
+    tuples, _ = topic_content(load_settings(query={"name": query_name}, kafka=kafka_settings.model_dump()))
+    values = [json.loads(record.value()) for records in tuples.values() for record in records]
+    assert len(values) == 100
+    assert {tuple(value) for value in values} == {("c0", "c1", "c2")}
 
 
 def test_the_command_fails_with_a_message_and_no_traceback(

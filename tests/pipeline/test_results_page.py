@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from functools import reduce
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from evenflow.settings import KafkaSettings, Settings
+from evenflow.twostep import readable, readable_schema
 from evenflow.wire.result_frames import encode_results
+from spark_consumers.folders import Folder
+from spark_consumers.result_files import Owner, ResultFiles
 from spark_consumers.session import make_session
 from spark_consumers.sinks import sink_of
+from spark_consumers.sinks.base import spark_types
 from tests.pipeline.spark_stream import make_settings
 from topics import clients
 
 pytestmark = pytest.mark.pipeline
 
 PAGE = (Path(__file__).parents[2] / "docs/results.md").read_text(encoding="utf-8")
-COLUMNS = "window_start BIGINT, window_end BIGINT, key {}, tuples BIGINT"
+COLUMNS = "window_start {time}, window_end {time}, key {key}, tuples BIGINT"
 KEYS = [b"a", b"\xff", "Zürich".encode(), b'q"uo', b"", b"e"]
 
 
@@ -71,7 +79,8 @@ def written(kafka: KafkaSettings, name: str, folder: Path, sink: str) -> tuple[S
     batches = [[FIRST, SECOND.slice(0, 3)], [FIRST, SECOND], [THIRD]]
     records = [record for batch in batches for table in shape(iter(batch), 0) for record in table.to_pylist()]
     if sink == "frames":  # the second time in smaller parts, as another version might cut them
-        parts = encode_results([FIRST, SECOND], fingerprint=settings.fingerprint, bucket=0, part_bytes=60)
+        tables = [readable(table, readable_schema(settings.query)) for table in (FIRST, SECOND)]
+        parts = encode_results(tables, fingerprint=settings.fingerprint, bucket=0, part_bytes=60)
         cut = [{"key": b"0", "value": part} for part in parts]
         assert len(cut) > 4
         records = [
@@ -100,6 +109,13 @@ def test_the_lines_for_json_rows_give_every_row_once(
         (end, key.decode()) for end, key in EXPECTED if key != b"\xff"
     ]
     assert {row["tuples"] for row in rows} == {2}
+    frame = function("frame_of")(rows)
+    assert sorted(set(frame["window_end"])) == [
+        pd.Timestamp(end, unit="ms", tz="UTC") for end in (4000, 5000, 6000)
+    ]
+    assert duckdb.sql(
+        "SELECT count(*) FROM frame WHERE window_start = '1970-01-01 00:00:00+00'"
+    ).fetchall() == [(len(KEYS),)]
 
 
 def test_the_lines_for_arrow_frames_give_every_row_once(
@@ -109,7 +125,63 @@ def test_the_lines_for_arrow_frames_give_every_row_once(
     stream = function("records")(kafka_settings.bootstrap_servers, settings.topic("results"), query_name)
     tables = list(function("new_tables")(islice(stream, count), {}))
     rows = [row for table in tables for row in table.to_pylist()]
-    assert sorted((row["window_end"], row["key"]) for row in rows) == EXPECTED
+    assert sorted((ms(row["window_end"]), row["key"]) for row in rows) == EXPECTED
+
+
+def parquet_results(folder: Path) -> tuple[Settings, Any]:
+    """Three windows with whole numbers as keys; the second micro-batch was repeated, another one cut off. And Spark."""
+    settings = Settings(
+        query={"name": "q", "key": "k", "types": {"k": "int64"}, "aggregates": {"tuples": "count"}},
+        results={"sink": "parquet", "path": str(folder / "results")},
+        spark={"checkpoint": str(folder), "buckets": 1},
+    )
+    spark = make_session(settings)
+    owner = Owner(query="q", fingerprint=settings.fingerprint, run="r")
+    files = ResultFiles(Folder(spark, str(folder / "results")), owner)
+    files.prepare()
+    shape, schema = sink_of(settings).shaper(settings), spark_types(sink_of(settings).schema(settings))
+    for batch, end in ((0, 4000), (1, 5000), (1, 5000), (2, 6000)):
+        (table,) = shape(iter([window(end, [b"8", b"-5"])]), 0)
+        files.write(spark.createDataFrame(table.to_pandas(), schema).coalesce(1), batch)
+    (folder / "results/_writing/9-cut-off").mkdir()
+    for file in (folder / "results").glob("*.parquet"):
+        shutil.copy(file, folder / "results/_writing/9-cut-off")
+    return settings, spark
+
+
+def test_the_lines_for_parquet_give_every_row_once_with_times_and_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, spark = parquet_results(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    expected = [
+        (datetime.fromtimestamp(end / 1000 - 4, UTC), key, 2) for end in (4000, 5000, 6000) for key in (-5, 8)
+    ]
+    try:
+        found = {}
+        query = next(query for query in blocks("sql") if "read_parquet" in query)
+        with duckdb.connect() as db:
+            db.execute("SET TimeZone = 'UTC'")
+            found["duckdb"] = [
+                (start.astimezone(UTC), *rest) for start, *rest in db.execute(query).fetchall()
+            ]
+        columns = ["window_start", "key", "tuples"]
+        frame = function("results_frame")(tmp_path / "results")
+        found["pandas"] = [tuple(row) for row in frame[columns].itertuples(index=False)]
+        tables = [function("window")(tmp_path / "results", start) for start, *_ in expected[::2]]
+        found["pyarrow"] = [tuple(row[name] for name in columns) for t in tables for row in t.to_pylist()]
+        rows = function("spark_results")(spark, str(tmp_path / "results")).select(*columns).collect()
+        found["spark"] = [(row[0].astimezone(UTC), row[1], row[2]) for row in rows]
+        for name, given in found.items():
+            assert sorted(given) == expected, name
+        assert sink_of(settings).read_back(settings).schema == readable_schema(settings.query)
+    finally:
+        spark.stop()
+
+
+def ms(time: datetime) -> int:
+    """Milliseconds since 1970."""
+    return round(time.timestamp() * 1000)
 
 
 @pytest.mark.more
@@ -127,10 +199,12 @@ def test_the_lines_for_spark_give_every_row_once(
     try:
         records = source(spark.read, json)
         records.createOrReplaceTempView("records")
-        (query,) = blocks("sql")
+        query = next(query for query in blocks("sql") if "records" in query)
         found = {"sql": spark.sql(query)}
-        found["batch"] = function("distinct_rows")(records, COLUMNS.format("STRING"))
-        streamed = function("distinct_rows")(source(spark.readStream, json), COLUMNS.format("STRING"))
+        found["batch"] = function("distinct_rows")(records, COLUMNS.format(time="BIGINT", key="STRING"))
+        streamed = function("distinct_rows")(
+            source(spark.readStream, json), COLUMNS.format(time="BIGINT", key="STRING")
+        )
         streamed.writeStream.format("memory").queryName("streamed").trigger(
             availableNow=True
         ).start().awaitTermination()
@@ -140,14 +214,17 @@ def test_the_lines_for_spark_give_every_row_once(
             assert rows == sorted(
                 (end, "" if key == b"\xff" else key.decode(), 2) for end, key in EXPECTED
             ), name
-        opened = function("rows_of_frames")(source(spark.read, frames), COLUMNS.format("BINARY")).collect()
-        assert sorted((row["window_end"], bytes(row["key"])) for row in opened) == EXPECTED
+        typed = COLUMNS.format(time="TIMESTAMP", key="BINARY")
+        opened = function("rows_of_frames")(source(spark.read, frames), typed)
+        rows_ = opened.selectExpr("unix_millis(window_end) AS ended", "key").collect()
+        assert sorted((row["ended"], bytes(row["key"])) for row in rows_) == EXPECTED
     finally:
         spark.stop()
 
 
 def test_every_line_of_the_page_is_run_here() -> None:
-    known = {"records", "new_rows", "distinct_rows", "new_tables", "opened", "rows_of_frames"}
+    known = {"records", "new_rows", "frame_of", "distinct_rows", "new_tables", "opened", "rows_of_frames"}
+    known |= {"results_frame", "window", "spark_results"}
     assert set(re.findall(r"^def (\w+)\(", "".join(blocks("python")), re.MULTILINE)) == known
     assert (
         reduce(lambda total, language: total + len(blocks(language)), ("python", "sql"), 0)

@@ -60,7 +60,7 @@ def test_a_changed_query_and_a_recreated_or_trimmed_topic_are_refused(
         == f"{settings.spark.checkpoint}/{query_name}/fused"
     )
     changed = make_settings(kafka_settings, query_name, tmp_path, query={"window": "8s"})
-    with pytest.raises(IncompatibleStateError, match=r"query\.window: '4s' -> '8s'"):
+    with pytest.raises(IncompatibleStateError, match=r'query\.window: "4s" -> "8s"'):
         run(changed)
     routed = admin.pipeline_topics(settings)["routed"]
     state = admin.describe(kafka_settings, [routed.name])[routed.name]
@@ -102,10 +102,12 @@ def test_a_results_topic_that_is_recreated_stops_the_application_and_is_refused_
         run(settings)
 
 
+@pytest.mark.parametrize("sink", ["kafka", "parquet"])
 def test_a_foreign_record_stops_the_application_with_its_error(
-    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, sink: str
 ) -> None:
-    settings = make_settings(kafka_settings, query_name, tmp_path)
+    target = {"sink": sink, "path": str(tmp_path / "results")}
+    settings = make_settings(kafka_settings, query_name, tmp_path, results=target)
     Stream(settings).write(1)
     client = clients.producer(kafka_settings)
     client.produce(settings.topic("routed"), b"not a frame", partition=1)

@@ -9,21 +9,25 @@ import time
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pandas as pd
 import pyarrow as pa
 import pytest
 
-from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
+from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import KafkaSettings, Settings
+from evenflow.twostep import readable_schema
 from spark_consumers.application import run
 from spark_consumers.labels import bucket_labels, shuffle_partition
 from spark_consumers.session import make_session
 from spark_consumers.sinks import SINKS, ResultSink
 from spark_consumers.sinks.base import JSON_RECORDS
-from spark_consumers.sinks.parquet import committed_files, read_parquet_results
+from spark_consumers.sinks.parquet import read_parquet_results
 from tests.pipeline.spark_stream import (
     INTEGERS,
     Result,
     Stream,
+    as_bytes,
     consumed,
     make_settings,
     result_row,
@@ -148,30 +152,54 @@ def test_an_application_killed_in_mid_stream_goes_on_exactly_and_stops_between_b
     assert results(settings)[0] == stream.expected()
 
 
-def test_parquet_results_are_read_through_the_commit_log(
+@pytest.mark.timeout(900)
+def test_an_application_killed_while_it_writes_parquet_leaves_each_row_once_for_every_reader(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
-    conf = {"spark.sql.streaming.fileSink.log.compactInterval": "3"}
     target = tmp_path / "results"
     settings = make_settings(
         kafka_settings,
         query_name,
         tmp_path,
-        spark={"conf": conf, "max_frames_per_batch": 12},
+        spark={"max_frames_per_batch": 6, "buckets": 3},
         results={"sink": "parquet", "path": str(target)},
     )
     stream = Stream(settings)
-    stream.write(16)
+    stream.write(20)
     stream.end()
-    run(settings, until_ended=True)
-    assert any(file.name.endswith(".compact") for file in (target / "_spark_metadata").iterdir())
-    shutil.copy(committed_files(target)[0], target / "part-of-a-batch-that-never-committed.parquet")
-    table = read_parquet_results(target)
-    assert table.num_rows == len(stream.expected())
-    assert _rows(table) == stream.expected()
-    committed_files(target)[0].unlink()
-    with pytest.raises(DataLossError, match="1 committed result files are gone"):
-        read_parquet_results(target)
+    log = tmp_path / "application.log"
+    for whole in (2, 4):  # files that are there at least when it is killed while others are written
+        application = start(settings, log, "aggregate")
+        try:
+            _wait_for(lambda least=whole: len(_files(target)) >= least and _writes(target), log, every=0.005)
+        finally:
+            os.killpg(application.pid, signal.SIGKILL)
+            application.wait(10)
+        _wait_for(lambda killed=application.pid: not _group_alive(killed), log)
+        assert _once(target)
+    application = start(settings, log, "aggregate", "--until-ended")
+    assert application.wait(180) == 0, log.read_text()
+    assert list((target / "_writing").iterdir()) == []
+    assert _rows(read_parquet_results(target).read_all()) == stream.expected()
+    assert _once(target) == len(stream.expected()) == len(pd.read_parquet(target))
+
+
+def _files(target: Path) -> list[Path]:
+    return list(target.glob("*.parquet"))
+
+
+def _writes(target: Path) -> bool:
+    return any((target / "_writing").glob("*/**/part-*"))
+
+
+def _once(target: Path) -> int:
+    """How many rows DuckDB finds, none of them twice."""
+    with duckdb.connect() as db:
+        rows, different = db.execute(
+            f"SELECT count(*), count(DISTINCT (window_end, key)) FROM read_parquet('{target}/*.parquet')"
+        ).fetchall()[0]
+    assert rows == different
+    return int(rows)
 
 
 @pytest.mark.more
@@ -191,25 +219,33 @@ def test_a_folder_of_results_is_one_checkpoints_and_a_checkpoint_keeps_to_its_fo
     run_until(into("first", "kept"), lambda: consumed(into("first", "kept"), "fused", "routed"))
     stream.write(4)
     stream.end()
-    with pytest.raises(IncompatibleStateError, match="would drop the results of micro-batches 0 to"):
+    with pytest.raises(
+        IncompatibleStateError, match="already holds the results of this query with another checkpoint"
+    ):
         run(into("first", "lost"), until_ended=True)
     with pytest.raises(
         IncompatibleStateError, match=f"writes its results to parquet {tmp_path}/first, not to"
     ):
         run(into("second", "kept"), until_ended=True)
     run(into("second", "lost"), until_ended=True)  # the refusal has left nothing behind
-    assert _rows(read_parquet_results(tmp_path / "second")) == stream.expected()
+    assert _rows(read_parquet_results(tmp_path / "second").read_all()) == stream.expected()
     run(into("first", "kept"), until_ended=True)
-    assert _rows(read_parquet_results(tmp_path / "first")) == stream.expected()
+    assert _rows(read_parquet_results(tmp_path / "first").read_all()) == stream.expected()
 
 
 @pytest.mark.parametrize("sink", SINKS.values(), ids=SINKS)
-def test_what_a_sink_wrote_is_read_back_as_the_direct_results(
+def test_what_a_sink_wrote_is_read_back_as_the_direct_results_with_whole_numbers_as_keys(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, sink: ResultSink
 ) -> None:
     fields = {name: str(tmp_path / name) for name in sink.needs}
-    settings = make_settings(kafka_settings, query_name, tmp_path, results={"sink": sink.name} | fields)
-    stream = Stream(settings)
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        query={"key": "k", "types": {"k": "int64", "i": "int64"}},
+        results={"sink": sink.name} | fields,
+    )
+    stream = Stream(settings, keys=[b"%d" % key for key in (8, -5, 0, 2**63 - 1, -(2**63))])
     stream.write(6)
     stream.end()
     run(settings, until_ended=True)
@@ -220,7 +256,7 @@ def test_what_a_sink_wrote_is_read_back_as_the_direct_results(
         assert dict(rows) == stream.expected()
         assert len(rows) == len(stream.expected())
     else:
-        assert table.schema.names == stream.plan.result_schema.names
+        assert table.schema == readable_schema(settings.query)
         assert _rows(table) == stream.expected()
 
 
@@ -244,8 +280,10 @@ def test_labels_map_one_to_one_onto_the_shuffle_partitions_of_real_spark(
 
 def _rows(table: Any) -> Result:
     found: Result = {}
+    for at, column in enumerate(("window_start", "window_end")):
+        table = table.set_column(at, column, table[column].cast(pa.int64()))
     for row in table.to_pylist():
-        at = (row.pop("window_start"), row.pop("key"))
+        at = (row.pop("window_start"), as_bytes(row.pop("key")))
         row.pop("window_end")
         found[at] = row
     return found
@@ -274,11 +312,11 @@ def _numbers(settings: Settings, folder: str) -> list[str]:
     return sorted((file.name for file in path.glob("[0-9]*")), key=int)
 
 
-def _wait_for(condition: Any, log: Path, seconds: float = 180) -> None:
+def _wait_for(condition: Any, log: Path, seconds: float = 180, every: float = 0.1) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, log.read_text()[-5000:] if log.exists() else "no log"
-        time.sleep(0.1)
+        time.sleep(every)
 
 
 def _group_alive(group: int) -> bool:

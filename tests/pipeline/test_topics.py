@@ -42,7 +42,7 @@ def test_all_topics_of_a_query_are_created_as_specified(
 ) -> None:
     file = tmp_path / "evenflow.toml"
     file.write_text(f'[query]\nname = "{query_name}"\n')
-    specs = pipeline_topics(load_settings(file))
+    specs = pipeline_topics(load_settings(file).with_input_partitions(4))
     states = ensure_topics(kafka_settings, specs.values())
     for spec in specs.values():
         state = states[spec.name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from evenflow import queries
 from evenflow.errors import ConfigError
-from evenflow.settings import KafkaSettings, Settings, load_settings
-from producers.datasets import open_source
-from producers.event_time import TimeUnit
-from producers.source import Source, SourceOptions
+from evenflow.settings import Settings, load_settings
+from evenflow.sources.datasets import open_source
+from evenflow.sources.event_time import TimeUnit
+from evenflow.sources.source import FileFormat, Source, SourceOptions, require_columns
 from topics.admin import DEFAULT_INPUT_PARTITIONS
 
 DEFAULT_WINDOW, DEFAULT_SLIDE = "60s", "10s"
@@ -32,8 +32,10 @@ class DemoOptions:
     time: str | None = None
     time_unit: TimeUnit | None = None
     value: str | None = None
+    format: FileFormat | None = None
     delimiter: str | None = None
     header: bool = True
+    encoding: str = "utf-8"
     partitioner: str = "evenflow"
     partitioner_options: Mapping[str, Any] = field(default_factory=dict)
     workers: int = 8
@@ -44,18 +46,24 @@ class DemoOptions:
     limit: int | None = None
 
 
-def prepare(options: DemoOptions, kafka: KafkaSettings, folder: Path) -> tuple[Settings, Source]:
-    """Settings and source of this demo; ConfigError when the file or a column does not fit."""
-    fields, source = _from_query(options) if options.input is None else _from_file(options)
+Opener = Callable[[str, SourceOptions], Source]
+
+
+def prepare(options: DemoOptions, folder: Path, opener: Opener = open_source) -> tuple[Settings, Source]:
+    """Settings (all but the broker's) and source of this demo; the services keep what they write in `folder`.
+
+    ConfigError when the file or a column does not fit: all of a file is read here, before anything is started.
+    """
+    empty = _no_file(folder)
+    fields, source = _from_query(options, empty) if options.input is None else _from_file(options, opener)
     if options.window is not None:
         fields |= {"window": options.window, "slide": options.slide or options.window}
     elif options.slide is not None:
         fields |= {"slide": options.slide}
     settings = load_settings(
-        _no_file(folder),
+        empty,
         query=fields,
         input={"partitions": DEFAULT_INPUT_PARTITIONS},
-        kafka=kafka.model_dump(exclude_unset=True),
         partitioner={
             "name": options.partitioner,
             "options": dict(options.partitioner_options),
@@ -67,56 +75,99 @@ def prepare(options: DemoOptions, kafka: KafkaSettings, folder: Path) -> tuple[S
     return settings, source
 
 
-def _from_query(options: DemoOptions) -> tuple[dict[str, Any], Source]:
+def _from_query(options: DemoOptions, empty: Path) -> tuple[dict[str, Any], Source]:
+    given = [word for word, value in _words_of_a_file(options).items() if value]
+    if given:
+        raise ConfigError(
+            f"{given[0]} describes a file, but the query {options.query!r} has data of its own",
+            hint="name the file with --input",
+        )
     query = queries.named(options.query)
     fields = {"name": f"demo-{query.name}", **query.fields}
-    settings = load_settings(query=fields)
+    settings = load_settings(empty, query=fields)
     source = open_source(query.source, SourceOptions.for_settings(settings, columns=query.columns))
     return fields, source
 
 
-def _from_file(options: DemoOptions) -> tuple[dict[str, Any], Source]:
+def _words_of_a_file(options: DemoOptions) -> dict[str, object]:
+    return {
+        "--key": options.key,
+        "--time": options.time,
+        "--time-unit": options.time_unit,
+        "--value": options.value,
+        "--format": options.format,
+        "--delimiter": options.delimiter,
+        "--no-header": not options.header,
+        "--encoding": options.encoding != "utf-8",
+    }
+
+
+def _from_file(options: DemoOptions, opener: Opener) -> tuple[dict[str, Any], Source]:
     assert options.input is not None
-    timeless = options.time is None
-    source = open_source(
+    source = opener(
         options.input,
         SourceOptions(
+            format=options.format,
+            columns_named=any((options.key, options.time, options.value)),
             key=options.key,
             time=options.time,
             time_unit=options.time_unit,
             delimiter=options.delimiter,
             header=options.header,
-            event_rate=_EVENT_RATE if timeless else None,
+            encoding=options.encoding,
+            event_rate=_EVENT_RATE if options.time is None else None,
         ),
     )
-    types = {f.name: f.type for f in next(iter(source.batches(1))).columns.schema} if source.rows else {}
+    if source.time is None and options.time_unit is not None:
+        raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
+    kinds = {f.name: f.type for f in next(iter(source.batches(1))).columns.schema} if source.rows else {}
+    fields = _query_over(source)
+    if fields["key"] in kinds:
+        fields["types"] |= _declared(source, source.key, kinds, _KEY_KINDS)
+    if options.value is not None:
+        require_columns(source.name, source.column_names, (options.value,))
+        fields["aggregates"] |= {
+            f"{how}_{options.value}": f"{how}({options.value})" for how in ("sum", "mean", "max")
+        }
+        fields["types"] |= _declared(source, options.value, kinds, _VALUE_KINDS)
+    return fields, source
+
+
+def _query_over(source: Source) -> dict[str, Any]:
+    """A query that counts the tuples of each key."""
     in_records = source.time is not None and source.time in source.column_names
-    fields: dict[str, Any] = {
-        "name": "demo-"
-        + (re.sub(r"[^a-z0-9._-]+", "-", Path(source.name).name.lower()).strip("-.")[:40] or "file"),
+    name = re.sub(r"[^a-z0-9._-]+", "-", Path(source.name).name.lower()).strip("-.")[:40]
+    return {
+        "name": f"demo-{name or 'file'}",
         "key": source.key if source.key in source.column_names else "@key",
         "time": source.time if in_records else "@timestamp",
         "window": DEFAULT_WINDOW,
         "slide": DEFAULT_SLIDE,
         "aggregates": {"tuples": "count"},
         "types": {},
+        **({"time_unit": source.time_unit} if in_records else {}),
     }
-    if in_records:
-        fields["time_unit"] = source.time_unit
-    if fields["key"] != "@key" and types and pa.types.is_integer(types[source.key]):
-        fields["types"][source.key] = "int64"
-    if options.value is not None:
-        if options.value not in source.column_names:
-            raise ConfigError(
-                f"{options.input} has no column {options.value!r}",
-                hint=f"it has: {', '.join(source.column_names)}",
-            )
-        fields["aggregates"] |= {
-            f"{how}_{options.value}": f"{how}({options.value})" for how in ("sum", "mean", "max")
-        }
-        if types and pa.types.is_integer(types[options.value]):
-            fields["types"][options.value] = "int64"
-    return fields, source
+
+
+_KEY_KINDS = (
+    (pa.types.is_integer, pa.types.is_string),
+    "a key is text or a whole number: choose another --key",
+)
+_VALUE_KINDS = (pa.types.is_integer, pa.types.is_floating), "--value sums numbers: choose a column of numbers"
+
+
+def _declared(
+    source: Source, column: str, kinds: Mapping[str, pa.DataType], fitting: tuple[Sequence[Any], str]
+) -> dict[str, str]:
+    """The type to declare for a column of whole numbers; ConfigError for a column of a type that does not fit."""
+    if column not in kinds:
+        return {}  # no tuple tells
+    fits, hint = fitting
+    if not any(is_fit(kinds[column]) for is_fit in fits):
+        raise ConfigError(
+            f"{source.name}: the column {column!r} holds values of the type {kinds[column]}", hint=hint
+        )
+    return {column: "int64"} if pa.types.is_integer(kinds[column]) else {}
 
 
 def _no_file(folder: Path) -> Path:

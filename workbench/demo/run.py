@@ -14,6 +14,7 @@ from rich.console import Console
 from evenflow import partitioners
 from evenflow.partitioners.fitting import check_online
 from evenflow.settings import Settings
+from evenflow.sources.datasets import open_source
 from partitioner_service.source import all_states
 from producers.replay import replay
 from spark_consumers.sinks import sink_of
@@ -21,7 +22,7 @@ from topics import admin
 from workbench.broker import EmbeddedBroker
 from workbench.demo import figures
 from workbench.demo.interrupts import Interrupts
-from workbench.demo.options import DemoOptions, prepare
+from workbench.demo.options import DemoOptions, Opener, prepare
 from workbench.demo.screen import Bars, Screen
 from workbench.demo.services import Services
 from workbench.demo.windows import busiest
@@ -53,19 +54,21 @@ class DemoResult:
         return json.dumps(asdict(self))
 
 
-def run(options: DemoOptions, console: Console) -> DemoResult:
+def run(options: DemoOptions, console: Console, *, opened: Opener = open_source) -> DemoResult:
     """Run the whole pipeline on this machine and compare its results with a direct aggregation.
 
-    Leaves no process, port or file behind, however it ends. Raises ServiceError when a part fails.
+    Leaves no process, port or file behind, however it ends. `opened` opens the file of the options. Raises
+    ConfigError for what cannot be before anything is started, ServiceError when a part fails.
     """
     screen = Screen(console)
     check_online(options.partitioner)
     partitioners.create(options.partitioner, workers=options.workers, **options.partitioner_options)
     with Interrupts() as interrupts, tempfile.TemporaryDirectory(prefix="evenflow-demo-") as name:
         folder = Path(name)
+        settings, source = prepare(options, folder, opened)
         screen.say("starting a Kafka broker ...")
         with EmbeddedBroker() as broker:
-            settings, source = prepare(options, broker.settings(), folder)
+            settings = settings.model_copy(update={"kafka": broker.settings()})
             admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
             screen.say(
                 f"kafka at {broker.bootstrap_servers}; {source.name} by {settings.query.key} through "

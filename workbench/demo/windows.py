@@ -49,7 +49,7 @@ def busiest(settings: Settings, most: int) -> list[Window]:
         rows = db.execute(
             f"""
             WITH distinct_rows AS (
-                SELECT DISTINCT window_start, window_end, coalesce(key, key_base64) AS key, {columns} FROM results
+                SELECT DISTINCT window_start, window_end, coalesce(key::VARCHAR, key_base64) AS key, {columns} FROM results
             ), largest AS (
                 SELECT *, sum({size}) OVER w AS tuples, count(*) OVER w AS keys,
                        row_number() OVER (PARTITION BY window_end ORDER BY {size} DESC, key) AS rank

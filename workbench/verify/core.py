@@ -46,6 +46,7 @@ def check(
     now: int | None = None,
     seconds: float = 0.0,
     due_within: float = DUE_WITHIN,
+    repeats: bool = True,
     limit: int = 20,
     scratch: Path | None = None,
     memory: str = "2GB",
@@ -58,7 +59,12 @@ def check(
         settings, inputs, rejected, committed, kept=kept, limit=limit, scratch=scratch, memory=memory
     ) as due:
         return due.compare(
-            written, begins=lambda: results_begin or {}, now=now, seconds=seconds, bound=due_within
+            written,
+            begins=lambda: results_begin or {},
+            now=now,
+            seconds=seconds,
+            bound=due_within,
+            repeats=repeats,
         )
 
 
@@ -127,12 +133,14 @@ class Recomputed:
         now: int | None = None,
         seconds: float = 0.0,
         bound: float = DUE_WITHIN,
+        repeats: bool = True,
     ) -> Report:
         """What these results look like beside those that are due.
 
         begins: asked once `written` has been read, first offset that is left of each partition of the results. now:
         mark (ms) that had been committed when the end of `written` was known; None: that of `committed`. seconds:
-        how long ago `committed` was read. bound: for how many seconds a due window may be pending.
+        how long ago `committed` was read. bound: for how many seconds a due window may be pending. repeats: whether
+        equal rows may be there several times.
         """
         db, settings, found = self._db, self._settings, self._found.copy()
         now = self._mark if now is None else max(now, self._mark)
@@ -140,7 +148,7 @@ class Recomputed:
         results.leave_out(db, settings.query, mark=self._mark, now=now, compared_from=self._compared_from)
         doubtful = reach.find_doubtful(db, settings.spark.buckets, begins())
         far = reach.find_due(db, settings.query, now=now, ended=self._ended, seconds=seconds, bound=bound)
-        results.compare(db, settings, now, found)
+        results.compare(db, settings, now, found, repeats=repeats)
         rows, ends, unfit = db.execute(
             "SELECT count(*), count(DISTINCT window_end), coalesce(sum(unfit), 0) FROM due"
         ).fetchall()[0]

@@ -1,4 +1,4 @@
-"""JSON objects nested so deeply that Python's own reader gives up. The partitioner reads them at any depth."""
+"""JSON objects that Python's own reader does not take but the partitioner does: of any depth, and with Inf or -NaN."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|NaN|-?Infinity")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|-?NaN|-?Inf(?:inity)?")
 _WORDS = {"true": True, "false": False, "null": None}
 _CLOSERS = {"{": "}", "[": "]"}
 
 
-def read_deep(text: str, number: Callable[[str], Any]) -> tuple[list[tuple[str, Any]], list[str]]:
-    """Fields of the object in order, and every string in it; raises ValueError when it is no JSON object.
+def read_deep(text: str, number: Callable[[str], Any]) -> list[tuple[str, Any]]:
+    """Fields of the object in order; raises ValueError when it is no JSON object.
 
     A field that holds an object or a list has an empty list as its value. `number` makes a number from its text.
     """
     scanner = _Scanner(text, number)
     scanner.run()
-    return scanner.fields, scanner.strings
+    return scanner.fields
 
 
 class _Scanner:
@@ -28,7 +28,6 @@ class _Scanner:
 
     def __init__(self, text: str, number: Callable[[str], Any]) -> None:
         self.fields: list[tuple[str, Any]] = []
-        self.strings: list[str] = []
         self._text, self._number = text, number
         self._at = 0
         self._open: list[str] = []
@@ -101,7 +100,6 @@ class _Scanner:
 
     def _string(self) -> str:
         text, self._at = scanstring(self._text, self._at + 1, True)
-        self.strings.append(text)
         return str(text)
 
     def _next(self) -> str:

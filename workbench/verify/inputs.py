@@ -44,7 +44,7 @@ at_partition, at_offset: where the record itself stands in the rejected topic.
 RESULTS_SCHEMA = JSON_RECORDS
 """JSON rows as a sink reads them back, each with its record's place and key.
 
-Typed results have the columns of plan.result_schema instead: window_start, window_end, key, <aggregates>.
+Typed results have columns instead: window_start, window_end (timestamps), key (of its own type), <aggregates>.
 """
 
 REASONS = ("late", "idle", "jump", "unreadable", "after-end")

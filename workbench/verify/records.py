@@ -136,7 +136,7 @@ def _cut(settings: Settings) -> str:
     if settings.input.format == "csv":
         delimiter = quoted(settings.input.delimiter)
         return (
-            f"string_split(text, {delimiter}) AS found, text IS NOT NULL AND text <> '' AND NOT "
+            f"string_split(text, {delimiter}) AS found, text IS NOT NULL AND text <> '' AND ascii(text) <> 65279 AND NOT "
             f"regexp_matches(text, '[\"\\r\\n]') AND len(string_split(text, {delimiter})) "
             f"= {len(settings.input.columns)} AS well_formed"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import duckdb
@@ -17,7 +18,8 @@ from workbench.verify.windows import first_emitted_pane
 
 def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | pa.RecordBatchReader) -> None:
     """Make `got`: one row per result, with its place; `malformed` where it is no result row, `misplaced` where the
-    record's key is not the row's. Then `single`: one row per (window, key), `differs` where values differ.
+    record's key is not the row's. Then `single`: one row per (window, key), with how many `times` it was written;
+    `differs` where values differ.
 
     results: RESULTS_SCHEMA or typed columns, streamed through once. Their keys are added to `keys`.
     """
@@ -40,6 +42,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
     picked = ", ".join(f"first({name}) AS {name}" for name in names)
     db.execute(
         f"CREATE OR REPLACE TABLE single AS SELECT id, window_start, window_end, {picked}, {differ} AS differs, "
+        "count(*) AS times, "
         'min(partition) AS partition, max(partition) AS other_partition, max("offset") AS "offset" '
         "FROM got JOIN keys USING (key) WHERE NOT malformed GROUP BY id, window_start, window_end"
     )
@@ -63,14 +66,18 @@ def leave_out(
         db.execute(f"DELETE FROM single WHERE window_start < {compared_from}")
 
 
-def compare(db: duckdb.DuckDBPyConnection, settings: Settings, now: int, found: Findings) -> None:
+def compare(
+    db: duckdb.DuckDBPyConnection, settings: Settings, now: int, found: Findings, *, repeats: bool
+) -> None:
     """Every (window, key, value). Needs `due`, `expected`, `keys`, `got` and `single`; now: the mark (ms) up to
-    which windows were closed when the results had been read.
+    which windows were closed when the results had been read. repeats: whether equal rows may be there several times.
     """
     query = settings.query
     _malformed(db, found)
     _misplaced(db, query, found)
     _duplicates(db, query, found)
+    if not repeats:
+        _repetitions(db, query, found)
     _missing(db, query, found)
     _unexpected(db, query, now, found)
     for i, (name, exact) in enumerate(_columns(query).items()):
@@ -114,30 +121,33 @@ def _from_json(query: Query) -> str:
         typed AS (
             SELECT partition, "offset", record_key, kinds, cells,
                    TRY_CAST(cells[1] AS BIGINT) AS window_start, TRY_CAST(cells[2] AS BIGINT) AS window_end,
-                   CASE WHEN kinds[3] = 'VARCHAR' AND kinds[4] IS NULL THEN encode(cells[3])
-                        WHEN kinds[3] IS NULL AND kinds[4] = 'VARCHAR' THEN TRY(from_base64(cells[4])) END AS key,
+                   {_json_key(query)} AS key,
                    {", ".join(values)}
             FROM cut)
         SELECT * EXCLUDE (kinds, cells, record_key), NOT coalesce({" AND ".join(fine)}, false) AS malformed,
                record_key IS DISTINCT FROM key AS misplaced FROM typed"""
 
 
+def _json_key(query: Query) -> str:
+    """SQL of a row's key as bytes, null where it has not the type of the query's key."""
+    number = query.key != "@key" and query.column_type(query.key) == "int64"
+    kinds = "('BIGINT', 'UBIGINT')" if number else "('VARCHAR')"
+    plain = f"WHEN kinds[3] IN {kinds} AND kinds[4] IS NULL THEN encode(cells[3])"
+    raw = "WHEN kinds[3] IS NULL AND kinds[4] = 'VARCHAR' THEN TRY(from_base64(cells[4]))"
+    return f"CASE {plain} {raw if query.key == '@key' else ''} END"
+
+
 def _from_columns(query: Query, schema: pa.Schema) -> str:
     """Typed results: a timestamp is milliseconds all the same."""
     _check_columns(query, schema)
-    bounds = [
-        f"epoch_ms({name}) AS {name}"
-        if pa.types.is_timestamp(schema.field(name).type)
-        else f"{name}::BIGINT AS {name}"
-        for name in ("window_start", "window_end")
-    ]
+    bounds = [f"epoch_ms({name}) AS {name}" for name in ("window_start", "window_end")]
     values = [
         f'"{name.replace(chr(34), chr(34) * 2)}"::{_type(is_integer)} AS a{i}'
         for i, (name, is_integer) in enumerate(_columns(query).items())
     ]
     return (
         f'SELECT NULL::INTEGER AS partition, row_number() OVER () - 1 AS "offset", {", ".join(bounds)}, '
-        f"{'encode(key)' if _is_text(schema.field('key').type) else 'key'} AS key, {', '.join(values)}, "
+        f"{'key' if query.key == '@key' else 'encode(key::VARCHAR)'} AS key, {', '.join(values)}, "
         "key IS NULL OR window_start IS NULL OR window_end IS NULL AS malformed, false AS misplaced FROM results"
     )
 
@@ -145,9 +155,9 @@ def _from_columns(query: Query, schema: pa.Schema) -> str:
 def _check_columns(query: Query, schema: pa.Schema) -> None:
     """Raise IncompatibleStateError for columns that are not those of this query's results."""
     right = {
-        "window_start": _is_time,
-        "window_end": _is_time,
-        "key": lambda kind: _is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
+        "window_start": pa.types.is_timestamp,
+        "window_end": pa.types.is_timestamp,
+        "key": _is_key(query),
     } | {
         name: pa.types.is_integer if is_integer else pa.types.is_floating
         for name, is_integer in _columns(query).items()
@@ -161,12 +171,10 @@ def _check_columns(query: Query, schema: pa.Schema) -> None:
             )
 
 
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _is_key(query: Query) -> Callable[[pa.DataType], bool]:
+    if query.key == "@key":
+        return pa.types.is_binary
+    return pa.types.is_int64 if query.column_type(query.key) == "int64" else pa.types.is_string
 
 
 def _malformed(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
@@ -210,6 +218,19 @@ def _duplicates(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) ->
         'SELECT key, window_end, NULL AS e, NULL AS g, partition, "offset" FROM single JOIN keys USING (id) '
         "WHERE differs",
         detail="written more than once, with different values",
+        window=query.window,
+    )
+
+
+def _repetitions(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
+    """Equal rows, which a reader counts twice who was promised each once."""
+    _report(
+        db,
+        found,
+        "duplicate",
+        'SELECT key, window_end, NULL AS e, times AS g, partition, "offset" FROM single JOIN keys USING (id) '
+        "WHERE times > 1 AND NOT differs",
+        detail="written more than once",
         window=query.window,
     )
 

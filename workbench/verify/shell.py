@@ -72,6 +72,7 @@ def verify(
                     now=min(state.mark for state in read_committed(settings)),
                     seconds=waited,
                     bound=due_within,
+                    repeats=sink.repeats,
                 )
             if report.settled or waited >= due_within:
                 return replace(report, unread=_unread(settings, committed))

@@ -10,7 +10,6 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -30,11 +29,13 @@ _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2})"
-    r"(?:[T ](\d{2}:\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?\s?(?:(Z)|([+-])(\d{2}):?(\d{2}))?)?",
+    r"(?:[T ](\d{2}:\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(?:\s?(?:(Z)|([+-])(\d{2}):?([0-5]\d)))?)?",
     re.ASCII,
 )
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]|u(?![dD][89a-fA-F])|[^u]|(u))", re.DOTALL)
+"""Escapes of a valid JSON text; group 1 is there for half of a surrogate pair."""
+_DAYS_OF_400_YEARS = 146_097
 csv.field_size_limit(2**31 - 1)  # the default refuses keys above 128 KiB
 
 
@@ -88,6 +89,8 @@ class StrictReader:
     def _csv(self, text: str) -> dict[str, Any]:
         if not text.strip("\r\n"):
             raise Unreadable("the record is empty")
+        if text.startswith("\ufeff"):
+            raise Unreadable("the record begins with a byte order mark")
         try:
             lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=self._input.delimiter))
         except csv.Error as error:
@@ -100,11 +103,10 @@ class StrictReader:
 
     def _json(self, text: str) -> dict[str, Any]:
         try:
-            pairs, strings = _parsed(text)
+            pairs = _parsed(text)
         except ValueError as error:
             raise Unreadable(f"invalid JSON: {error}") from None
-        # bytes that are not UTF-8 are lone surrogates too: those, the columns that hold them answer for
-        if _SURROGATE_ESCAPE.search(text) and not _LONE_SURROGATE.search(text) and any(strings):
+        if any(escape[1] for escape in _ESCAPES.finditer(text)):
             raise Unreadable("invalid JSON: half of a surrogate pair")
         names = [name for name, _ in pairs]
         twice = [column for column in self._needed if names.count(column) > 1]
@@ -137,7 +139,7 @@ class StrictReader:
         if self._input.format == "csv" and _HEXADECIMAL.fullmatch(text):
             bits = int(text, 16)
             return bits - 2**64 if bits >= 2**63 else bits
-        if not _INTEGER.fullmatch(text) or len(text) > 100 or not -(2**63) <= int(text) < 2**63:
+        if not _INTEGER.fullmatch(text) or len(text.lstrip("-0")) > 100 or not -(2**63) <= int(text) < 2**63:
             raise Unreadable(f"column {column!r} is no 64-bit integer: {text[:40]!r}")
         return int(text)
 
@@ -208,12 +210,16 @@ class StrictReader:
             raise Unreadable(f"time column {column!r} is no ISO 8601 time: {text[:40]!r}")
         date, minutes, seconds, fraction, _, sign, zone_hours, zone_minutes = match.groups()
         try:
+            # Python's first year is 1, ISO's is 0; the calendar repeats itself after 400 years.
+            era = 400 if date.startswith("0000") else 0
+            date = f"{int(date[:4]) + era:04}{date[4:]}"
             local = datetime.fromisoformat(f"{date}T{minutes or '00:00'}:{seconds or '00'}")
             zone = timedelta(hours=int(zone_hours or 0), minutes=int(zone_minutes or 0))
             offset = timezone(-zone if sign == "-" else zone)
         except ValueError as error:
             raise Unreadable(f"time column {column!r} is no time: {error}") from None
         since = local.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC) - offset.utcoffset(None)
+        since -= timedelta(days=_DAYS_OF_400_YEARS if era else 0)
         return since // timedelta(milliseconds=1) + int(((fraction or "") + "000")[:3])
 
 
@@ -221,8 +227,8 @@ class _Pairs(list[tuple[str, Any]]):
     """Fields of a JSON object in order, so that a repeated one is seen."""
 
 
-def _parsed(text: str) -> tuple[list[tuple[str, Any]], Iterator[bool]]:
-    """Fields of the object, and of every string in it whether it holds half of a surrogate pair."""
+def _parsed(text: str) -> list[tuple[str, Any]]:
+    """Fields of the object; raises ValueError when it is none."""
     try:
         found = json.loads(
             text,
@@ -231,22 +237,8 @@ def _parsed(text: str) -> tuple[list[tuple[str, Any]], Iterator[bool]]:
             parse_constant=_Number,  # NaN in a column that nobody reads does no harm
             object_pairs_hook=_Pairs,
         )
-    except RecursionError:
-        fields: list[tuple[str, Any]]
-        strings: Iterable[str]
-        fields, strings = read_deep(text, _Number)
-    else:
-        if not isinstance(found, _Pairs):
-            raise ValueError("the JSON value is no object")
-        fields, strings = found, _strings(found)
-    return fields, (_LONE_SURROGATE.search(string) is not None for string in strings)
-
-
-def _strings(value: Any) -> Iterator[str]:
-    left = [value]
-    while left:
-        part = left.pop()
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, list | tuple):
-            left.extend(part)
+    except (RecursionError, ValueError):
+        return read_deep(text, _Number)
+    if not isinstance(found, _Pairs):
+        raise ValueError("the JSON value is no object")
+    return found

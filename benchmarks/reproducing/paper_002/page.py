@@ -39,6 +39,8 @@ from benchmarks.reproducing.paper_002.grid import (
 )
 from benchmarks.reproducing.plan import Plan
 from benchmarks.reproducing.store import Found
+from evenflow.charts.lines import Line
+from evenflow.charts.page import page
 
 if TYPE_CHECKING:
     import altair
@@ -162,17 +164,29 @@ def _maybe_ratio(found: Found, plan: Plan, zipf: float, n: int, rule: str) -> st
 
 def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
-    made: dict[str, altair.TopLevelMixin] = {"formulas": _formula_chart()}
-    rows = [
-        {"z": z, "n": f"n = {n}", "rule": rule, **charts.middle(found.values(cell, "imbalance"))}
-        for z, n, rule in product(ZIPFS, WORKERS, RULES)
-        if (cell := balance_cell(plan, z, n, rule)) in found
-    ]
-    if rows:
-        made["balance"] = charts.lines(
-            rows, x="z", x_title="exponent z", y_title="I(m)", colour="rule", column="n", log=True
-        )
+    made = {"formulas": _formula_chart()}
+    if all(balance_cell(plan, *at) in found for at in product(ZIPFS, WORKERS, RULES)):
+        made["balance"] = _balance_chart(found, plan)
     return made
+
+
+def _balance_chart(found: Found, plan: Plan) -> altair.TopLevelMixin:
+    drawn = {
+        n: {
+            rule: charts.ranges(
+                ZIPFS, [found.values(balance_cell(plan, z, n, rule), "imbalance") for z in ZIPFS]
+            )
+            for rule in RULES
+        }
+        for n in WORKERS
+    }
+    y = charts.imbalances("I(m)", {f"{rule} {n}": line for n in drawn for rule, line in drawn[n].items()})
+    panels = [
+        charts.curves(lines, charts.Emphasis("w-choices"), x_title="exponent z", y=y, title=f"n = {n}")
+        for n, lines in drawn.items()
+    ]
+    said = ["Lines are medians, bars go from the least to the most of the seeds."]
+    return page(panels, title="The more skew, the worse PKG; W-Choices stays level", subtitle=said, columns=3)
 
 
 def _formula_chart() -> altair.TopLevelMixin:
@@ -180,14 +194,16 @@ def _formula_chart() -> altair.TopLevelMixin:
     for title, pick in (
         ("keys in the head", lambda item: {"theta = 1/5n": item.head, "theta = 2/n": item.short_head}),
         ("d / n", lambda item: {"d-choices": item.d / item.workers}),
-        ("memory / PKG", lambda item: item.over_pkg),
-        ("memory / shuffling", lambda item: item.over_shuffle),
+        ("memory / PKG's", lambda item: item.over_pkg),
+        ("memory / shuffling's", lambda item: item.over_shuffle),
     ):
-        rows = [
-            {"z": item.zipf, "rule": f"{rule}, n = {item.workers}", "middle": value}
+        drawn = {
+            f"{what}, n = {n}": Line(
+                [item.zipf for item in formulas(n)], [pick(item)[what] for item in formulas(n)]
+            )
             for n in FORMULA_WORKERS
-            for item in formulas(n)
-            for rule, value in pick(item).items()
-        ]
-        panels.append(charts.lines(rows, x="z", x_title="exponent z", y_title=title, colour="rule"))
-    return charts.grid(panels, one_legend=False)
+            for what in pick(formulas(n)[0])
+        }
+        y = charts.heights(drawn)
+        panels.append(charts.curves(drawn, charts.Emphasis(""), x_title="exponent z", y=y, title=title))
+    return page(panels, title="By formula, D-Choices and W-Choices cost at most 30 % more memory than PKG")

@@ -19,7 +19,7 @@ class Clock:
 
 
 def test_both_halves_in_progress_are_healthy() -> None:
-    assert Health(Clock()).verdict(RUNNING, control_joined=True) == {"healthy": True, "state": "running"}
+    assert Health(Clock()).healthy(RUNNING, control_joined=True) == {"healthy": True, "state": "running"}
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_both_halves_in_progress_are_healthy() -> None:
 def test_a_data_plane_that_stands_still_or_has_stopped_is_not_healthy(
     status: dict[str, Any], reason: str
 ) -> None:
-    found = Health(Clock()).verdict(status, control_joined=True)
+    found = Health(Clock()).healthy(status, control_joined=True)
     assert found["healthy"] is False
     assert reason in found["reason"]
 
@@ -41,11 +41,25 @@ def test_a_control_plane_that_never_joins_or_drops_out_is_not_healthy_after_a_mi
     clock = Clock()
     health = Health(clock)
     clock.now += 59
-    assert health.verdict(RUNNING, control_joined=False)["healthy"] is True
+    assert health.healthy(RUNNING, control_joined=False)["healthy"] is True
     clock.now += 2
-    assert "control plane" in health.verdict(RUNNING, control_joined=False)["reason"]
-    assert health.verdict(RUNNING, control_joined=True)["healthy"] is True
+    assert "control plane" in health.healthy(RUNNING, control_joined=False)["reason"]
+    assert health.healthy(RUNNING, control_joined=True)["healthy"] is True
     clock.now += 500
-    assert health.verdict(RUNNING, control_joined=False)["healthy"] is True, "the minute begins now"
+    assert health.healthy(RUNNING, control_joined=False)["healthy"] is True, "the minute begins now"
     clock.now += 61
-    assert health.verdict(RUNNING, control_joined=False)["healthy"] is False
+    assert health.healthy(RUNNING, control_joined=False)["healthy"] is False
+
+
+def test_what_stands_still_for_a_minute_is_not_healthy_but_alive() -> None:
+    """A restart would not help, so a liveness probe must not see it."""
+    health = Health(Clock())
+    waiting = {"what": "waits for a first tuple", "seconds": 59.0, "reason": "partition 3 had no tuple yet"}
+    status = RUNNING | {"standing_still": [waiting]}
+    assert health.healthy(status, control_joined=True)["healthy"] is True
+    waiting["seconds"] = 60.0
+    found = health.healthy(status, control_joined=True)
+    assert (found["healthy"], found["reason"]) == (False, "partition 3 had no tuple yet")
+    assert health.alive(status, control_joined=True) == {"alive": True, "state": "running"}
+    stuck = status | {"seconds_since_progress": 61.0}
+    assert "no progress" in health.alive(stuck, control_joined=True)["reason"]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow.errors import ConfigError
 from evenflow.settings import Settings, load_settings
 from partitioner_service.parse import MAX_TIME, Parser
 
@@ -88,15 +89,72 @@ def test_a_records_fate_and_content_do_not_depend_on_its_neighbours(records):
         assert value["v"] == alone.get("v")
 
 
-def test_every_unreadable_record_gets_a_reason_that_names_the_trouble():
-    parsed = Parser(make()).parse(
-        [b'{"k":"a"}', b'{"t":1}', None, b'{"k":1,"t":1}', b'{"k":"a","t":1,"v":NaN}']
-    )
-    assert "time column 't' is missing" in parsed.bad[0]
-    assert "key column 'k' is missing" in parsed.bad[1]
-    assert "no value" in parsed.bad[2]
-    assert "changed from string to number" in parsed.bad[3]
-    assert "column 'v' is not a finite number" in parsed.bad[4]
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        (None, "the record has no value"),
+        (b"", "the record is no JSON object"),
+        (b"[1]", "the record is no JSON object"),
+        (b'{"k":"a"}', "time column 't' is missing or null"),
+        (b'{"k":null,"t":1}', "key column 'k' is missing or null"),
+        (b'{"k":1.5,"t":1}', "column 'k' holds a number where text is needed (1.5)"),
+        (b'{"k":true,"t":1}', "column 'k' holds true or false where text is needed"),
+        (b'{"k":"a","t":[]}', "column 't' holds an object or a list where a whole number is needed"),
+        (b'{"k":"a","t":1.5}', "column 't' holds a number that is not whole where a whole number is needed (1.5)"),
+        (b'{"k":"a","t":-9223372036854775809}',
+         "column 't' holds a whole number that 64 bits do not hold (-9223372036854775809)"),
+        (b'{"k":"a","t":8640000000000001}', "time column 't' holds a time that is out of range (8640000000000001)"),
+        (b'{"k":"a","t":1,"v":"12,50"}', "column 'v' holds text where a number is needed (\"12,50\")"),
+        (b'{"k":"a","t":1,"v":NaN}', "column 'v' is not a finite number (NaN)"),
+        (b'{"k":"a","t":1,"v":1e400}', "column 'v' is not a finite number (1e400)"),
+        (b'{"k":"a","t":1,"v":1,"v":1}', "column 'v' is there twice"),
+        (b'{"k":"\xff","t":1}', "column 'k' is not valid UTF-8"),
+        (b'{"k":"a","t":1', "the record is not valid JSON: it ends at byte 14, before the object does"),
+        (b'{"k":"a" "t":1}', "the record is not valid JSON at byte 9"),
+        (b'{"k":"\\ud800","t":1}', "the record is not valid JSON: half of a surrogate pair at byte 6"),
+        (b'{"k":"a","t":1}{}', "the record holds more than one JSON object: something follows at byte 15"),
+    ],
+)  # fmt: skip
+def test_every_unreadable_json_record_gets_a_reason_that_names_the_trouble(record, why):
+    assert Parser(make()).parse([b'{"k":"a","t":1}', record]).bad == {1: why}
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        (b"\r\n", "the record is empty"),
+        (b"a,1", "the record holds 2 fields instead of 3"),
+        (b"a,1,2\nb,1,2", "the record holds more than one line: another begins at byte 6"),
+        (b"\xef\xbb\xbfa,1,2", "the record begins with a byte order mark"),
+        (b"a,,2", "time column 't' is missing or null"),
+        (b"a,1.5,2", "column 't' holds a number that is not whole where a whole number is needed (1.5)"),
+        (b'a,1," 12,50 "', "column 'v' holds text where a number is needed (\"12,50\")"),
+        (b"a,1,nan", "column 'v' holds text where a number is needed (\"nan\")"),
+    ],
+)  # fmt: skip
+def test_every_unreadable_csv_record_gets_a_reason_that_names_the_trouble(record, why):
+    assert Parser(make(**CSV)).parse([b"a,1,2", record]).bad == {1: why}
+
+
+def test_a_reason_shows_little_of_a_record_and_only_text():
+    record = b'{"k":"a","t":1,"v":"%s"}' % (b"\x7f\xff" + "ü".encode() * 500)
+    (why,) = Parser(make()).parse([record]).bad.values()
+    assert why == "column 'v' holds text where a number is needed (\"?" + "?" + "ü" * 19 + '...")'
+
+
+def test_reasons_are_counted_without_what_they_show_of_the_records():
+    parsed = Parser(make()).parse([b'{"k":%d,"t":1}' % n for n in range(5)] + [b"{", b'{"a"'])
+    assert parsed.bad.counted() == {
+        "column 'k' holds a number where text is needed (...)": 5,
+        "the record is not valid JSON: it ends at byte ..., before the object does": 2,
+    }
+
+
+def test_a_column_may_be_the_time_and_a_value():
+    parsed = Parser(make(query={"aggregates": {"last": "max(t)"}})).parse([b'{"k":"a","t":1}'])
+    assert parsed.values.to_pylist() == [{"t": 1.0}]
+    with pytest.raises(ConfigError, match=r"column 't' is needed as the event time \(string\) and a number"):
+        make(query={"aggregates": {"last": "max(t)"}, "time_unit": "iso"})
 
 
 def test_json_may_be_written_over_several_lines():
@@ -212,18 +270,6 @@ def test_text_records_are_their_own_key():
     parsed = Parser(settings_).parse([b"word", "wörd".encode(), b"\xff"], timestamps=[1, 2, 3])
     assert parsed.keys.to_pylist() == [b"word", "wörd".encode()]
     assert set(parsed.bad) == {2}
-
-
-@pytest.mark.parametrize("bad", ['{"k":1,"t":"1970-01-01"}', '{"k":"a","t":"never"}'])
-def test_a_warning_is_given_before_a_block_of_bad_records_is_taken_apart(bad):
-    # the data plane commits then: taking a block apart can outlast the transaction timeout
-    warned = []
-    parser = Parser(make(query={"time_unit": "iso"}))
-    parser.before_halving = lambda: warned.append(True)
-    parser.parse([b'{"k":"a","t":"1970-01-01"}'] * 3)
-    assert not warned
-    parser.parse([bad.encode()] * 3)
-    assert warned
 
 
 def test_record_timestamps_that_are_no_event_times_are_unreadable():

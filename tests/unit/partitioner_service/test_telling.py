@@ -133,8 +133,8 @@ def test_a_bad_record_is_rejected_where_it_stands_whatever_block_it_was_parsed_i
         values.insert(size // 2, b"{broken")
         slices.append(Slice(partition, 0, size, values))
     routed = instance.router.route(slices, instance.states)
-    assert [(r.partition, r.position, r.reason) for r in routed.rejections] == [
-        (partition, size // 2, "unreadable") for partition, size in enumerate(sizes)
+    assert [(r.partition, r.positions.tolist(), r.reason) for r in routed.rejections] == [
+        (partition, [size // 2], "unreadable") for partition, size in enumerate(sizes)
     ]
     assert {p: (s.read, s.routed, s.rejected) for p, s in routed.states.items()} == {
         partition: (size + 1, size, 1) for partition, size in enumerate(sizes)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from evenflow.settings import load_settings
+from evenflow.sources.generators import generate
+from evenflow.sources.source import SourceOptions
 from producers.clock import ManualClock
-from producers.generators import generate
 from producers.profiles import FixedRate, Profile, poisson, staircase
 from producers.replay import Replay
-from producers.source import SourceOptions
 
 TICK = 0.02
 

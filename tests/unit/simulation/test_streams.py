@@ -12,7 +12,7 @@ from evenflow.rank_laws import numbered_times
 from evenflow.simulation import STREAMS, KeyedStream, from_columns, generated
 from evenflow.simulation import streams as module
 from evenflow.simulation.streams import check_order, opened
-from producers.generators import generate
+from evenflow.sources.generators import generate
 
 
 @pytest.mark.parametrize("kind", ["zipf", "uniform", "alternating", "drift", "random-exponent"])

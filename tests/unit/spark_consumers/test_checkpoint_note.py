@@ -81,5 +81,6 @@ def test_the_topics_are_watched_while_the_application_waits() -> None:
             raise DataLossError("made anew")
 
     stage: Any = object()
+    talk: Any = object()
     with pytest.raises(DataLossError, match="made anew"):
-        application._wait([stage], threading.Event(), False, Watch())  # type: ignore[arg-type]
+        application._wait([stage], threading.Event(), False, Watch(), talk)  # type: ignore[arg-type]

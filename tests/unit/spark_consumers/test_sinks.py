@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
+from base64 import b64decode
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,14 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import spark_consumers.sinks
 from evenflow.aggregates import AggregatePlan
-from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
+from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ProtocolError, ServiceError
 from evenflow.settings import ResultSinkName, Settings, load_settings
+from partitioner_service.parse import Parser
+from spark_consumers.result_files import MARKER, Owner, file_name
 from spark_consumers.sinks import SINKS, ResultSink, sink_of
 from spark_consumers.sinks.base import Found, spark_types
-from spark_consumers.sinks.parquet import committed_files, read_parquet_results
+from spark_consumers.sinks.parquet import read_parquet_results
+from spark_consumers.sinks.topic import TopicSink
+from tests.hostile import BYTES
 from topics.admin import pipeline_topics
 
 ALL = {"n": "count", "total": "sum(i)", "avg": "mean(f)", "lo`w": "min(i)", "hi": "max(f)"}
@@ -30,7 +39,7 @@ EVERY_SINK = pytest.mark.parametrize("sink", SINKS.values(), ids=SINKS)
 def settings_for(sink: ResultSink, folder: Path, **results: Any) -> Settings:
     """A query that writes to this sink; what the sink needs is something below the folder."""
     fields = {"sink": sink.name} | {name: str(folder / name) for name in sink.needs} | results
-    query = {"name": "q", "types": {"i": "int64"}, "aggregates": ALL}
+    query = {"name": "q", "key": "@key", "types": {"i": "int64"}, "aggregates": ALL}
     return load_settings(folder / "none.json", query=query, results=fields, input={"partitions": 4})
 
 
@@ -92,7 +101,7 @@ def test_the_shape_has_the_schema_loses_no_row_and_gives_equal_tables_for_equal_
 
     def shaped(*windows: pa.Table) -> str:
         found = list(shape(iter(windows), 1))
-        assert all(one.schema == sink.schema(plan) for one in found)
+        assert all(one.schema == sink.schema(settings) for one in found)
         return repr([one.to_pylist() for one in found])
 
     first, second = table.slice(0, 5), table.slice(5)
@@ -101,7 +110,7 @@ def test_the_shape_has_the_schema_loses_no_row_and_gives_equal_tables_for_equal_
     lacking = [pa.concat_tables([first.slice(0, at), first.slice(at + 1)]) for at in range(5)]
     assert len({whole, shaped(first), shaped(second), *(shaped(one, second) for one in lacking)}) == 8
     assert list(shape(iter([]), 0)) == []
-    assert spark_types(sink.schema(plan)).count("`") >= 2 * len(sink.schema(plan))
+    assert spark_types(sink.schema(settings)).count("`") >= 2 * len(sink.schema(settings))
 
 
 @EVERY_SINK
@@ -122,13 +131,6 @@ def test_a_shape_holds_a_few_tables_at_a_time(sink: ResultSink, tmp_path: Path) 
 
 
 @EVERY_SINK
-def test_spark_is_told_a_format_and_options_in_words(sink: ResultSink, tmp_path: Path) -> None:
-    name, options = sink.writer(settings_for(sink, tmp_path))
-    assert name
-    assert all(isinstance(word, str) for item in options.items() for word in item)
-
-
-@EVERY_SINK
 def test_the_place_is_told_apart_from_every_other(sink: ResultSink, tmp_path: Path) -> None:
     settings = settings_for(sink, tmp_path)
     assert sink.place(settings) == sink.place(settings_for(sink, tmp_path))
@@ -140,12 +142,9 @@ def test_the_place_is_told_apart_from_every_other(sink: ResultSink, tmp_path: Pa
 
 
 @EVERY_SINK
-@pytest.mark.parametrize("planned", [None, 0, 7])
-def test_a_place_where_nothing_lies_is_admitted(
-    sink: ResultSink, planned: int | None, tmp_path: Path
-) -> None:
+def test_a_place_where_nothing_lies_is_admitted(sink: ResultSink, tmp_path: Path) -> None:
     for begun in (None, "/elsewhere"):
-        sink.admit(settings_for(sink, tmp_path), found(planned=planned, begun=begun))
+        sink.admit(settings_for(sink, tmp_path), found(begun=begun))
 
 
 @pytest.mark.parametrize("name", ["kafka", "frames"])
@@ -156,34 +155,75 @@ def test_results_are_not_written_into_another_topic_of_the_query(name: str, tmp_
             sink_of(settings_for(sink, tmp_path, topic=f"q.{role}"))
     elsewhere = settings_for(sink, tmp_path, topic="elsewhere")
     assert sink_of(elsewhere).place(elsewhere) == f"{name} elsewhere"
-    assert sink.writer(elsewhere)[1]["topic"] == "elsewhere"
+    assert isinstance(sink, TopicSink)
+    assert sink.options(elsewhere)["topic"] == "elsewhere"
+    assert all(isinstance(word, str) for option in sink.options(elsewhere).items() for word in option)
+
+
+def marked(folder: Path, settings: Settings, *batches: int, **owner: str) -> dict[str, Any]:
+    """What a start finds in a folder with our marker (but for these of its fields) and a file of each micro-batch."""
+    right = Owner(query="q", fingerprint=settings.fingerprint, run="ours")
+    texts = {f"{folder / 'path'}/{MARKER}": replace(right, **owner).text()}
+    names = [MARKER, "_writing", *(file_name("q", batch, 3) for batch in batches), ".x.crc", "notes.txt"]
+    return {"names": {str(folder / "path"): names}.__getitem__, "text": texts.get, "run": "ours"}
 
 
 @pytest.mark.parametrize(
-    ("log", "planned", "lost"),
-    [
-        (["0"], None, "0 to 0"),
-        (["0", "1", "2.compact", "3", ".4.crc"], None, "0 to 3"),
-        (["9.compact", "10"], 7, "8 to 10"),
-    ],
+    ("batches", "planned", "known"),
+    [([0], None, "has begun none yet"), ([3, 12, 7], 11, "has begun only those up to 11")],
 )
-def test_a_commit_log_that_the_checkpoint_did_not_write_is_refused(
-    log: list[str], planned: int | None, lost: str, tmp_path: Path
+def test_results_that_are_ahead_of_the_checkpoint_are_refused(
+    batches: list[int], planned: int | None, known: str, tmp_path: Path
 ) -> None:
     sink, settings = SINKS["parquet"], settings_for(SINKS["parquet"], tmp_path)
-    held = {f"{tmp_path / 'path'}/_spark_metadata": log}
-    with pytest.raises(
-        IncompatibleStateError, match=f"would drop the results of micro-batches {lost}\n"
-    ) as e:
-        sink.admit(settings, found(names=lambda place: held.get(place, []), planned=planned))
-    assert "a folder that is new" in (e.value.hint or "")
+    with pytest.raises(IncompatibleStateError, match=rf"micro-batches up to {max(batches)}, .* {known}") as e:
+        sink.admit(settings, found(planned=planned, **marked(tmp_path, settings, *batches)))
+    assert "a new folder" in (e.value.hint or "")
 
 
-@pytest.mark.parametrize("planned", [3, 4])
-def test_a_commit_log_that_the_checkpoint_wrote_is_admitted(planned: int, tmp_path: Path) -> None:
-    sink = SINKS["parquet"]
-    log = ["2.compact", "3", ".3.crc", "_tmp"]
-    sink.admit(settings_for(sink, tmp_path), found(names=lambda place: log, planned=planned))
+@pytest.mark.parametrize(("batches", "planned"), [([], None), ([], 3), ([3], 3), ([0, 2], 4)])
+def test_results_that_the_checkpoint_wrote_are_admitted(
+    batches: list[int], planned: int | None, tmp_path: Path
+) -> None:
+    sink, settings = SINKS["parquet"], settings_for(SINKS["parquet"], tmp_path)
+    sink.admit(settings, found(planned=planned, **marked(tmp_path, settings, *batches)))
+
+
+@pytest.mark.parametrize(
+    ("owner", "whose"),
+    [
+        ({"run": "other"}, "this query with another checkpoint"),
+        ({"query": "p", "run": "other"}, "query p "),
+        ({"fingerprint": "f", "run": "other"}, r"query q \(f\)"),
+    ],
+)
+def test_a_folder_of_results_that_another_checkpoint_writes_is_refused(
+    owner: dict[str, str], whose: str, tmp_path: Path
+) -> None:
+    sink, settings = SINKS["parquet"], settings_for(SINKS["parquet"], tmp_path)
+    for planned in (None, 5):
+        with pytest.raises(IncompatibleStateError, match=f"already holds the results of {whose}"):
+            sink.admit(settings, found(planned=planned, **marked(tmp_path, settings, 1, **owner)))
+
+
+def test_a_folder_without_our_marker_must_hold_no_parquet_files_and_be_new(tmp_path: Path) -> None:
+    sink, settings = SINKS["parquet"], settings_for(SINKS["parquet"], tmp_path)
+    sink.admit(settings, found(names=lambda place: ["notes.txt", "_writing", "_x.parquet", ".x.parquet.crc"]))
+    with pytest.raises(IncompatibleStateError, match=r"holds 1 Parquet files, the first is mine\.parquet"):
+        sink.admit(settings, found(names=lambda place: ["mine.parquet"]))
+    with pytest.raises(IncompatibleStateError, match="written through Spark's file sink") as caught:
+        sink.admit(settings, found(names=lambda place: ["part-0.parquet", "_spark_metadata"], planned=3))
+    assert "a new folder" in (caught.value.hint or "")
+    with pytest.raises(DataLossError, match="what they wrote is gone"):
+        sink.admit(settings, found(planned=3, run="ours"))
+
+
+@pytest.mark.parametrize("number", range(len(BYTES)))
+def test_a_damaged_marker_is_refused(number: int, tmp_path: Path) -> None:
+    sink, settings = SINKS["parquet"], settings_for(SINKS["parquet"], tmp_path)
+    text = BYTES[number].decode("utf-8", "replace")
+    with pytest.raises(IncompatibleStateError, match="cannot be read"):
+        sink.admit(settings, found(text=lambda file: text))
 
 
 def found(**fields: Any) -> Found:
@@ -193,6 +233,8 @@ def found(**fields: Any) -> Found:
         "written": lambda topic: 0,
         "planned": None,
         "begun": None,
+        "text": lambda file: None,
+        "run": None,
     }
     return Found(**nothing | fields)
 
@@ -234,29 +276,89 @@ def test_a_relative_folder_is_one_place_and_a_uri_another(
     assert sink.place(settings_for(sink, tmp_path, path="s3a://b/out")) == "parquet s3a://b/out"
 
 
-def test_parquet_results_are_those_of_the_newest_compacted_entry_and_of_all_after_it(tmp_path: Path) -> None:
-    settings = settings_for(SINKS["parquet"], tmp_path)
-    table, folder = rows(AggregatePlan.of(settings.query)), tmp_path / "path"
-    with pytest.raises(ServiceError, match="has no commit log"):
-        SINKS["parquet"].read_back(settings)
-    log = folder / "_spark_metadata"
-    log.mkdir(parents=True)
+def test_parquet_results_are_all_files_that_a_reader_of_the_folder_sees(tmp_path: Path) -> None:
+    sink, settings, folder = SINKS["parquet"], settings_for(SINKS["parquet"], tmp_path), tmp_path / "path"
+    with pytest.raises(ServiceError, match="has no _evenflow"):
+        sink.read_back(settings)
+    folder.mkdir()
+    owner = Owner(query="q", fingerprint=settings.fingerprint, run="r")
+    (folder / MARKER).write_text(owner.text())
+    assert sink.read_back(settings).read_all().num_columns == 0
+    table = rows(AggregatePlan.of(settings.query))
+    for number in (2, 0, 1):
+        pq.write_table(table.slice(number, 1), folder / file_name("q", number, 0))
+    for hidden in ("_draft.parquet", ".x.parquet", "notes.txt"):
+        (folder / hidden).write_bytes(b"no file of rows")
+    assert repr(sink.read_back(settings).read_all().to_pylist()) == repr(table.slice(0, 3).to_pylist())
+    reader = read_parquet_results(folder)
+    (folder / file_name("q", 1, 0)).unlink()
+    with pytest.raises(DataLossError, match="removed while the results were read"):
+        reader.read_all()
+    pq.write_table(table.drop_columns("n"), folder / "stray.parquet")
+    with pytest.raises(IncompatibleStateError, match=r"stray\.parquet has other columns"):
+        sink.read_back(settings).read_all()
+    (folder / MARKER).write_text(replace(owner, fingerprint="f").text())
+    with pytest.raises(IncompatibleStateError, match="holds the results of query q"):
+        sink.read_back(settings)
+    with pytest.raises(ConfigError, match="not a folder of this machine"):
+        sink.read_back(settings_for(sink, tmp_path, path="s3a://b/out"))
 
-    def entry(name: str, *files: int) -> None:
-        lines = [json.dumps({"path": f"file://{folder}/{file}%20.parquet"}) for file in files]
-        (log / name).write_text("\n".join(["v1", *lines]))
 
-    for number in range(5):
-        pq.write_table(table.slice(number, 1), folder / f"{number} .parquet")
-    entry("0", 4)
-    entry("1.compact", 0, 1)
-    entry("1", 4)
-    entry("2", 2)
-    entry("3")
-    assert [file.name[0] for file in committed_files(folder)] == ["0", "1", "2"]
-    found = read_parquet_results(folder)
-    assert found.schema == table.schema
-    assert repr(found.to_pylist()) == repr(table.slice(0, 3).to_pylist())
-    (folder / "1 .parquet").unlink()
-    with pytest.raises(DataLossError, match="1 committed result files are gone"):
-        SINKS["parquet"].read_back(settings)
+WHOLE_NUMBERS = st.integers(-(2**63), 2**63 - 1)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(
+    numbers=st.lists(WHOLE_NUMBERS, min_size=1, unique=True),
+    texts=st.lists(TEXTS, min_size=1, unique=True),
+    raws=st.lists(st.binary(), min_size=1, unique=True),
+)
+def test_readers_see_each_key_with_the_type_that_the_query_gives_it(
+    numbers: list[int], texts: list[str], raws: list[bytes]
+) -> None:
+    """From the partitioner's parser to the last table of every sink."""
+    for kind, keys in {"int64": numbers, "string": texts, "@key": raws}.items():
+        query = {
+            "key": "@key" if kind == "@key" else "k",
+            "time": "t",
+            "window": 10,
+            "aggregates": {"n": "count"},
+        }
+        query |= {} if kind == "@key" else {"types": {"k": kind}}
+        settings = Settings(query=query, results={"path": "p"})
+        records = [json.dumps({"t": 1} | ({} if kind == "@key" else {"k": key})).encode() for key in keys]
+        parsed = Parser(settings).parse(records, keys=raws).keys
+        whole = AggregatePlan.of(settings.query).result_schema
+        table = pa.table(
+            [pa.array([value] * len(keys)) for value in (0, 10)] + [parsed, [1] * len(keys)], whole
+        )
+        shaped = {name: list(sink.shaper(settings)(iter([table]), 0)) for name, sink in SINKS.items()}
+        (parquet,), (rows_,) = shaped["parquet"], shaped["kafka"]
+        frame = pa.ipc.open_stream(shaped["frames"][0]["value"][0].as_buffer()).read_all()
+        assert parquet["key"].to_pylist() == frame["key"].to_pylist() == keys
+        assert parquet["key"].type == frame["key"].type
+        assert frame["window_end"].to_pylist() == [datetime(1970, 1, 1, 0, 0, 0, 10_000, UTC)] * len(keys)
+        assert rows_["key"].to_pylist() == parsed.to_pylist()
+        values = [json.loads(value) for value in rows_["value"].to_pylist()]
+        assert [value["key"] if "key" in value else b64decode(value["key_base64"]) for value in values] == [
+            key.decode() if isinstance(key, bytes) and is_text(key) else key for key in keys
+        ]
+
+
+def is_text(key: bytes) -> bool:
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+@EVERY_SINK
+def test_a_key_that_is_not_of_the_querys_type_is_refused(sink: ResultSink, tmp_path: Path) -> None:
+    for kind, key in {"int64": b"8.5", "string": b"\xff"}.items():
+        query = {"key": "k", "types": {"k": kind}, "aggregates": {"n": "count"}}
+        settings = Settings(query=query, results={"sink": sink.name, "path": str(tmp_path)})
+        schema = AggregatePlan.of(settings.query).result_schema
+        table = pa.table([[0], [1], pa.array([key], pa.binary()), [1]], schema)
+        with pytest.raises(ProtocolError, match="a key is not of the query's type"):
+            list(sink.shaper(settings)(iter([table]), 0))

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from evenflow.aggregates import AggregatePlan
 from evenflow.settings import Settings
+from evenflow.twostep import readable_schema
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, Kept, Report, check
 
 END, NOTHING = 2**62, -(2**62)
@@ -76,9 +76,9 @@ class Topics:
         return pa.Table.from_pylist(found, schema=RESULTS_SCHEMA)
 
     def typed_results(self) -> pa.Table:
-        """The rows with the columns of plan.result_schema."""
-        rows = [{**row, "key": _key_of(row)} for row in self.rows]
-        return pa.Table.from_pylist(rows, schema=AggregatePlan.of(self.settings.query).result_schema)
+        """The rows in typed columns, as Parquet has them."""
+        rows = [{**row, "key": row["key"] if "key" in row else _key_of(row)} for row in self.rows]
+        return pa.Table.from_pylist(rows, schema=readable_schema(self.settings.query))
 
     def trim(self, partition: int, below: int) -> Kept:
         """The broker deletes the start of an input partition."""
@@ -195,7 +195,7 @@ def _windows(
     for (window_end, key), inside in members.items():
         row: dict[str, Any] = {"window_start": window_end - query.window, "window_end": window_end}
         try:
-            row["key"] = key.decode()
+            row["key"] = int(key) if query.types.get(query.key) == "int64" else key.decode()
         except UnicodeDecodeError:
             row["key_base64"] = base64.b64encode(key).decode()
         for name, spec in query.aggregates.items():

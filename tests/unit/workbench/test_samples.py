@@ -1,14 +1,10 @@
-"""Which part of a source is a sample; reading real topics is in tests/pipeline/test_advise.py."""
+"""Which part of a topic is a sample; reading real topics is in tests/pipeline/test_advise.py."""
 
-from pathlib import Path
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producers.source import SourceOptions
 from topics.admin import TopicState
-from workbench.samples import file_sample, stretch
+from workbench.samples import stretch
 
 
 def topic(lengths: list[int], first: int) -> TopicState:
@@ -38,23 +34,3 @@ def test_every_partition_gives_the_same_share_and_together_they_give_enough(
             begin[partition] == state.begin[partition] if oldest else end[partition] == state.end[partition]
         )
         assert fixed
-
-
-@pytest.fixture
-def orders(tmp_path: Path) -> Path:
-    path = tmp_path / "orders.csv"
-    path.write_text("who,at\nb,3\na,1\nc,2\n")
-    return path
-
-
-@pytest.mark.parametrize(("tuples", "complete"), [(2, False), (3, True), (9, True)])
-def test_a_file_gives_its_earliest_tuples(orders: Path, tuples: int, complete: bool) -> None:
-    found = file_sample(str(orders), SourceOptions(key="who", time="at"), tuples=tuples)
-    assert found.keys.to_pylist() == [b"a", b"c", b"b"][:tuples]
-    assert found.times is not None
-    assert found.times.tolist() == [1, 2, 3][:tuples]
-    assert (found.complete, found.timed) == (complete, True)
-
-
-def test_numbered_tuples_tell_no_rate(orders: Path) -> None:
-    assert not file_sample(str(orders), SourceOptions(key="who", event_rate=1000.0), tuples=9).timed

@@ -264,6 +264,29 @@ def test_typed_results_are_compared_like_json(topics: Topics) -> None:
     assert topics.check(typed=True).kinds == {"missing": 1}
 
 
+def test_a_row_that_is_there_twice_is_found_where_each_is_promised_once(topics: Topics) -> None:
+    topics.rows.append(topics.rows[0])
+    assert topics.check(typed=True).exact
+    report = topics.check(typed=True, repeats=False)
+    assert report.kinds == {"duplicate": 1}
+    assert (report.first[0].detail, report.first[0].got) == ("written more than once", 2)
+
+
+def test_keys_that_are_whole_numbers_are_numbers_in_the_results() -> None:
+    keys = [8, -5, -(2**63), 2**63 - 1]
+    records = [
+        Record(json.dumps({"key": key, "time": 5}).encode(), (b"%d" % key, 5, {})) for key in (*keys, *keys)
+    ]
+    topics = run(_settings(types={"key": "int64"}, aggregates={"n": "count"}), [[*records, end(8)], [end(0)]])
+    assert {row["key"] for row in topics.rows} == set(keys)
+    assert topics.check().exact
+    assert topics.check(typed=True, repeats=False).exact
+    for number, wrong in enumerate(["8", 8.0, None, True]):
+        topics.record_keys[number] = str(topics.rows[number]["key"]).encode()
+        topics.rows[number] = {**topics.rows[number], "key": wrong}
+    assert topics.check().kinds == {"malformed": 4, "missing": 4}
+
+
 def test_a_sum_that_does_not_fit_int64_is_null_and_counted() -> None:
     most, least = 2**63 - 1, -(2**63)
     low = [record("low", 5, n=least), record("low", 6, n=-1)]

@@ -93,6 +93,7 @@ class Live:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Topics) -> None:
         self.now = 0.0
         self.looks = 0
+        self.repeats = True
         self._answers = answers
         first = answers[0]
         self.settings = first.settings

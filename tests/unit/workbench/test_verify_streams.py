@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evenflow.aggregates import AggregatePlan
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
+from evenflow.twostep import readable_schema
 from tests.unit.workbench.pipeline_model import end, record, run
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, Committed, check
 
@@ -56,10 +56,12 @@ def _inputs(chunks: int) -> Iterator[pa.RecordBatch]:
 
 def _results(chunks: int) -> Iterator[pa.RecordBatch]:
     """10 ms hold 1,000 tuples, one of each key."""
-    schema = AggregatePlan.of(SETTINGS.query).result_schema
+    schema = readable_schema(SETTINGS.query)
     keys = pa.array([b"%d" % key for key in range(1000)], pa.binary())
     for window in range(chunks * _CHUNK // 1000):
-        times = [pa.array(np.full(1000, time), pa.int64()) for time in (window * 10, window * 10 + 10)]
+        times = [
+            pa.array(np.full(1000, time)).cast(schema.types[0]) for time in (window * 10, window * 10 + 10)
+        ]
         counts = pa.array(np.ones(1000, np.int64))
         yield pa.RecordBatch.from_arrays([*times, keys, counts, counts], schema=schema)
 
@@ -67,7 +69,7 @@ def _results(chunks: int) -> Iterator[pa.RecordBatch]:
 def test_typed_results_in_a_reader_are_streamed_and_compared_exactly(tmp_path: Path) -> None:
     chunks = 40
     inputs = Pieces(INPUT_SCHEMA, _inputs(chunks))
-    results = Pieces(AggregatePlan.of(SETTINGS.query).result_schema, _results(chunks))
+    results = Pieces(readable_schema(SETTINGS.query), _results(chunks))
     tuples = chunks * _CHUNK
     state = Committed(
         partition=0, offset=tuples, max_time=tuples // 100 - 1, mark=tuples // 100 - 1, idle_mark=None, ended=False,
@@ -125,7 +127,8 @@ def test_rejected_records_far_beyond_the_memory_limit_are_checked(tmp_path: Path
 )
 def test_typed_results_with_other_columns_than_the_querys_are_refused(name: str, column: Any) -> None:
     topics = run(Settings(query=SETTINGS.query, input={"partitions": 1}), [[end(0)]])
-    row = {"window_start": [0], "window_end": [10], "key": [b"a"], "value": [1], "offset": [1]}
+    time = pa.array([0], pa.timestamp("ms", "UTC"))
+    row = {"window_start": time, "window_end": time, "key": [b"a"], "value": [1], "offset": [1]}
     columns = {**row, name: column}
     results = pa.table({field: data for field, data in columns.items() if data is not None})
     with pytest.raises(IncompatibleStateError, match=f"in which {name} is no column"):
@@ -142,7 +145,7 @@ def test_typed_rows_without_a_window_or_key_are_malformed() -> None:
         {
             "window_start": [0, None, 0],
             "window_end": [None, 10, 10],
-            "key": [b"a", b"a", None],
+            "key": ["a", "a", None],
             "n": [1, 1, 1],
         }
     )

@@ -1,0 +1,106 @@
+"""Streams with bad records of one kind at a given share, and what the router takes for them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from evenflow.partitioners import create
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings, load_settings
+from partitioner_service.route import Router, Slice
+
+SHARES = {"1/10,000": 10_000, "1/100": 100, "1/2": 2, "all": 1}
+"""Every so manieth record is bad."""
+
+_START = 1_700_000_000_000
+_JSON = {"format": "json"}
+_CSV = {"format": "csv", "columns": ["key", "time", "amount"]}
+_ISO = '"2024-01-02T03:04:{second:02}.{ms:03}Z"'
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Templates of a good and a bad record of a query with this time unit and input."""
+
+    good: str
+    bad: str
+    time_unit: str = "ms"
+    input: tuple[tuple[str, Any], ...] = tuple(_JSON.items())
+
+    def settings(self, **parts: Any) -> Settings:
+        """Key, time, count and an integer sum over windows of 60 s that slide by 1 s."""
+        return load_settings(
+            query={
+                "window": "60s",
+                "slide": "1s",
+                "time_unit": self.time_unit,
+                "types": {"amount": "int64"},
+                "aggregates": {"tuples": "count", "total": "sum(amount)"},
+            }
+            | parts.pop("query", {}),
+            input=dict(self.input) | {"partitions": 4} | parts.pop("input", {}),
+            **parts,
+        )
+
+    def records(self, count: int, *, bad_every: int | None) -> list[bytes]:
+        """So many records, of 50 tuples a ms of event time; `bad_every` None: all are good."""
+        return [
+            (self.bad if bad_every and number % bad_every == 0 else self.good)
+            .format(
+                key=number % 1_000,
+                time=_START + number // 50,
+                amount=10**12 + number,
+                second=number // 1_000 % 60,
+                ms=number % 1_000,
+            )
+            .encode()
+            for number in range(count)
+        ]
+
+
+_GOOD = '{{"key":"k{key}","time":{time},"amount":{amount}}}'
+KINDS: dict[str, Kind] = {
+    "number as text": Kind(_GOOD, '{{"key":"k{key}","time":{time},"amount":"12,50"}}'),
+    "missing column": Kind(_GOOD, '{{"key":"k{key}","amount":{amount}}}'),
+    "invalid JSON": Kind(_GOOD, '{{"key":"k{key}","time":{time},"amount":{amount}'),
+    "key of another type": Kind(_GOOD, '{{"key":{key}.25,"time":{time},"amount":{amount}}}'),
+    "late": Kind(_GOOD, '{{"key":"k{key}","time":1,"amount":{amount}}}'),
+    "csv, fields missing": Kind("k{key},{time},{amount}", "k{key},{time}", input=tuple(_CSV.items())),
+    "csv, text for a number": Kind("k{key},{time},{amount}", "k{key},{time},x", input=tuple(_CSV.items())),
+    "bad ISO times": Kind(
+        '{{"key":"k{key}","time":' + _ISO + ',"amount":{amount}}}',
+        '{{"key":"k{key}","time":"2024-13-02T03:04:05Z","amount":{amount}}}',
+        time_unit="iso",
+    ),
+}
+
+
+def routed(kind: Kind, count: int, repetitions: int) -> dict[str, float]:
+    """Nanoseconds of CPU time per record of one block in the router, by share; the best of the repetitions, in turns."""
+    settings = kind.settings()
+    blocks = {"good": kind.records(count, bad_every=None)}
+    blocks |= {share: kind.records(count, bad_every=every) for share, every in SHARES.items()}
+    best = dict.fromkeys(blocks, float("inf"))
+    for _ in range(repetitions + 1):  # the first compiles and warms up
+        for share, values in blocks.items():
+            seconds = _timed(_route_one_block(settings, values))
+            best[share] = min(best[share], 1e9 * seconds / count)
+    return best
+
+
+def _timed(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def _route_one_block(settings: Settings, values: list[bytes]) -> Callable[[], object]:
+    router = Router(settings, create("hashing", workers=8, seed=1))
+    # Something came before, so that what is late is late.
+    state = PartitionState(
+        fingerprint=settings.fingerprint, topic_id="t", offset=0, first_time=_START, max_time=_START
+    )
+    return lambda: router.route([Slice(0, 0, len(values) - 1, values)], {0: state})

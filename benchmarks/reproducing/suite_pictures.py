@@ -1,0 +1,106 @@
+"""The two pictures of the windowed suite. Balance is drawn as what a reader can picture: the fullest worker's load above
+its fair share, in percent, which is the window imbalance times the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from benchmarks.reproducing.charts import Emphasis, curves, scatter
+from evenflow.charts.axes import Axis, decades
+from evenflow.charts.emphasis import OURS
+from evenflow.charts.lines import Line
+from evenflow.charts.page import page
+
+if TYPE_CHECKING:
+    import altair
+
+EMPHASIS = Emphasis(OURS, ("hashing", "shuffle", "d-choices", "w-choices", "dalton"))
+SKEWED = ("Zipf 1.0", "Zipf 1.5", "shift")
+FEW_COPIES = 1.01
+"""KSR below which almost every key is whole."""
+NEAR = 0.1
+"""Percent above the fair share from which on a worker is called level."""
+_FLOOR = 1e-3
+"""Percent; what is less is drawn here."""
+_COPIES = "workers that hold a key, mean (1 = no key is split)"
+_CALLED = {
+    "uniform": "uniform: no key is hot",
+    "shift": "shift: uniform, then Zipf 1.5",
+}
+Placed = Mapping[str, Mapping[str, tuple[float, float]]]
+"""By stream and partitioner: KSR and window imbalance."""
+
+
+def suite(placed: Placed, *, workers: int) -> altair.TopLevelMixin:
+    """A panel for each stream: balance against replication."""
+    over = {
+        stream: {rule: (ksr, _percent(imbalance, workers)) for rule, (ksr, imbalance) in points.items()}
+        for stream, points in placed.items()
+    }
+    y = _axis(value for points in over.values() for _, value in points.values())
+    panels = [
+        scatter(points, EMPHASIS, x_title=_COPIES, y=y, title=_CALLED.get(stream, stream))
+        for stream, points in over.items()
+    ]
+    grey = max(0, len(next(iter(over.values()))) - len(EMPHASIS.named) - 1)
+    said = f"{workers} workers, windows of 60 slides. Bottom left is best. Grey: {grey} other partitioners."
+    return page(panels, title=claim(over), subtitle=[*figures(over), said])
+
+
+def claim(over: Placed) -> str:
+    """What the picture shows, if it does on every skewed stream; `over` has the balance in percent."""
+    skewed = [over[stream][OURS] for stream in SKEWED]
+    level = all(percent < NEAR for _, percent in skewed)
+    whole = all(ksr < FEW_COPIES for ksr, _ in skewed)
+    if level and whole:
+        return "On skewed streams evenflow is level and keeps almost every key whole"
+    return "Balance and its price"
+
+
+def figures(over: Placed) -> list[str]:
+    """The figures of the skewed streams behind it."""
+    ours = [over[stream][OURS] for stream in SKEWED]
+    fullest, copies = max(value for _, value in ours), 100 * (max(ksr for ksr, _ in ours) - 1)
+    hashing = min(over[stream]["hashing"][1] for stream in SKEWED)
+    return [
+        f"There its fullest worker is at most {_short(fullest)} % above its fair share (hashing: at least "
+        f"{_short(hashing)} %), and keys have at most {_short(copies)} % more copies than hashing gives them."
+    ]
+
+
+def shift(imbalance: Mapping[str, Sequence[float]], *, workers: int, first: int) -> altair.TopLevelMixin:
+    """Balance slide by slide after the law of the keys has changed."""
+    drawn = {
+        rule: Line(list(range(1, len(values) + 1)), [_percent(value, workers) for value in values])
+        for rule, values in imbalance.items()
+    }
+    y = _axis(value for line in drawn.values() for value in line.y)
+    panel = curves(drawn, EMPHASIS, x_title="slides since the change", y=y, title="", width=640)
+    said = f"{workers} workers; the keys change from uniform to Zipf 1.5 with slide {first}, a window is {first} slides."
+    return page([panel], title=recovery(drawn), subtitle=[said])
+
+
+def recovery(drawn: Mapping[str, Line]) -> str:
+    """After how many slides ours is level and stays so."""
+    ours = drawn[OURS]
+    late = [int(at) for at, percent in zip(ours.x, ours.y, strict=True) if percent >= NEAR]
+    if late[-1:] == [len(ours.x)]:
+        return "Balance after the keys have changed"
+    slides = late[-1] + 1 if late else 1
+    after = "1 slide" if slides == 1 else f"{slides} slides"
+    return f"{after} after the keys have changed evenflow is level again, within {NEAR:g} % of the fair share"
+
+
+def _percent(imbalance: float, workers: int) -> float:
+    return 100 * workers * imbalance
+
+
+def _short(value: float) -> str:
+    return f"{value:.1g}" if value < 1 else f"{value:,.0f}"
+
+
+def _axis(values: Iterable[float]) -> Axis:
+    return decades(
+        "fullest worker above its fair share", values, floor=_FLOOR, words="format(datum.value, ',~f') + ' %'"
+    )

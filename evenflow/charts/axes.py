@@ -1,0 +1,99 @@
+"""Axes whose domain is known, so that a value's place in pixels is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evenflow.charts.page import drawing
+
+_PLACES: dict[str, Callable[[float], float]] = {
+    "linear": float,
+    "log": math.log10,
+    "symlog": math.log1p,
+}
+_SHORT = "datum.value < 1000 ? format(datum.value, '~g') : format(datum.value, '~s')"
+PLAIN_POWERS = "datum.value == 1 ? '1' : format(datum.value, '~e')"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A scale from `low` to `high`. `ticks` and `words` (an expression of Vega) as None leave them to Vega."""
+
+    title: str | None
+    low: float
+    high: float
+    kind: str = "linear"
+    ticks: tuple[float, ...] | None = None
+    words: str | None = None
+    shown: bool = True
+    """False: ticks without numbers, as inside a grid of panels."""
+
+    def share(self, value: float) -> float:
+        """Its place, from 0 at `low` to 1 at `high`; what lies outside is drawn at the edge."""
+        at = _PLACES[self.kind]
+        inside = min(max(value, self.low), self.high)
+        return (at(inside) - at(self.low)) / (at(self.high) - at(self.low))
+
+    def x(self, field: str = "x") -> Any:
+        """The channel x of a chart."""
+        return drawing().X(f"{field}:Q", **self._options())
+
+    def y(self, field: str = "y") -> Any:
+        """The channel y of a chart."""
+        return drawing().Y(f"{field}:Q", **self._options())
+
+    def hidden(self) -> Axis:
+        """The same without words."""
+        return replace(self, shown=False)
+
+    def _options(self) -> dict[str, Any]:
+        alt = drawing()
+        given = {"values": self.ticks, "labelExpr": self.words}
+        axis = alt.Axis(
+            labels=self.shown,
+            tickCount=5,
+            **{name: value for name, value in given.items() if value is not None},
+        )
+        scale = alt.Scale(type=self.kind, domain=[self.low, self.high], nice=False, clamp=True, zero=False)
+        return {"title": self.title if self.shown else None, "scale": scale, "axis": axis}
+
+
+def linear(title: str, values: Iterable[float], **more: Any) -> Axis:
+    """From the least to the largest value, with a little room around."""
+    low, high = _ends(values)
+    room = (high - low or 1.0) * 0.03
+    return Axis(title, low - room, high + room, **more)
+
+
+def decades(title: str, values: Iterable[float], *, floor: float = 0.0, words: str = PLAIN_POWERS) -> Axis:
+    """Logarithmic, from a power of ten to another, a tick at each; values below `floor` are drawn there."""
+    low, high = _ends(max(floor, value) for value in values)
+    first = math.floor(math.log10(low) + 1e-9)
+    last = max(first + 1, math.ceil(math.log10(high) - 1e-9))
+    ticks = tuple(10.0**power for power in range(first, last + 1))
+    return Axis(title, ticks[0], ticks[-1], "log", ticks, words)
+
+
+def ratios(title: str, values: Iterable[float], *, powers: bool = False) -> Axis:
+    """Logarithmic, as narrow as the values are, with a little room around; ticks at `powers` of ten only, if so asked."""
+    low, high = _ends(values)
+    room = max(1.01, (high / low) ** 0.04)
+    low, high = low / room, high * room
+    return Axis(title, low, high, "log", _ticks(low, high, powers), _SHORT)
+
+
+def _ticks(low: float, high: float, powers: bool) -> tuple[float, ...] | None:
+    """1, 2, 5, 10, ..., or None (Vega chooses) where that gives too few."""
+    steps = (1,) if powers else (1, 2, 5)
+    ends = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = tuple(step * 10.0**power for power in ends for step in steps)
+    inside = tuple(tick for tick in ticks if low <= tick <= high)
+    return inside if len(inside) > 2 else None
+
+
+def _ends(values: Iterable[float]) -> tuple[float, float]:
+    found = list(values)
+    return min(found), max(found)

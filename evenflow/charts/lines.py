@@ -1,0 +1,124 @@
+"""A panel of lines, a line per name, labelled at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evenflow.charts.axes import Axis
+from evenflow.charts.emphasis import grey_first
+from evenflow.charts.labels import Box, Dot, Label, spread
+from evenflow.charts.looks import HERO, NAMED, REST, Look, width_of
+from evenflow.charts.page import drawing
+from evenflow.charts.points import written
+
+if TYPE_CHECKING:
+    import altair
+
+_GAP, _BESIDE = 14.0, 14.0
+"""Pixels from a label to the next, and from the panel to the labels."""
+
+
+class Line(NamedTuple):
+    """Places along the axes; `low` and `high` are the ends of a bar at each, or empty."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+
+def lines(
+    drawn: Mapping[str, Line],
+    found: Mapping[str, Look],
+    *,
+    x: Axis,
+    y: Axis,
+    title: str,
+    width: int = 260,
+    height: int = 220,
+) -> altair.LayerChart:
+    """`drawn` gives each name its line, `found` its look."""
+    names = [name for name in grey_first(dict(found)) if name in drawn]
+    layers = [_bars(drawn, found, x, y), strokes([(name, drawn[name], found[name]) for name in names], x, y)]
+    ends = [
+        Dot(name, x.share(drawn[name].x[-1]) * width, (1 - y.share(drawn[name].y[-1])) * height, found[name])
+        for name in names
+        if found[name].labelled
+    ]
+    layers += written(_beside(ends, width, height))
+    shown = [layer for layer in layers if layer is not None]
+    return drawing().layer(*shown).properties(width=width, height=height, title=title)
+
+
+def multiples(drawn: Mapping[str, Line], *, x: Axis, y: Axis, hero: str, columns: int) -> list[Any]:
+    """A small panel for each name: its line, that of `hero`, and grey ones of all others; only the outer ones say
+    what the axes are."""
+    panels = []
+    for at, name in enumerate(drawn):
+        below, first = at + columns >= len(drawn), at % columns == 0
+        panels.append(_small(drawn, name, hero, x if below else x.hidden(), y if first else y.hidden()))
+    return panels
+
+
+def _small(drawn: Mapping[str, Line], name: str, hero: str, x: Axis, y: Axis) -> Any:
+    alt = drawing()
+    own = HERO if name == hero else NAMED[0]._replace(line=2.2)
+    behind = [
+        (other, line, REST._replace(line=0.7)) for other, line in drawn.items() if other not in (name, hero)
+    ]
+    front = [(hero, drawn[hero], HERO._replace(line=1.2))] if hero in drawn and name != hero else []
+    title = alt.TitleParams(name, color=own.colour, fontSize=11, offset=4)
+    layers = [strokes(behind, x, y, told=False), strokes([*front, (name, drawn[name], own)], x, y)]
+    return alt.layer(*layers).properties(width=118, height=96, title=title)
+
+
+def strokes(series: Sequence[tuple[str, Line, Look]], x: Axis, y: Axis, *, told: bool = True) -> Any:
+    """A layer of lines, the last on top; their points are joined in the order given. `told`: also to screen readers."""
+    alt = drawing()
+    rows = [
+        {
+            "name": name,
+            "at": rank,
+            "x": float(at),
+            "y": float(value),
+            "colour": look.colour,
+            "width": look.line,
+        }
+        for name, line, look in series
+        for rank, (at, value) in enumerate(zip(line.x, line.y, strict=True))
+    ]
+    return (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line(aria=told)
+        .encode(
+            x.x(),
+            y.y(),
+            alt.Detail("name:N"),
+            alt.Order("at:Q"),
+            alt.Color("colour:N", scale=None, legend=None),
+            alt.StrokeWidth("width:Q", scale=None, legend=None),
+        )
+    )
+
+
+def _bars(drawn: Mapping[str, Line], found: Mapping[str, Look], x: Axis, y: Axis) -> Any:
+    alt = drawing()
+    rows = [
+        {"x": at, "y": low, "high": high, "colour": found[name].colour}
+        for name, line in drawn.items()
+        for at, low, high in zip(line.x, line.low, line.high, strict=False)
+    ]
+    if not rows:
+        return None
+    bars = alt.Chart(alt.Data(values=rows)).mark_rule(opacity=0.25)
+    return bars.encode(x.x(), y.y(), alt.Y2("high:Q"), alt.Color("colour:N", scale=None, legend=None))
+
+
+def _beside(ends: Sequence[Dot], width: int, height: int) -> list[Label]:
+    """Labels right of the panel, at the height of the line's end or as near as the others let it."""
+    heights = spread([end.y for end in ends], gap=_GAP, low=0, high=height)
+    return [
+        Label(Box(width + _BESIDE, y - 6, width + _BESIDE + width_of(end.name, end.look), y + 6), end)
+        for end, y in zip(ends, heights, strict=True)
+    ]

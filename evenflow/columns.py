@@ -1,0 +1,156 @@
+"""Keys and event times as a user of the library has them (lists, numpy, Arrow, pandas), as the columns that kernels read.
+
+A key is text, bytes or a whole number. Text stands for its UTF-8 bytes and a whole number for its decimal text, as in
+the pipeline: 8, "8" and b"8" are the same key, on the same worker. One column holds keys of one kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from datetime import date, datetime
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evenflow.arrays import Int64s
+
+Keys: TypeAlias = (
+    Sequence[str] | Sequence[bytes] | Sequence[int] | npt.NDArray[Any] | pa.Array | pa.ChunkedArray
+)
+Times: TypeAlias = Sequence[int] | Sequence[datetime] | npt.NDArray[Any] | pa.Array | pa.ChunkedArray
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "nothing": (type(None),),
+    "truth value": (bool, np.bool_),
+    "text": (str,),
+    "bytes": (bytes, bytearray),
+    "whole number": (int, np.integer),
+    "date and time": (datetime, date, np.datetime64),
+}
+_MS = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
+_DAY_MS = 86_400_000
+
+
+def key_column(keys: Keys) -> pa.Array | pa.ChunkedArray:
+    """The keys as an Arrow column of text, bytes or a dictionary; Arrow columns of these come back as they are.
+
+    Raises TypeError for other types and for a mixture, ValueError for a key that is None and for more dimensions.
+    """
+    if not isinstance(keys, pa.Array | pa.ChunkedArray):
+        keys = _from_values(_values("keys", keys))
+    kind = keys.type
+    if pa.types.is_integer(kind):
+        return keys.cast(pa.large_string())
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
+        return keys.cast(pa.large_binary())
+    if len(keys) == 0 and pa.types.is_null(kind):
+        return pa.array([], pa.large_binary())
+    return keys
+
+
+def time_column(times: Times) -> Int64s:
+    """Event times in int64 milliseconds since 1970 UTC, rounded down; shape (n,).
+
+    Whole numbers are milliseconds already. Points in time may be numpy's, Arrow's or Python's, of any unit; without a
+    zone they are UTC. Raises TypeError for other types, ValueError for a time that is missing or beyond int64.
+    """
+    if isinstance(times, pa.ChunkedArray):
+        times = times.combine_chunks()
+    if isinstance(times, pa.Array):
+        return _arrow_times(times)
+    values = _values("times", times)
+    if isinstance(values, list):
+        kind = _kind("times", values)
+        if kind == "date and time" and not any(isinstance(value, np.datetime64) for value in values):
+            return _arrow_times(pa.array(values))
+        if kind not in ("whole number", "date and time", ""):
+            raise TypeError(f"times must be whole numbers of ms or points in time, not {kind}")
+        try:
+            values = np.array(values, np.int64 if kind != "date and time" else None)
+        except OverflowError:
+            raise ValueError("times: a number of ms is beyond int64") from None
+    return _numpy_times(values)
+
+
+def _values(what: str, given: Any) -> npt.NDArray[Any] | list[Any]:
+    """One-dimensional, in order."""
+    if isinstance(given, str | bytes | bytearray | Set | Mapping) or not hasattr(given, "__len__"):
+        raise TypeError(f"{what} must be a sequence with one of them per tuple, not {type(given).__name__}")
+    values = given if isinstance(given, list | np.ndarray) else _listed(given)
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise ValueError(f"{what} must have one dimension, not {values.ndim}")
+        return values.tolist() if values.dtype.kind == "O" else values
+    return values
+
+
+def _listed(given: Any) -> npt.NDArray[Any] | list[Any]:
+    return list(given) if isinstance(given, Sequence) else np.asarray(given)
+
+
+def _kind(what: str, values: list[Any]) -> str:
+    """The one kind of all values ("" where there is none). ValueError for None, TypeError for two kinds."""
+    types = dict.fromkeys(map(type, values))
+    kinds = {found: _kind_of(found) for found in types}
+    if "nothing" in kinds.values():
+        raise ValueError(f"{what}: {values.count(None)} of {len(values)} are None")
+    if len(set(kinds.values())) > 1:
+        first = kinds[type(values[0])]
+        row = next(row for row, value in enumerate(values) if kinds[type(value)] != first)
+        raise TypeError(
+            f"{what} must be of one kind, but row 0 is {first} ({values[0]!r}) and row {row} is "
+            f"{kinds[type(values[row])]} ({values[row]!r})"
+        )
+    return next(iter(kinds.values()), "")
+
+
+def _kind_of(found: type) -> str:
+    return next((kind for kind, types in _KINDS.items() if issubclass(found, types)), found.__name__)
+
+
+def _from_values(values: npt.NDArray[Any] | list[Any]) -> pa.Array:
+    if isinstance(values, list):
+        kind = _kind("keys", values)
+        if kind == "whole number":
+            try:
+                return pa.array(values, pa.int64()).cast(pa.large_string())
+            except OverflowError:
+                return pa.array([str(int(value)) for value in values], pa.large_string())
+        if kind not in ("text", "bytes", ""):
+            raise TypeError(f"keys must be text, bytes or whole numbers, not {kind}")
+        return pa.array(values, {"text": pa.large_string()}.get(kind, pa.large_binary()))
+    if values.dtype.kind not in "SUTiu":
+        raise TypeError(f"keys must be text, bytes or whole numbers, not {values.dtype}")
+    return pa.array(values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("=")))
+
+
+def _numpy_times(values: npt.NDArray[Any]) -> Int64s:
+    kind = values.dtype.kind
+    if kind == "M":
+        if np.isnat(values).any():
+            raise ValueError(f"times: {int(np.isnat(values).sum())} of {len(values)} are NaT")
+        return values.astype("M8[ms]").astype(np.int64)
+    if kind not in "iu":
+        raise TypeError(f"times must be whole numbers of ms or points in time, not {values.dtype}")
+    if kind == "u" and len(values) and int(values.max()) >= 2**63:
+        raise ValueError(f"times: {int(values.max())} ms is beyond int64")
+    return values.astype(np.int64, copy=False)
+
+
+def _arrow_times(times: pa.Array) -> Int64s:
+    if times.null_count:
+        raise ValueError(f"times: {times.null_count} of {len(times)} are null")
+    kind = times.type
+    if pa.types.is_integer(kind):
+        return _numpy_times(times.to_numpy(zero_copy_only=False))
+    if pa.types.is_null(kind):
+        return np.empty(0, np.int64)
+    if pa.types.is_date(kind):
+        return times.cast(pa.date32()).cast(pa.int32()).to_numpy().astype(np.int64) * _DAY_MS
+    if not pa.types.is_timestamp(kind):
+        raise TypeError(f"times must be whole numbers of ms or points in time, not {kind}")
+    up, down = _MS[kind.unit]
+    ticks = times.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return ticks // down * up

@@ -1,0 +1,39 @@
+"""Where log records go: to standard error, as text for a person or as JSON lines for a program."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import typer
+
+from evenflow.errors import EvenflowError
+from evenflow.talking.lines import JsonLines, with_fields
+
+_SERVICES = ("partitioner_service", "evenflow.spark")
+"""Loggers of what our services say of their work."""
+_CLIENTS = ("evenflow.kafka", "faust", "mode", "aiokafka", "py4j")
+"""Loggers of what the libraries say to each other; what matters of it comes out as an error of ours."""
+_SHORT = "%(asctime)s %(levelname)s %(message)s"
+_LONG = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def configure(*, quiet: bool, verbose: bool, as_json: bool) -> None:
+    """quiet: warnings and errors only. verbose: also what clients say. Otherwise: what our services say."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if as_json else logging.Formatter(_LONG if verbose else _SHORT))
+    logging.basicConfig(handlers=[handler], level=logging.INFO if verbose else logging.WARNING, force=True)
+    for name in _SERVICES:
+        logging.getLogger(name).setLevel(logging.WARNING if quiet else logging.INFO)
+    for name in _CLIENTS:
+        logging.getLogger(name).setLevel(logging.NOTSET if verbose else logging.CRITICAL)
+
+
+def show_error(error: EvenflowError) -> None:
+    """What ended the command, on standard error: in red with its hint, or as a line of JSON."""
+    if any(isinstance(handler.formatter, JsonLines) for handler in logging.getLogger().handlers):
+        logging.getLogger("evenflow").error("%s", error.message, extra=with_fields({"hint": error.hint}))
+        return
+    typer.secho(f"error: {error.message}", fg=typer.colors.RED, err=True)
+    if error.hint is not None:
+        typer.echo(f"  -> {error.hint}", err=True)

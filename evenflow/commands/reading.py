@@ -1,0 +1,75 @@
+"""What every command that reads a file asks and says in the same words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from evenflow.sources.source import Source, SourceOptions
+
+_NUMBERED_RATE = 1000.0
+
+
+def _character(text: str) -> str:
+    """A delimiter as it is written: one character, or \\t."""
+    found = "\t" if text == "\\t" else text
+    if len(found) != 1 or not found.isascii() or found in '\r\n"':
+        raise typer.BadParameter(f"{text!r} is not one character (a tab is \\t)")
+    return found
+
+
+Format = Annotated[
+    Literal["csv", "json", "words"] | None,
+    typer.Option(
+        "--format",
+        help="What the file is: csv, json (one object a line), words (running text). Default: as its name says, else "
+        "as its first lines do; a .txt file of which columns are named is csv.",
+    ),
+]
+TimeUnit = Annotated[
+    Literal["s", "ms", "us", "iso"] | None,
+    typer.Option("--time-unit", help="Its unit. Default: the query's, else ms."),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter",
+        parser=_character,
+        metavar="C",
+        help="Delimiter of CSV. Default: as its first rows say.",
+    ),
+]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="CSV without names: the columns are c0, c1, ...")]
+Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of CSV and text.")]
+
+
+def options_of_file(*, key: str | None, time: str | None, **words: Any) -> SourceOptions:
+    """Options for who needs nothing but the keys and the times of a source; without a time the rows are numbered.
+
+    `words`: other fields of SourceOptions. `event_rate` defaults to 1,000 tuples a second.
+    """
+    from evenflow.sources.source import SourceOptions
+
+    named = tuple(dict.fromkeys(name for name in (key, time) if name is not None))
+    rate = words.pop("event_rate", None) or _NUMBERED_RATE
+    return SourceOptions(
+        key=key,
+        time=time,
+        columns=named or None,
+        columns_named=bool(named),
+        types={key: "string"} if key is not None else {},
+        event_rate=None if time is not None else rate,
+        **words,
+    )
+
+
+def opened(text: str, options: SourceOptions) -> Source:
+    """The source that a user named, after saying on standard error how it is read."""
+    from evenflow.sources.datasets import reading_of
+
+    reading = reading_of(text, options)
+    if reading.told is not None:
+        typer.echo(reading.told, err=True)
+    return reading.open()

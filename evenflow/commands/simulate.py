@@ -1,0 +1,321 @@
+"""`evenflow simulate`: partitioners over a stream, without Kafka."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from evenflow.commands.context import counted, milliseconds
+from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, opened, options_of_file
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from evenflow.simulation import Entrant, Figures, KeyedStream, Result
+    from evenflow.sources.source import SourceOptions
+
+Kind = Literal["zipf", "uniform", "shift", "alternating", "drift", "random-exponent"]
+_TUPLES, _KEYS, _ZIPF, _PERIOD = 1_000_000, 100_000, 1.0, "10s"
+_DISORDER_MS = 60_000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(simulate)
+
+
+def simulate(
+    partitioner: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[:option=value,...]", help="Repeatable. Default: every registered name."),
+    ] = None,
+    workers: Annotated[int, counted("Workers.")] = 64,
+    tuples: Annotated[
+        int | None, counted("Tuples to generate (1,000,000), or the first so many of --input (all).")
+    ] = None,
+    stream: Annotated[
+        Kind | None,
+        typer.Option(
+            help="Generated stream (zipf): shift is uniform and Zipf from half of the tuples on; alternating changes "
+            "between the two each --period; drift moves the hot keys on by 10 each --period; random-exponent draws "
+            "one of 0.5-1.5 each --period."
+        ),
+    ] = None,
+    keys: Annotated[int | None, counted("Keys of the generated stream (100,000).")] = None,
+    zipf: Annotated[float | None, typer.Option(help="Exponent of Zipf streams (1.0).")] = None,
+    period: Annotated[str | None, typer.Option(help="Period of the stream, in event time (10s).")] = None,
+    sources: Annotated[
+        int,
+        counted("Independent partitioners: tuple t goes to source t mod S; loads are measured over all."),
+    ] = 1,
+    exchange: Annotated[
+        bool,
+        typer.Option(
+            "--exchange",
+            help="At the end of every slide sources that can coordinate tell each other what they know, without delay "
+            "or loss. Off by default: instances in the pipeline exchange nothing yet.",
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the stream and of the hash family.")] = 1,
+    hash_seed: Annotated[
+        int | None, typer.Option(help="Another seed for the hash family, on the same stream.")
+    ] = None,
+    input: Annotated[
+        str | None,
+        typer.Option("--input", metavar="FILE", help="A file (.csv[.gz], ...) instead of --stream."),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Key column of --input.")] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Event time column of --input. Default: numbered, see --rate.")
+    ] = None,
+    time_unit: TimeUnit = None,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Tuples per second of event time. Default: a tuple's index is its time in ms."),
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            help="Sliding window, e.g. 60s, for every rule that knows windows and for the figures. Default: state is "
+            "cumulative, figures are of the whole stream."
+        ),
+    ] = None,
+    slide: Annotated[str, typer.Option(help="Slide; without --batch also a micro-batch.")] = "1s",
+    warmup_slides: Annotated[
+        int | None,
+        typer.Option(
+            help="First slides left out of the means. Default: those of one window, if more follow."
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None, counted("Tuples in a batch of the micro-batch partitioners. Default: one slide.")
+    ] = None,
+    max_disorder: Annotated[
+        str | None,
+        typer.Option(help="How far times of --input may run back. Default: the window, without one 60s."),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes at a time. Default: the cores.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Write charts: imbalance against replication, over time, loads (.png .svg .html)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON Lines, one object per partitioner.")] = False,
+) -> None:
+    """Route a stream through partitioners without Kafka, and compare balance, replication and cost."""
+    from tempfile import TemporaryDirectory
+
+    from evenflow.errors import ConfigError
+    from evenflow.partitioners import names
+    from evenflow.simulation import Scenario, entrant, generated
+    from evenflow.simulation import simulate as run
+    from evenflow.simulation.charts import check_target
+    from evenflow.simulation.charts import plot as draw
+
+    if warmup_slides is not None and window is None:
+        raise ConfigError("--warmup-slides counts slides of a window", hint="give --window too")
+    scenario = Scenario(
+        workers=workers,
+        sources=sources,
+        exchange=exchange,
+        seed=seed if hash_seed is None else hash_seed,
+        window_ms=None if window is None else milliseconds("--window", window),
+        slide_ms=milliseconds("--slide", slide),
+        warmup_slides=warmup_slides,
+        batch=batch,
+    )
+    entrants = [entrant(text) for text in partitioner or names()]
+    for who in entrants:
+        scenario.check(who)
+    if plot is not None:
+        check_target(plot)
+    with TemporaryDirectory(prefix="evenflow-simulate-") as folder:
+        if input is not None:
+            made = {"--stream": stream, "--keys": keys, "--zipf": zipf, "--period": period}
+            _refuse(made, "describes a generated stream", "drop it, or drop --input")
+            _check_times(time=time, time_unit=time_unit, rate=rate)
+            disorder = (
+                (scenario.window_ms or _DISORDER_MS)
+                if max_disorder is None
+                else milliseconds("--max-disorder", max_disorder)
+            )
+            options = options_of_file(
+                key=key,
+                time=time,
+                time_unit=time_unit,
+                format=format,
+                delimiter=delimiter,
+                header=not no_header,
+                encoding=encoding,
+                keep_order=True,
+                first=tuples,
+            )
+            routed = _read(input, options, tuples=tuples, rate=rate, max_disorder_ms=disorder)
+        else:
+            read_only = {
+                "--key": key,
+                "--time": time,
+                "--time-unit": time_unit,
+                "--format": format,
+                "--delimiter": delimiter,
+                "--no-header": no_header or None,
+                "--encoding": encoding if encoding != "utf-8" else None,
+                "--max-disorder": max_disorder,
+            }
+            _refuse(read_only, "describes a file", "name it with --input")
+            routed = generated(
+                stream or "zipf",
+                tuples=_TUPLES if tuples is None else tuples,
+                keys=_KEYS if keys is None else keys,
+                zipf=_ZIPF if zipf is None else zipf,
+                seed=seed,
+                rate=rate,
+                period_ms=milliseconds("--period", period or _PERIOD),
+                folder=Path(folder),
+            )
+        with _progress_bars(entrants, len(routed)) as watch:
+            results = run(routed, entrants, scenario, processes=jobs, watch=watch)
+    if as_json:
+        import json
+
+        for result in results:
+            typer.echo(json.dumps(result.figures.as_json()))
+    else:
+        _print_table(results, windowed=window is not None)
+        if exchange:
+            typer.echo(_who_exchanged(results))
+    if plot is not None:
+        draw(results, plot)
+        typer.echo(f"charts: {plot}", err=True)
+
+
+def _refuse(given: dict[str, Any], why: str, hint: str) -> None:
+    from evenflow.errors import ConfigError
+
+    for option, value in given.items():
+        if value is not None:
+            raise ConfigError(f"{option} {why}", hint=hint)
+
+
+def _check_times(*, time: str | None, time_unit: str | None, rate: float | None) -> None:
+    from evenflow.errors import ConfigError
+
+    if time is not None and rate is not None:
+        raise ConfigError("--rate numbers tuples that have no time", hint="drop --rate or --time")
+    if time is None and time_unit is not None:
+        raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
+
+
+def _read(
+    path: str, options: SourceOptions, *, tuples: int | None, rate: float | None, max_disorder_ms: int
+) -> KeyedStream:
+    """The file as a stream, in its own order."""
+    import numpy as np
+    import pyarrow as pa
+
+    from evenflow.errors import ConfigError
+    from evenflow.simulation import from_columns
+    from evenflow.simulation.streams import check_order
+
+    if tuples is not None and tuples < 1:
+        raise ConfigError(f"--tuples must be at least 1, not {tuples}")
+    source = opened(path, options)
+    if source.rows is None and tuples is None:
+        raise ConfigError(f"{path} never ends", hint="say with --tuples how many are wanted")
+    batches, read = [], 0
+    for batch in source.batches():
+        batches.append(batch)
+        read += len(batch)
+        if tuples is not None and read >= tuples:
+            break
+    keys = pa.chunked_array([part.keys for part in batches], pa.large_binary()).combine_chunks()[:tuples]
+    if options.time is None:
+        return from_columns(keys, None, rate=rate)
+    times = np.concatenate([part.times for part in batches] or [np.empty(0, np.int64)])[:tuples]
+    found = from_columns(keys, times)
+    check_order(times, max_disorder_ms=max_disorder_ms, where=path)
+    return found
+
+
+@contextmanager
+def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callable[[Sequence[int]], None]]:
+    """A bar for each partitioner on standard error; silent where that is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(file=sys.stderr)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        tasks = [bars.add_task(who.label, total=tuples) for who in entrants]
+
+        def watch(done: Sequence[int]) -> None:
+            for task, tuples_done in zip(tasks, done, strict=True):
+                bars.update(task, completed=tuples_done)
+
+        yield watch
+
+
+_Cell = Callable[["Figures"], str]
+_COLUMNS: dict[str, _Cell] = {
+    "I(m)": lambda f: f"{f.imbalance:.3g}",
+    "mean I(t)": lambda f: f"{f.imbalance_mean:.3g}",
+    "of window": lambda f: f"{f.window_imbalance:.3g}",
+    "Gamma": lambda f: f"{f.gamma:,.0f}",
+    "keys": lambda f: f"{f.distinct:,.0f}",
+    "replication": lambda f: f"{f.ksr:.4f}",
+    "max holders": lambda f: f"{f.max_holders:,.1f}",
+    "hot keys": lambda f: "-" if f.hot_keys is None else f"{f.hot_keys:,}",
+    "ns/tuple": lambda f: f"{f.ns_per_tuple:,.1f}",
+}
+_LESS_NEEDED = ("mean I(t)", "keys", "Gamma", "hot keys")
+"""Columns that a narrow terminal does without, in this order."""
+
+
+def _print_table(results: Sequence[Result], *, windowed: bool) -> None:
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console()
+    console = console if console.is_terminal else Console(width=140)
+    shown = [title for title in _COLUMNS if windowed or title != "of window"]
+    table = _table(results, shown, windowed=windowed)
+    for title in _LESS_NEEDED:
+        if Measurement.get(console, console.options.update(max_width=999), table).maximum <= console.width:
+            break
+        shown.remove(title)
+        table = _table(results, shown, windowed=windowed)
+    console.print(table)
+
+
+def _who_exchanged(results: Sequence[Result]) -> str:
+    able = [result.figures.partitioner for result in results if result.figures.exchange]
+    if not able:
+        return "exchange: none of these can; nothing is different"
+    told = f"exchange between sources every slide: {', '.join(able)}"
+    return told if len(able) == len(results) else f"{told}; the others cannot and are as without it"
+
+
+def _table(results: Sequence[Result], shown: Sequence[str], *, windowed: bool) -> Table:
+    from rich.table import Table
+
+    first = results[0].figures
+    of = "Gamma, keys, replication, holders: mean over windows" if windowed else "figures of the whole stream"
+    less = len(shown) < len(_COLUMNS) - (not windowed)
+    table = Table(
+        title=f"{first.tuples:,} tuples, {first.keys:,} keys, {first.workers:,} workers: imbalance and its price",
+        caption=of + ("; more of them in a wider terminal, or with --json" if less else ""),
+    )
+    table.add_column("partitioner", overflow="fold")
+    for title in shown:
+        table.add_column(title, justify="right", no_wrap=True)
+    for result in results:
+        table.add_row(result.figures.partitioner, *(_COLUMNS[title](result.figures) for title in shown))
+    return table

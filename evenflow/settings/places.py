@@ -1,0 +1,10 @@
+"""Where a user's services keep what must outlive them, unless the settings say otherwise."""
+
+from __future__ import annotations
+
+import os
+
+
+def state_folder() -> str:
+    """`evenflow` in $XDG_STATE_HOME, which is ~/.local/state unless set; never a matter of the working directory."""
+    return os.path.join(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "evenflow")

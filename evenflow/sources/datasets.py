@@ -1,0 +1,136 @@
+"""The registry of source formats, and opening a source by what a user writes.
+
+A new format is one file in `evenflow/sources/formats` and its line in `FORMATS`. What a file is, is told by
+the user outright (`SourceOptions.format`, or 'csv:data.txt'), else by its name, else by its first lines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenflow.errors import ConfigError
+from evenflow.sources.files import head_lines, unwrapped_name
+from evenflow.sources.formats import csv_files, flights, generated, json_lines, words
+from evenflow.sources.source import Source, SourceFormat, SourceOptions
+from evenflow.sources.tables import are_objects, delimiter_of, is_table
+
+FORMATS: tuple[SourceFormat, ...] = (
+    csv_files.FORMAT,
+    json_lines.FORMAT,
+    words.FORMAT,
+    flights.FORMAT,
+    *generated.FORMATS,
+)
+BY_NAME = {item.name: item for item in FORMATS}
+FILES = [item for item in FORMATS if item.look is not None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a source will be read; nothing but the beginning of a file has been."""
+
+    format: SourceFormat
+    rest: str
+    options: SourceOptions
+    told: str | None
+    """How, in a sentence for the user; None where nothing had to be found out."""
+
+    def open(self) -> Source:
+        """The source. ConfigError says what is wrong with the file, in which row, and what to do."""
+        return self.format.open(self.rest, self.options)
+
+
+def open_source(text: str, options: SourceOptions | None = None) -> Source:
+    """A source from a file path, a name, or 'name:rest' ("flights", "zipf:z=1.4", "csv:data.txt").
+
+    ConfigError says what is wrong with the file, in which row, and what to do.
+    """
+    return reading_of(text, options).open()
+
+
+def reading_of(text: str, options: SourceOptions | None = None) -> Reading:
+    """How `open_source` would read it. ConfigError for what cannot be meant: options that another format has."""
+    options = options or SourceOptions()
+    name, _, rest = text.partition(":")
+    prefixed = name in BY_NAME and not (rest == "" and BY_NAME[name].suffixes)
+    if prefixed:
+        item, path, why = BY_NAME[name], rest, f"{name!r} says so"
+    else:
+        item, why = _format_of(Path(text), options)
+        path = text
+    _refuse_contradictions(text, item, options, why)
+    if item.look is None:
+        return Reading(format=item, rest=path, options=options, told=None)
+    found, how = item.look(path, options)
+    otherwise = "" if options.format or prefixed else "; --format says otherwise"
+    return Reading(format=item, rest=path, options=found, told=f"{path}: read as {how}{otherwise}")
+
+
+def _format_of(path: Path, options: SourceOptions) -> tuple[SourceFormat, str]:
+    """The format of a file and why it is that one."""
+    if not path.exists():
+        raise ConfigError(
+            f"there is no file {path}, and no source of that name",
+            hint=f"name a file, or one of: {', '.join(BY_NAME)} (as in zipf:z=1.4,keys=1000)",
+        )
+    if options.format is not None:
+        return BY_NAME[options.format], f"--format {options.format} says so"
+    if path.is_dir():
+        return words.FORMAT, "it is a folder"
+    by_name = _format_by_name(path)
+    if by_name is not None and not path.name.lower().endswith(".txt"):
+        return by_name, "its name says so"
+    return _format_by_content(path, options, by_name)
+
+
+def _format_by_name(path: Path) -> SourceFormat | None:
+    for name in (path.name.lower(), unwrapped_name(path)):
+        for item in FILES:
+            if name.endswith(item.suffixes):
+                return item
+    return None
+
+
+def _format_by_content(
+    path: Path, options: SourceOptions, by_name: SourceFormat | None
+) -> tuple[SourceFormat, str]:
+    """Of a file whose name leaves open whether it is a table."""
+    if options.delimiter is not None or not options.header:
+        return csv_files.FORMAT, "--delimiter and --no-header say so"
+    lines = head_lines(path, options.encoding)
+    if are_objects(lines):
+        return json_lines.FORMAT, "its first lines are objects"
+    if options.columns_named or (options.key is not None and is_table(lines)):
+        return csv_files.FORMAT, "columns of it are named"
+    if is_table(lines):
+        raise ConfigError(
+            f"{path} looks like a table with delimiter {delimiter_of(lines)!r}, but no column of it is named",
+            hint="name the key with --key (and give --no-header if the first row is data), or say --format words",
+        )
+    if by_name is not None:
+        return by_name, "its name says so"
+    endings = sorted(suffix for item in FILES for suffix in item.suffixes)
+    raise ConfigError(
+        f"neither name nor content of {path} tell its format",
+        hint=f"say --format csv, json or words; known endings are {' '.join(endings)} (and .gz, .zip)",
+    )
+
+
+def _refuse_contradictions(text: str, item: SourceFormat, options: SourceOptions, why: str) -> None:
+    if options.format not in (None, item.name):
+        raise ConfigError(
+            f"--format {options.format} contradicts {text!r}: {why}", hint="drop one of the two"
+        )
+    given = {
+        "--delimiter": options.delimiter is not None,
+        "--no-header": not options.header,
+        "--encoding": options.encoding.lower() not in ("utf-8", "utf8"),
+    }
+    idle = [word for word, there in given.items() if there and word not in item.takes]
+    if idle:
+        takers = " or ".join(one.name for one in FILES if idle[0] in one.takes)
+        raise ConfigError(
+            f"{text} is read as {item.name} ({why}), which takes no {' and no '.join(idle)}",
+            hint=f"drop {' and '.join(idle)}" + (f", or say --format {takers}" if item.look else ""),
+        )

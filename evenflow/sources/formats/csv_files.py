@@ -1,0 +1,228 @@
+"""CSV: plain, .gz or .zip; any one-character delimiter; with names in the first row, or c0, c1, ...
+
+Types are inferred, except that the key is text and dates stay the text they are. A blank text field
+is the empty text, a blank number is null. Quoted fields may hold line breaks.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from evenflow.errors import ConfigError
+from evenflow.sources.files import ByteStream, head_lines, opened_single, read_single, unwrapped_name
+from evenflow.sources.source import (
+    ARROW_TYPES,
+    SourceFormat,
+    SourceOptions,
+    TableSource,
+    bounded,
+    require_columns,
+)
+from evenflow.sources.tables import DELIMITERS, delimiter_of
+
+_BLOCK = 16 << 20
+"""Bytes parsed at once: a row fits in."""
+_HEAD_BLOCK = 1 << 20
+"""The same where only the first rows are read; with a longer row the whole file is."""
+
+_SHOWN = 12
+"""Columns named to people."""
+
+
+def open_csv(path: str, options: SourceOptions) -> TableSource:
+    """The file as a bounded source; of its first tuples, where no more are asked for."""
+    table = _first_rows(Path(path), options) if options.keep_order else None
+    return bounded(path, read_csv(Path(path), options) if table is None else table, options)
+
+
+def look(path: str, options: SourceOptions) -> tuple[SourceOptions, str]:
+    """The options with the delimiter that the first rows show, and the delimiter, header and columns in words."""
+    delimiter = _delimiter(Path(path), options)
+    lines = head_lines(Path(path), options.encoding)
+    names = _names(path, "\n".join(lines).encode(options.encoding), delimiter, options)
+    header = "names in the first row" if options.header else "no header"
+    columns = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    return (
+        replace(options, delimiter=delimiter),
+        f"CSV with delimiter {delimiter!r}, {header}, columns {columns}",
+    )
+
+
+def _delimiter(path: Path, options: SourceOptions) -> str:
+    if options.delimiter is not None:
+        return options.delimiter
+    name = unwrapped_name(path)
+    if name.endswith(".tsv"):
+        return "\t"
+    # A space in a .csv is more likely part of a text than what parts two columns.
+    candidates = [one for one in DELIMITERS if one != " " or not name.endswith(".csv")]
+    return delimiter_of(head_lines(path, options.encoding), candidates) or ","
+
+
+def read_csv(path: Path, options: SourceOptions) -> pa.Table:
+    """The columns that the options need, all columns if they name none."""
+    data = read_single(path)
+    delimiter = _delimiter(path, options)
+    names = _names(str(path), data, delimiter, options)
+    named = (options.key, options.time, *(options.columns or ()))
+    require_columns(str(path), names, named)
+    wanted = names
+    if options.columns is not None:
+        wanted = list(dict.fromkeys(name for name in named if name is not None))
+    types = {name: ARROW_TYPES[kind] for name, kind in options.types.items() if name in names}
+    table = _parse(path, data, delimiter, options, names, wanted, types)
+    as_text = [item.name for item in table.schema if _was_guessed(item.type) and item.name not in types]
+    if as_text:
+        again = _parse(path, data, delimiter, options, names, as_text, dict.fromkeys(as_text, pa.string()))
+        for name in as_text:
+            table = table.set_column(table.column_names.index(name), name, again.column(name))
+    for item in table.schema:
+        if pa.types.is_binary(item.type):
+            raise _not_text(path, f"column {item.name!r}")
+    return table
+
+
+def _first_rows(path: Path, options: SourceOptions) -> pa.Table | None:
+    """The first `options.first` rows (or all there are) of the columns named, without reading on.
+
+    None where the whole file has to be read: for the types of columns that are not named or declared, and to tell
+    what is wrong with the file. An event time is read as text: its type cannot depend on rows that are not read.
+    """
+    if options.first is None or options.columns is None or path.name.lower().endswith(".zip"):
+        return None
+    named = dict.fromkeys(name for name in (options.key, options.time, *options.columns) if name is not None)
+    types = {name: ARROW_TYPES[options.types[name]] for name in named if name in options.types}
+    if options.time is not None:
+        types.setdefault(options.time, pa.string())
+    if types.keys() != named.keys():
+        return None
+    delimiter = _delimiter(path, options)
+    try:
+        with opened_single(path) as stream:
+            names = _names(str(path), stream.read(_HEAD_BLOCK), delimiter, options)
+        with opened_single(path) as stream:
+            return _head(
+                stream, options.first, **_arrow_options(delimiter, options, names, list(named), types)
+            )
+    except (pa.ArrowException, ConfigError, OSError, EOFError, LookupError, UnicodeDecodeError, zlib.error):
+        return None
+
+
+def _head(stream: ByteStream, rows: int, **options: Any) -> pa.Table:
+    taken: list[pa.RecordBatch] = []
+    left = rows
+    with pacsv.open_csv(stream, **options) as reader:
+        for batch in reader:
+            taken.append(batch.slice(0, left))
+            left -= len(taken[-1])
+            if left == 0:
+                break
+        return pa.Table.from_batches(taken, reader.schema)
+
+
+def _names(name: str, data: bytes, delimiter: str, options: SourceOptions) -> list[str]:
+    if not data.strip():
+        raise ConfigError(f"{name} is empty", hint="name a file with rows")
+    try:
+        reader = io.TextIOWrapper(io.BytesIO(data), encoding=options.encoding, newline="")
+        first = next(row for row in csv.reader(reader, delimiter=delimiter) if row)
+    except (UnicodeDecodeError, LookupError) as error:
+        raise _not_text(Path(name), str(error)) from None
+    except (csv.Error, StopIteration) as error:
+        raise ConfigError(f"{name}: the first row cannot be read: {error}") from None
+    if not options.header:
+        return [f"c{number}" for number in range(len(first))]
+    first[0] = first[0].removeprefix("\ufeff")
+    doubled = sorted({column for column in first if first.count(column) > 1})
+    if doubled:
+        raise ConfigError(
+            f"{name}: column names occur twice: {', '.join(map(repr, doubled))}",
+            hint="rename them, or give --no-header if the first row is data",
+        )
+    return first
+
+
+def _parse(
+    path: Path,
+    data: bytes,
+    delimiter: str,
+    options: SourceOptions,
+    names: list[str],
+    wanted: list[str],
+    types: dict[str, pa.DataType],
+) -> pa.Table:
+    def read(*, threads: bool) -> pa.Table:
+        return pacsv.read_csv(
+            pa.BufferReader(data),
+            **_arrow_options(delimiter, options, names, wanted, types, threads=threads),
+        )
+
+    try:
+        return read(threads=True)
+    except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError, LookupError):
+        try:
+            # One thread counts rows, so its message names the row.
+            return read(threads=False)
+        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+            if "UTF8" in str(error):
+                raise _not_text(path, str(error)) from None
+            raise ConfigError(
+                f"{path}: {_first_line(error)}",
+                hint="correct that row, or give the right --delimiter, --no-header or query.types",
+            ) from None
+        except (UnicodeDecodeError, LookupError) as error:
+            raise _not_text(path, str(error)) from None
+
+
+def _arrow_options(
+    delimiter: str,
+    options: SourceOptions,
+    names: list[str],
+    wanted: list[str],
+    types: dict[str, pa.DataType],
+    *,
+    threads: bool | None = None,
+) -> dict[str, Any]:
+    """What Arrow's readers take; threads None: of the reader that reads the first rows."""
+    return {
+        "read_options": pacsv.ReadOptions(
+            use_threads=bool(threads),
+            column_names=names,
+            skip_rows_after_names=1 if options.header else 0,
+            encoding=options.encoding,
+            block_size=_BLOCK if threads is not None else _HEAD_BLOCK,
+        ),
+        "parse_options": pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        "convert_options": pacsv.ConvertOptions(include_columns=wanted, column_types=types),
+    }
+
+
+def _was_guessed(kind: pa.DataType) -> bool:
+    """Whether the text would be rewritten when it is rendered again: dates, times, truth values."""
+    return pa.types.is_temporal(kind) or pa.types.is_boolean(kind)
+
+
+def _not_text(path: Path, what: str) -> ConfigError:
+    return ConfigError(f"{path} is not in the encoding given: {what}", hint="give --encoding, e.g. latin-1")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+FORMAT = SourceFormat(
+    "csv",
+    "CSV file, also .gz or .zip",
+    open_csv,
+    (".csv", ".tsv"),
+    look=look,
+    takes=frozenset({"--delimiter", "--no-header", "--encoding"}),
+)

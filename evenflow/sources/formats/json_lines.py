@@ -1,0 +1,76 @@
+"""JSON lines: one object a line, plain, .gz or .zip. Blank lines are no rows.
+
+When every column is sent, a record is the line itself, byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.json as pajson
+
+from evenflow.errors import ConfigError
+from evenflow.sources.files import head_lines, read_single
+from evenflow.sources.source import ARROW_TYPES, SourceFormat, SourceOptions, TableSource, bounded
+from evenflow.sources.tables import are_objects
+
+_LARGEST_BLOCK = 1 << 30
+
+
+def open_json_lines(path: str, options: SourceOptions) -> TableSource:
+    """The file as a bounded source."""
+    lines = [line for line in read_single(Path(path)).split(b"\n") if line.strip()]
+    if not lines:
+        raise ConfigError(f"{path} is empty", hint="name a file with rows")
+    table = _read(path, lines, {})
+    guessed = {item.name: pa.string() for item in table.schema if pa.types.is_temporal(item.type)}
+    if guessed:
+        table = _read(path, lines, guessed)
+    for name, kind in options.types.items():
+        if name in table.column_names and pa.types.is_null(table.column(name).type):
+            table = table.set_column(
+                table.column_names.index(name), name, table.column(name).cast(ARROW_TYPES[kind])
+            )
+    return bounded(path, table, options, lines=pa.array(lines, pa.large_binary()))
+
+
+def _read(path: str, lines: list[bytes], types: dict[str, pa.DataType]) -> pa.Table:
+    data = b"\n".join(lines)
+    schema = pa.schema(list(types.items())) if types else None
+    try:
+        table = pajson.read_json(
+            pa.BufferReader(data),
+            # One block: a row number in an error then counts from the start of the file.
+            read_options=pajson.ReadOptions(use_threads=False, block_size=min(len(data) + 1, _LARGEST_BLOCK)),
+            parse_options=pajson.ParseOptions(explicit_schema=schema),
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        found = re.search(r"in row (\d+)", str(error))
+        message = re.sub(r"\s*in row \d+", "", str(error).splitlines()[0])
+        place = ""
+        if found is not None and int(found[1]) < len(lines):
+            line = lines[int(found[1])][:80].decode("utf-8", "replace")
+            place = f" row {int(found[1]) + 1} ({line})"
+        raise ConfigError(
+            f"{path}:{place} {message}", hint="each line must be one JSON object; correct it"
+        ) from None
+    if len(table) != len(lines):
+        raise ConfigError(
+            f"{path} has {len(lines)} lines but {len(table)} objects", hint="put one JSON object on each line"
+        )
+    return table
+
+
+def look(path: str, options: SourceOptions) -> tuple[SourceOptions, str]:
+    """The options as they are, and the columns of the first line in words."""
+    lines = head_lines(Path(path), "utf-8")
+    columns = f", columns {', '.join(json.loads(lines[0]))}" if are_objects(lines) else ""
+    return options, f"JSON lines{columns}"
+
+
+FORMAT = SourceFormat(
+    "json", "JSON lines, also .gz or .zip", open_json_lines, (".jsonl", ".ndjson", ".json"), look=look
+)

@@ -1,0 +1,209 @@
+"""Seeded keyed streams: the same seed gives the same tuples, however they are cut into batches.
+
+Every random quantity (rank, value, disorder) has a stream of its own that is drawn one double per tuple,
+so batch size changes nothing. Ranks are drawn by inverse CDF, which makes Zipf exact for every exponent.
+Tuple i has the base time `start + i*1000/rate`; with `disorder` D ms, up to D is added per tuple, so a
+tuple is never more than D behind the largest time before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.errors import ConfigError
+from evenflow.rank_laws import (
+    DISORDER,
+    LABELS,
+    RANKS,
+    VALUES,
+    Alternating,
+    Drift,
+    RandomExponent,
+    RankLaw,
+    Uniform,
+    Zipf,
+    numbered_times,
+    ranks_by_period,
+)
+from evenflow.sources.event_time import TimeUnit, parse_times, render_times
+from evenflow.sources.options import WordOptions
+from evenflow.sources.source import BATCH_TUPLES, Batch, SourceOptions, key_bytes, require_columns
+
+DEFAULT_START = "2026-01-01T00:00:00Z"
+MOST_KEYS = 10_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """What all generators share."""
+
+    keys: int = 100_000
+    tuples: int | None = 1_000_000
+    rate: float = 50_000.0
+    start: int = 1_767_225_600_000
+    seed: int = 1
+    disorder: int = 0
+    period: int = 10_000
+    values: int = 1_000
+    permute: bool = False
+    """Give the labels k0, k1, ... to the ranks in an order drawn from the seed."""
+
+
+class Generated:
+    """A generator as a source with the columns key (text), time and value (integer)."""
+
+    def __init__(
+        self,
+        name: str,
+        law: RankLaw,
+        stream: Stream,
+        *,
+        key: str = "key",
+        time: str = "time",
+        value: str = "value",
+        time_unit: TimeUnit = "ms",
+        columns: tuple[str, ...] | None = None,
+    ) -> None:
+        if len({key, time, value}) < 3:
+            raise ConfigError(f"{name}: key, time and value need three different column names")
+        self.name, self.key, self.time_unit, self.rows = name, key, time_unit, stream.tuples
+        self.column_names = list(columns) if columns is not None else [key, time, value]
+        require_columns(name, [key, time, value], tuple(self.column_names))
+        self.time: str | None = time
+        self._value = value
+        self._law, self._stream = law, stream
+        self._labels = _labels(stream)
+
+    def batches(self, tuples: int = BATCH_TUPLES) -> Iterator[Batch]:
+        stream = self._stream
+        ranks, values, disorder = (
+            np.random.default_rng([stream.seed, role]) for role in (RANKS, VALUES, DISORDER)
+        )
+        first = 0
+        while stream.tuples is None or first < stream.tuples:
+            count = tuples if stream.tuples is None else min(tuples, stream.tuples - first)
+            base = numbered_times(first, count, rate=stream.rate)
+            chosen = ranks_by_period(self._law, ranks.random(count), base // stream.period)
+            times = stream.start + base
+            if stream.disorder:
+                times = times + (disorder.random(count) * (stream.disorder + 1)).astype(np.int64)
+            if self.time_unit == "s":
+                times = times // 1000 * 1000
+            yield self._batch(chosen, times, (values.random(count) * stream.values).astype(np.int64))
+            first += count
+
+    def _batch(self, ranks: np.ndarray, times: np.ndarray, values: np.ndarray) -> Batch:
+        keys = self._labels.take(pa.array(ranks))
+        whole = {
+            self.key: keys,
+            self.time: render_times(times, self.time_unit),
+            self._value: pa.array(values),
+        }
+        return Batch(
+            columns=pa.table({name: whole[name] for name in self.column_names}),
+            keys=key_bytes(keys, key=self.key, where=self.name),
+            times=times,
+        )
+
+
+def _labels(stream: Stream) -> pa.Array:
+    ids = np.arange(stream.keys)
+    if stream.permute:
+        ids = np.random.default_rng([stream.seed, LABELS]).permutation(ids)
+    return pc.binary_join_element_wise("k", pa.array(ids).cast(pa.string()), "")
+
+
+def _zipf(stream: Stream, words: WordOptions) -> RankLaw:
+    return Zipf(stream.keys, _exponent(words))
+
+
+def _uniform(stream: Stream, words: WordOptions) -> RankLaw:
+    return Uniform(stream.keys)
+
+
+def _alternating(stream: Stream, words: WordOptions) -> RankLaw:
+    return Alternating(stream.keys, _exponent(words))
+
+
+def _random_exponent(stream: Stream, words: WordOptions) -> RankLaw:
+    low, high = words.number("low", 0.5, above=-1e-12), words.number("high", 1.5)
+    if high < low:
+        raise ConfigError(f"random-exponent: low={low:g} must not exceed high={high:g}")
+    return RandomExponent(stream.keys, low, high, stream.seed)
+
+
+def _drift(stream: Stream, words: WordOptions) -> RankLaw:
+    return Drift(stream.keys, _exponent(words), words.integer("step", 10, least=1))
+
+
+def _exponent(words: WordOptions) -> float:
+    return words.number("z", 1.0, above=-1e-12)
+
+
+GENERATORS: dict[str, tuple[str, Callable[[Stream, WordOptions], RankLaw]]] = {
+    "zipf": ("Zipf(z) over the keys", _zipf),
+    "uniform": ("every key equally likely", _uniform),
+    "alternating": ("uniform and Zipf(z) by turns, one period each", _alternating),
+    "random-exponent": ("Zipf with an exponent from [low, high], new each period", _random_exponent),
+    "drift": ("Zipf(z) whose hot keys move by `step` each period", _drift),
+}
+
+
+def generate(name: str, words: str = "", options: SourceOptions | None = None) -> Generated:
+    """A generator by name and options, e.g. generate("zipf", "z=1.4,keys=1000,tuples=50000,seed=3").
+
+    Common options: keys, tuples (or 'endless'), rate (tuples per second of event time), start (ISO or ms),
+    seed, disorder, period (durations), values, permute.
+    """
+    options = options or SourceOptions()
+    summary_and_law = GENERATORS.get(name)
+    if summary_and_law is None:
+        raise ConfigError(f"there is no generator {name!r}", hint=f"known: {', '.join(GENERATORS)}")
+    parsed = WordOptions(words, of=f"generator {name}")
+    stream = _stream(parsed, name)
+    law = summary_and_law[1](stream, parsed)
+    parsed.done()
+    return Generated(
+        f"{name}:{words}" if words else name,
+        law,
+        stream,
+        key=options.key or "key",
+        time=options.time or "time",
+        value=next((value for value in options.values if value not in (options.key, options.time)), "value"),
+        time_unit=options.time_unit or "ms",
+        columns=options.columns,
+    )
+
+
+def _stream(words: WordOptions, name: str) -> Stream:
+    usual = Stream()
+    keys = words.integer("keys", usual.keys, least=1)
+    if keys > MOST_KEYS:
+        raise ConfigError(f"generator {name}: keys={keys} exceeds {MOST_KEYS:,}")
+    stream = Stream(
+        keys=keys,
+        rate=words.number("rate", usual.rate, above=0),
+        start=_start(words.text("start", DEFAULT_START), name),
+        seed=words.integer("seed", usual.seed),
+        disorder=words.duration("disorder", "0"),
+        period=words.duration("period", f"{usual.period}ms", least=1),
+        values=words.integer("values", usual.values, least=1),
+        permute=words.switch("permute", usual.permute),
+    )
+    count = words.text("tuples", str(usual.tuples))
+    if count == "endless":
+        return replace(stream, tuples=None)
+    return replace(
+        stream, tuples=WordOptions(f"tuples={count}", of=f"generator {name}").integer("tuples", None)
+    )
+
+
+def _start(text: str, name: str) -> int:
+    if text.lstrip("-").isdigit():
+        return int(text)
+    return int(parse_times(pa.array([text]), "iso", name="start", where=f"generator {name}")[0])

@@ -1,0 +1,41 @@
+"""A look at the first lines of a text file: are they JSON objects, or rows of a table?"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+
+DELIMITERS = (",", "\t", ";", "|", " ")
+"""Tried in this order."""
+_LOOKED_AT = 200
+_LEAST_ROWS = 5
+
+
+def are_objects(lines: Sequence[str]) -> bool:
+    """Whether the lines are JSON objects; the first ones tell."""
+    try:
+        return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines[:3])
+    except (ValueError, RecursionError):
+        return False
+
+
+def delimiter_of(lines: Sequence[str], candidates: Sequence[str] = DELIMITERS) -> str | None:
+    """The first candidate that cuts every row into the same number of columns, at least two; None: no one does."""
+    return next((found for found in candidates if _columns(lines, found) is not None), None)
+
+
+def is_table(lines: Sequence[str]) -> bool:
+    """Whether there are enough rows, all cut alike by one delimiter, that this is hardly running text."""
+    return len(lines) >= _LEAST_ROWS and delimiter_of(lines) is not None
+
+
+def _columns(lines: Sequence[str], delimiter: str) -> int | None:
+    try:
+        rows = [row for row in csv.reader(lines[:_LOOKED_AT], delimiter=delimiter) if row]
+    except csv.Error:
+        return None
+    if len(rows) > _LEAST_ROWS:
+        rows.pop()  # the look may have cut through a quoted field
+    widths = {len(row) for row in rows}
+    return max(widths) if len(widths) == 1 and max(widths) > 1 else None

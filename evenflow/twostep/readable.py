@@ -1,0 +1,48 @@
+"""Result tables as readers get them: the key with the type that the query gives it, times as times.
+
+Between the stages a key is always bytes. The partitioner writes a whole number in its one shortest form, so bytes and
+number stand for each other.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.errors import ProtocolError
+from evenflow.settings.query import Query
+
+TIME = pa.timestamp("ms", "UTC")
+"""Type of a window's bounds."""
+
+
+def key_type(query: Query) -> pa.DataType:
+    """Type of the key: binary for '@key', otherwise that of the key column, int64 or string."""
+    if query.key == "@key":
+        return pa.binary()
+    return pa.int64() if query.column_type(query.key) == "int64" else pa.string()
+
+
+def readable_schema(query: Query) -> pa.Schema:
+    """Columns of results: window_start, window_end, key, the aggregates in the order of the settings."""
+    bounds = [pa.field(name, TIME) for name in ("window_start", "window_end")]
+    return pa.schema([*bounds, pa.field("key", key_type(query)), *AggregatePlan.of(query).output_schema])
+
+
+def typed_keys(table: pa.Table, kind: pa.DataType) -> pa.Table:
+    """The same table with the bytes of its key column as this type. ProtocolError for bytes that are no such key."""
+    if kind == pa.binary():
+        return table
+    try:
+        keys = table["key"].cast(pa.string()).cast(kind)
+    except pa.ArrowInvalid as error:
+        raise ProtocolError(
+            f"a key is not of the query's type {kind}: {error!s:.200}",
+            hint="has another program than evenflow's partitioner written to the routed topic?",
+        ) from None
+    return table.set_column(table.schema.get_field_index("key"), "key", keys)
+
+
+def readable(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A result table (plan.result_schema) with the columns of this `readable_schema`."""
+    return typed_keys(table, schema.field("key").type).cast(schema)

@@ -1,0 +1,85 @@
+"""The pages of an instance: `/`, `/status/`, `/healthy/`, `/alive/`."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from typing import Any
+
+import faust
+from faust.web import Request, View
+
+from evenflow.settings import Settings
+from evenflow.talking.words import by_reason
+from partitioner_service.health import Health
+from partitioner_service.plane import DataPlane
+
+
+def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Health) -> None:
+    """Serve them from this app."""
+
+    def joined() -> bool:
+        return bool(app.consumer.assignment())
+
+    @app.page("/")
+    class Front(View):
+        """What this is, and where the rest is, for a person."""
+
+        async def get(self, request: Request) -> Any:
+            healthy = health.healthy(plane.status(), control_joined=joined())
+            return self.html(front_page(settings, plane.status(), healthy))
+
+    @app.page("/status/")
+    class Status(View):
+        """Assignment, watermarks, rates and loads of this instance as JSON."""
+
+        async def get(self, request: Request) -> Any:
+            return self.json(plane.status())
+
+    @app.page("/healthy/")
+    class Healthy(View):
+        """200 while both halves make progress and what should move does; 503 and the reason after a minute without."""
+
+        async def get(self, request: Request) -> Any:
+            shown = health.healthy(plane.status(), control_joined=joined())
+            return self.json(shown, status=200 if shown["healthy"] else 503)
+
+    @app.page("/alive/")
+    class Alive(View):
+        """For a liveness probe: 503 and the reason only for what a restart may heal."""
+
+        async def get(self, request: Request) -> Any:
+            shown = health.alive(plane.status(), control_joined=joined())
+            return self.json(shown, status=200 if shown["alive"] else 503)
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>evenflow {query}</title>
+<style>body{{font:16px system-ui;margin:2em;max-width:46em}}td{{padding:.1em 1.5em .1em 0}}</style></head>
+<body><h1>evenflow: query {query}</h1>
+<p>Partitioner instance {instance}, which routes {input} to {routed}.</p>
+<table>{rows}</table>
+<p><a href="/status/">status</a> (JSON), <a href="/healthy/">healthy</a> (does all that should move?),
+<a href="/alive/">alive</a> (for liveness probes)</p></body></html>
+"""
+
+
+def front_page(settings: Settings, status: Mapping[str, Any], healthy: Mapping[str, Any]) -> str:
+    """The page at `/` as HTML."""
+    own = status.get("assignment", {})
+    figures = {
+        "state": status["state"],
+        "healthy": "yes" if healthy["healthy"] else f"no: {healthy['reason']}",
+        "input partitions owned": f"{len(own)} of {settings.input_partitions}",
+        "tuples routed": f"{status.get('tuples', 0):,} ({status.get('tuples_per_second', 0):,.0f}/s)",
+        "records rejected": by_reason(status.get("rejected_by_reason", {})) or "none",
+        "lag": f"{sum(shown['lag'] or 0 for shown in own.values()):,} records",
+    }
+    words = {
+        "query": settings.query.name,
+        "instance": settings.partitioner.instance,
+        "input": settings.topic("input"),
+        "routed": settings.topic("routed"),
+    }
+    rows = "".join(f"<tr><td>{name}</td><td>{html.escape(said)}</td></tr>" for name, said in figures.items())
+    return _PAGE.format(rows=rows, **{name: html.escape(word) for name, word in words.items()})

@@ -1,0 +1,129 @@
+"""Blocks of csv records, one line each: fields between delimiters, quoted where they begin with a quote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.kernels import kernel
+from partitioner_service.reading.cells import ABSENT, ESCAPED, KINDS, TEXT, VALUE, Block, Cells
+from partitioner_service.reading.numbers import convert_csv
+from partitioner_service.reading.reasons import (
+    BYTE_ORDER_MARK,
+    EMPTY,
+    MORE_LINES,
+    NOT_UTF8,
+    OTHER_FIELDS,
+    Faults,
+)
+from partitioner_service.reading.strings import CSV, check_utf8
+
+
+@kernel
+def _quoted(data: Any, at: int, stop: int, delimiter: int) -> tuple[int, int, int]:
+    """A field from its opening quote on -> (end, where its text ends, whether it is more than what is between two quotes).
+
+    What stands between the closing quote and the delimiter belongs to the field. A quote may stay open to the end.
+    """
+    at += 1
+    more = 0
+    while True:
+        while at < stop and data[at] != 34:
+            at += 1
+        if at + 1 >= stop or data[at + 1] != 34:
+            break
+        more = 1
+        at += 2
+    text = at
+    at = min(at + 1, stop)
+    while at < stop and data[at] != delimiter and data[at] != 10 and data[at] != 13:
+        more = 1
+        at += 1
+    return at, text, more
+
+
+@kernel
+def _line(
+    data: Any, at: int, stop: int, delimiter: int, places: Any, row: int, cells: Any
+) -> tuple[int, int]:
+    """The fields of one line -> (fields, where it ends)."""
+    field = 0
+    while True:
+        begin = at
+        end = at
+        state = VALUE
+        if at < stop and data[at] == 34:
+            at, end, more = _quoted(data, at, stop, delimiter)
+            if more:
+                state = ESCAPED
+                end = at
+            else:
+                begin += 1
+        else:
+            while at < stop and data[at] != delimiter and data[at] != 10 and data[at] != 13:
+                at += 1
+            end = at
+        if field < places.shape[0] and places[field] >= 0:
+            column = places[field]
+            cells.states[column, row] = state
+            cells.begins[column, row] = begin
+            cells.lengths[column, row] = end - begin
+        field += 1
+        if at >= stop or data[at] != delimiter:
+            return field, at
+        at += 1
+
+
+@kernel
+def _split(data: Any, begins: Any, delimiter: int, places: Any, cells: Any, faults: Any) -> None:
+    """Find the cells of the records without a fault. places: of each field its column, -1 for those not needed."""
+    for row in range(begins.shape[0] - 1):
+        if faults.codes[row] != 0:
+            continue
+        begin = begins[row]
+        stop = begins[row + 1] - 1
+        code = 0
+        at = begin
+        while at < stop and (data[at] == 10 or data[at] == 13):
+            at += 1
+        if at == stop:
+            code = EMPTY
+        elif stop - begin > 2 and data[begin] == 0xEF and data[begin + 1] == 0xBB and data[begin + 2] == 0xBF:
+            code = BYTE_ORDER_MARK
+        else:
+            fields, at = _line(data, begin, stop, delimiter, places, row, cells)
+            if at < stop:
+                at += 2 if data[at] == 13 and data[at + 1] == 10 and at + 1 < stop else 1
+            if at < stop:
+                code = MORE_LINES
+                faults.at[row] = at - begin
+            elif fields != places.shape[0]:
+                code = OTHER_FIELDS
+                faults.at[row] = fields
+        if code != 0:
+            faults.codes[row] = code
+            for column in range(cells.states.shape[0]):
+                cells.states[column, row] = ABSENT
+
+
+class CsvReader:
+    """Finds the cells of the columns of a schema (int64, float64, string) among fields of these names."""
+
+    written = CSV
+
+    def __init__(self, schema: pa.Schema, fields: Sequence[str], delimiter: str) -> None:
+        self._kinds = np.array([KINDS[kind] for kind in schema.types], np.int64)
+        self._places = np.array([schema.get_field_index(name) for name in fields], np.int64)
+        self._delimiter = ord(delimiter)
+
+    def read(self, block: Block, faults: Faults) -> Cells:
+        """Cells of the records without a fault; adds the faults of others."""
+        cells = Cells.of(self._kinds, len(faults.codes))
+        _split(block.data, block.begins, self._delimiter, self._places, cells, faults)
+        for column in np.flatnonzero(self._kinds == TEXT):
+            faults.note(check_utf8(block.data, cells, column), NOT_UTF8, column=column)
+        convert_csv(block.data, cells, self._kinds, faults)
+        return cells

@@ -1,0 +1,34 @@
+"""Blocks of JSON records, one object each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from partitioner_service.reading.cells import KINDS, Block, Cells
+from partitioner_service.reading.json_scan import POWERS, Columns, scan
+from partitioner_service.reading.numbers import convert_long
+from partitioner_service.reading.reasons import Faults
+from partitioner_service.reading.strings import JSON
+
+
+class JsonReader:
+    """Finds the cells of the columns of a schema (int64, float64, string)."""
+
+    written = JSON
+
+    def __init__(self, schema: pa.Schema) -> None:
+        encoded = [name.encode() for name in schema.names]
+        self._columns = Columns(
+            np.frombuffer(b"".join(encoded) or b"\0", np.uint8),
+            np.cumsum([0, *map(len, encoded)]),
+            np.array([KINDS[kind] for kind in schema.types], np.int64),
+            POWERS,
+        )
+
+    def read(self, block: Block, faults: Faults) -> Cells:
+        """Cells of the records without a fault; adds the faults of others."""
+        cells = Cells.of(self._columns.kinds, len(faults.codes))
+        scan(block.data, block.begins, self._columns, cells, faults, np.empty(block.longest + 1, np.uint8))
+        convert_long(block.data, cells, self._columns.kinds)
+        return cells

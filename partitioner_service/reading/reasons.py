@@ -1,0 +1,168 @@
+"""Why a record is unreadable: a code where it is found, words for many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.arrays import Bools, Int64s, UInt8s
+from partitioner_service.reading.cells import FLOAT, INT, TEXT, Block, Cells
+from partitioner_service.reading.strings import shown
+
+NO_VALUE, NO_OBJECT, NO_JSON, CUT_OFF, HALF_PAIR, MORE_JSON, TWICE = range(1, 8)
+OTHER_TYPE_TEXT, OTHER_TYPE_NUMBER, OTHER_TYPE_TRUTH, OTHER_TYPE_NESTED, NOT_WHOLE, TOO_LARGE, NOT_FINITE = (
+    range(8, 15)
+)
+NOT_UTF8, NO_KEY_COLUMN, NO_TIME_COLUMN, NO_KEY, NO_TIMESTAMP, NO_TIME, FAR_TIME, FAR_TIMESTAMP = range(
+    15, 23
+)
+EMPTY, BYTE_ORDER_MARK, MORE_LINES, OTHER_FIELDS = range(23, 27)
+
+_WORDS = {
+    NO_VALUE: "the record has no value",
+    NO_OBJECT: "the record is no JSON object",
+    NO_JSON: "the record is not valid JSON at byte {at}",
+    CUT_OFF: "the record is not valid JSON: it ends at byte {at}, before the object does",
+    HALF_PAIR: "the record is not valid JSON: half of a surrogate pair at byte {at}",
+    MORE_JSON: "the record holds more than one JSON object: something follows at byte {at}",
+    TWICE: "column {column} is there twice",
+    OTHER_TYPE_TEXT: 'column {column} holds text where {needed} is needed ("{text}")',
+    OTHER_TYPE_NUMBER: "column {column} holds a number where {needed} is needed ({text})",
+    OTHER_TYPE_TRUTH: "column {column} holds true or false where {needed} is needed",
+    OTHER_TYPE_NESTED: "column {column} holds an object or a list where {needed} is needed",
+    NOT_WHOLE: "column {column} holds a number that is not whole where {needed} is needed ({text})",
+    TOO_LARGE: "column {column} holds a whole number that 64 bits do not hold ({text})",
+    NOT_FINITE: "column {column} is not a finite number ({text})",
+    NOT_UTF8: "column {column} is not valid UTF-8",
+    NO_KEY_COLUMN: "key column {column} is missing or null",
+    NO_TIME_COLUMN: "time column {column} is missing or null",
+    NO_KEY: "the record has no key",
+    NO_TIMESTAMP: "the record has no timestamp",
+    NO_TIME: "time column {column} does not hold a time ({text})",
+    FAR_TIME: "time column {column} holds a time that is out of range ({text})",
+    FAR_TIMESTAMP: "the record's timestamp {at} ms is out of range",
+    EMPTY: "the record is empty",
+    BYTE_ORDER_MARK: "the record begins with a byte order mark",
+    MORE_LINES: "the record holds more than one line: another begins at byte {at}",
+    OTHER_FIELDS: "the record holds {at} fields instead of {fields}",
+}
+_NEEDED = {INT: "a whole number", FLOAT: "a number", TEXT: "text"}
+
+
+class Faults(NamedTuple):
+    """What is wrong with each record of a block; shape (n,). Of several faults, the first that was found.
+
+    codes: 0 where nothing is; columns: whose cell, or -1; at: a place in the record, or another number to be said.
+    """
+
+    codes: UInt8s
+    columns: npt.NDArray[np.int16]
+    at: Int64s
+
+    @classmethod
+    def none(cls, rows: int) -> Faults:
+        """Nothing is wrong so far."""
+        return cls(np.zeros(rows, np.uint8), np.full(rows, -1, np.int16), np.zeros(rows, np.int64))
+
+    def note(self, wrong: Bools, code: int, *, column: int = -1, at: Int64s | None = None) -> None:
+        """These records are unreadable unless something was wrong with them before."""
+        rows = np.flatnonzero(wrong & (self.codes == 0))
+        self.codes[rows] = code
+        self.columns[rows] = column
+        if at is not None:
+            self.at[rows] = at[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Bad(Mapping[int, str]):
+    """Row of the block -> why it is unreadable, rows ascending.
+
+    details: the same as UTF-8; kinds: number of each row's reason in `words`, with dots for what the record holds.
+    """
+
+    rows: Int64s
+    details: pa.BinaryArray
+    kinds: Int64s
+    words: Sequence[str]
+
+    def __getitem__(self, row: int) -> str:
+        place = int(np.searchsorted(self.rows, row))
+        if place == len(self.rows) or self.rows[place] != row:
+            raise KeyError(row)
+        return str(self.details[place].as_py(), "utf-8")
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.rows.tolist())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def between(self, first: int, stop: int) -> Bad:
+        """Those of rows first..stop, counted from `first`."""
+        begin, end = np.searchsorted(self.rows, (first, stop)).tolist()
+        return Bad(
+            self.rows[begin:end] - first,
+            self.details.slice(begin, end - begin),
+            self.kinds[begin:end],
+            self.words,
+        )
+
+    def counted(self) -> dict[str, int]:
+        """Reason with dots for what the record holds -> records."""
+        counts = np.bincount(self.kinds, minlength=len(self.words)).tolist()
+        return {words: count for words, count in zip(self.words, counts, strict=True) if count}
+
+
+class Explainer:
+    """Says what is wrong, for records with these columns (names and kinds); fields: of a csv record."""
+
+    def __init__(self, names: Sequence[str], kinds: Int64s, *, fields: int = 0) -> None:
+        self._names = names
+        self._kinds = kinds
+        self._fields = fields
+
+    def explain(self, faults: Faults, block: Block, cells: Cells) -> Bad:
+        """The bad records of a block, reasons in words: work is per reason, and vectorised per record."""
+        rows = np.flatnonzero(faults.codes)
+        codes, columns = faults.codes[rows].astype(np.int64), faults.columns[rows].astype(np.int64)
+        groups, kinds = np.unique(codes << 16 | (columns + 1), return_inverse=True)
+        templates = [self._template(int(group) >> 16, (int(group) & 0xFFFF) - 1) for group in groups]
+        details = pa.array([], pa.binary())
+        if len(rows):
+            before, after = (pa.array([t[side] for t in templates], pa.binary()) for side in (0, 2))
+            told = self._told(templates, kinds, rows, faults, block, cells)
+            details = pc.binary_join_element_wise(before.take(kinds), told, after.take(kinds), b"")
+        words = [(before + (b"..." if part else b"") + after).decode() for before, part, after in templates]
+        return Bad(rows, details, kinds, words)
+
+    def _template(self, code: int, column: int) -> tuple[bytes, bytes, bytes]:
+        """What is said before and after the part that differs from record to record, and which part that is."""
+        known = {"at": "\0at\0", "text": "\0text\0", "fields": self._fields}
+        if column >= 0:
+            known |= {"column": repr(self._names[column])[:200], "needed": _NEEDED[int(self._kinds[column])]}
+        before, shows, after = (*_WORDS[code].format(**known).split("\0"), "", "")[:3]
+        return before.encode(), shows.encode(), after.encode()
+
+    def _told(
+        self,
+        templates: Sequence[tuple[bytes, bytes, bytes]],
+        kinds: Int64s,
+        rows: Int64s,
+        faults: Faults,
+        block: Block,
+        cells: Cells,
+    ) -> pa.BinaryArray:
+        """The part of each reason that differs from record to record."""
+        shows = np.array([part for _, part, _ in templates])[kinds]
+        told = pa.array(faults.at[rows]).cast(pa.string()).cast(pa.binary())
+        told = pc.if_else(pa.array(shows == b"at"), told, pa.scalar(b"", pa.binary()))
+        is_text = shows == b"text"
+        of_cells = rows[is_text]
+        texts = shown(block.data, cells, faults.columns[of_cells], of_cells)
+        return pc.replace_with_mask(told, pa.array(is_text), texts)

@@ -1,0 +1,24 @@
+"""Blocks of records that are text: each is one cell."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from partitioner_service.reading.cells import TEXT, VALUE, Block, Cells
+from partitioner_service.reading.reasons import NOT_UTF8, Faults
+from partitioner_service.reading.strings import JSON, check_utf8
+
+
+class TextReader:
+    """The whole record is the only column."""
+
+    written = JSON
+
+    def read(self, block: Block, faults: Faults) -> Cells:
+        """Cells of the records without a fault; adds the faults of others."""
+        cells = Cells.of(np.array([TEXT]), len(faults.codes))
+        cells.states[0][faults.codes == 0] = VALUE
+        cells.begins[0] = block.begins[:-1]
+        cells.lengths[0] = np.diff(block.begins) - 1
+        faults.note(check_utf8(block.data, cells, 0), NOT_UTF8, column=0)
+        return cells

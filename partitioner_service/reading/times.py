@@ -1,0 +1,159 @@
+"""Columns to event times in milliseconds since 1970, and which of them are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.arrays import Bools, Float64s, Int64s, viewed
+from evenflow.kernels import inlined, kernel
+
+MAX_TIME = 8_640_000_000_000_000
+"""Largest event time in ms either side of 1970 (about 273,000 years): what ISO 8601 libraries can hold."""
+
+
+def far(times: Int64s) -> Bools:
+    """Which of these times are further than MAX_TIME from 1970."""
+    found: Bools = (times > MAX_TIME) | (times < -MAX_TIME)
+    return found
+
+
+def from_seconds(seconds: Float64s) -> tuple[Int64s, Bools]:
+    """Times to the nearest ms, half to even, and which seconds are no time or too far from 1970 for one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = np.rint(seconds * 1000.0)
+        wrong = ~(np.abs(rounded) <= MAX_TIME)
+    return np.where(wrong, 0, rounded).astype(np.int64), wrong
+
+
+def from_iso(column: pa.StringArray) -> tuple[Int64s, Bools]:
+    """Times of ISO 8601 text (no zone means UTC; digits beyond the ms are cut), and which texts are none. Null: 0."""
+    count = len(column)
+    _, offsets, data = column.buffers()
+    ends = viewed(offsets, np.int32, column.offset, count + 1)
+    times, wrong = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    letters = viewed(data, np.uint8, 0, int(ends[-1]) if count else 0)
+    _read_iso(letters, ends, column.is_valid().to_numpy(zero_copy_only=False), times, wrong)
+    return times, wrong
+
+
+@inlined
+def _two(letters: Any, at: int) -> int:
+    """A number of two digits; 100 when they are none."""
+    tens = letters[at] - 48
+    ones = letters[at + 1] - 48
+    return tens * 10 + ones if 0 <= tens <= 9 and 0 <= ones <= 9 else 100
+
+
+@kernel
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970 of a date of the Gregorian calendar, whose year begins in March here."""
+    if month <= 2:
+        year -= 1
+        month += 12
+    era = year // 400
+    of_era = year - era * 400
+    of_year = (153 * (month - 3) + 2) // 5 + day - 1
+    return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
+
+
+@kernel
+def _date(letters: Any, at: int) -> int:
+    """Days since 1970 of YYYY-MM-DD; -(2**62) when there is none."""
+    century = _two(letters, at)
+    of_century = _two(letters, at + 2)
+    month = _two(letters, at + 5)
+    day = _two(letters, at + 8)
+    if century > 99 or of_century > 99 or letters[at + 4] != 45 or letters[at + 7] != 45:
+        return -(2**62)
+    year = century * 100 + of_century
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    longest = 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
+    if month == 2:
+        longest = 29 if leap else 28
+    if not 1 <= month <= 12 or not 1 <= day <= longest:
+        return -(2**62)
+    return _days(year, month, day)
+
+
+@kernel
+def _clock(letters: Any, at: int, stop: int) -> tuple[int, int]:
+    """HH:MM[:SS[.digits]] -> (ms, end); end 0 when there is none."""
+    if stop - at < 5 or letters[at + 2] != 58:
+        return 0, 0
+    hours = _two(letters, at)
+    minutes = _two(letters, at + 3)
+    seconds = 0
+    at += 5
+    fraction = 0
+    if at < stop and letters[at] == 58:
+        if stop - at < 3:
+            return 0, 0
+        seconds = _two(letters, at + 1)
+        at += 3
+        if at < stop and letters[at] == 46:
+            at += 1
+            begin = at
+            weight = 100
+            while at < stop and 48 <= letters[at] <= 57:
+                fraction += (letters[at] - 48) * weight
+                weight //= 10
+                at += 1
+            if not 1 <= at - begin <= 9:
+                return 0, 0
+    if hours > 23 or minutes > 59 or seconds > 59:
+        return 0, 0
+    return ((hours * 60 + minutes) * 60 + seconds) * 1000 + fraction, at
+
+
+@kernel
+def _zone(letters: Any, at: int, stop: int) -> tuple[int, int]:
+    """Nothing, or a blank at most and then Z, +HH:MM, -HH:MM, +HHMM or -HHMM -> (ms east, whether it is right)."""
+    if at == stop:
+        return 0, 1
+    first = letters[at]
+    if first == 32 or first == 9 or first == 10 or first == 12 or first == 13:
+        at += 1
+        if at == stop:
+            return 0, 0
+    if letters[at] == 90:
+        return 0, int(at + 1 == stop)
+    if letters[at] != 43 and letters[at] != 45:
+        return 0, 0
+    east = 1 if letters[at] == 43 else -1
+    colon = int(stop - at == 6)
+    if stop - at != 5 + colon or (colon and letters[at + 3] != 58):
+        return 0, 0
+    hours = _two(letters, at + 1)
+    minutes = _two(letters, at + 3 + colon)
+    return east * (hours * 60 + minutes) * 60_000, int(hours <= 23 and minutes <= 59)
+
+
+@kernel
+def _read_iso(letters: Any, ends: Any, valid: Any, times: Any, wrong: Any) -> None:
+    for row in range(valid.shape[0]):
+        if not valid[row]:
+            continue
+        at = ends[row]
+        stop = ends[row + 1]
+        wrong[row] = True
+        if stop - at < 10:
+            continue
+        days = _date(letters, at)
+        if days == -(2**62):
+            continue
+        time = days * 86_400_000
+        if stop - at > 10:
+            if letters[at + 10] != 84 and letters[at + 10] != 32:
+                continue
+            of_day, at = _clock(letters, at + 11, stop)
+            if at == 0:
+                continue
+            east, right = _zone(letters, at, stop)
+            if not right:
+                continue
+            time += of_day - east
+        times[row] = time
+        wrong[row] = False

@@ -1,0 +1,92 @@
+"""What was rejected since the start of this process, by reason, and what is to be said of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from evenflow.arrays import Int64s
+from evenflow.progress import delay
+from evenflow.settings import Settings
+from evenflow.talking import Concern
+from evenflow.talking.words import by_reason, share, span
+from partitioner_service.route import Rejections
+
+_SHARES = (10, 1)
+"""Percent of the records; each is a warning of its own."""
+
+
+class Rejected:
+    """Counts by reason, an example of each, and how far out of order late tuples were."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._query = settings.query
+        self._topic = settings.topic("rejected")
+        self._examples: dict[str, Rejections] = {}
+        self._told: Counter[str] = Counter()
+        self._disorder = 0
+        self._needed = 0
+        self.by_reason: Counter[str] = Counter()
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.by_reason.total()
+
+    def note(self, rejections: Iterable[Rejections]) -> None:
+        """Those of a block."""
+        for group in rejections:
+            self.by_reason[group.reason] += len(group.positions)
+            self._examples[group.reason] = group
+            if group.reason == "late":
+                self._note_late(group.times, group.marks)
+
+    def _note_late(self, times: Int64s, marks: Int64s) -> None:
+        largest = marks + delay(self._query)
+        slide = self._query.slide_ms
+        pane_ends = (times // slide + 1) * slide
+        self._disorder = max(self._disorder, int((largest - times).max()))
+        needed = largest - self._query.allowed_lateness - pane_ends + 1
+        self._needed = max(self._needed, int(needed.max()))
+
+    def concerns(self, routed: int) -> list[Concern]:
+        """One of each reason that has become more frequent since the last call, and one if the share is large.
+
+        routed: tuples that were routed since the start of this process.
+        """
+        grown = [reason for reason, count in self.by_reason.items() if count > self._told[reason]]
+        self._told = self.by_reason.copy()
+        whole = self.total + routed
+        large = next((at for at in _SHARES if grown and self.total * 100 >= at * whole), None)
+        found = [self._of(reason, whole) for reason in grown]
+        if large is not None:
+            found.append(
+                Concern(
+                    name=f"{large} % rejected",
+                    text=f"{share(self.total, whole)} of the records are rejected ({by_reason(self.by_reason)}): are "
+                    "key, time, columns and types of the settings those of the topic? `evenflow doctor` looks",
+                    fields={"rejected": self.total, "rejected_by_reason": dict(self.by_reason)},
+                )
+            )
+        return found
+
+    def _of(self, reason: str, whole: int) -> Concern:
+        example = self._examples[reason]
+        count = self.by_reason[reason]
+        advice = ""
+        if reason == "late":
+            advice = (
+                f". The latest came {span(self._disorder)} of event time behind its partition; query.out_of_orderness = "
+                f'"{-(-self._needed // 1_000)}s" would have kept all (under a new query name)'
+            )
+        return Concern(
+            name=f"rejected: {reason}",
+            text=f"{count:,} of {whole:,} records rejected as {reason}, unchanged to {self._topic}; for example of "
+            f"partition {example.partition}: {_detail(example)}{advice}",
+            fields={"reason": reason, "rejected": count, "partition": example.partition},
+        )
+
+
+def _detail(group: Rejections) -> str:
+    """What is wrong with the last of them."""
+    return str(group.details[-1].as_py().decode(errors="replace"))

@@ -1,0 +1,175 @@
+"""What stands still although it should move, seen from the status of an instance."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from evenflow.talking import Concern
+from evenflow.talking.words import moment, partitions, span
+
+STANDS_STILL = ("nothing read", "waits for a first tuple", "waits for newer tuples")
+"""Concerns that are no passing matter: after a minute of one the instance is not healthy."""
+
+_SOON = 10.0
+_LONG = 60.0
+_HOUR = 3_600_000
+
+Shown = Mapping[str, Any]
+"""Of one input partition, as on the status page."""
+
+
+class Standing:
+    """Looks at the status again and again. wall: seconds since 1970, to hold event times against."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._wall = wall
+        self._own_read: dict[str, int] = {}
+        self._read: dict[int, int] = {}
+        self._read_at = clock()
+
+    def concerns(self, status: Shown, everyone: Mapping[int, PartitionState]) -> list[Concern]:
+        """What is to be said of this status; `everyone`: states of all input partitions that are known."""
+        own: Mapping[str, Shown] = status["assignment"]
+        read = {p: shown["read"] for p, shown in own.items()}
+        quiet, self._own_read = read == self._own_read, read
+        self._note_reading({p: state.read for p, state in everyone.items()})
+        fastest = max((s.max_time for s in everyone.values() if s.max_time is not None), default=None)
+        awake = {p: shown for p, shown in own.items() if not shown["ended"] and not shown["idle"]}
+        found = [self._others(len(own)), self._nothing_read(awake) if quiet else None, self._ahead(awake)]
+        if fastest is not None:
+            found += [self._first(awake), self._newer(awake, fastest)]
+        known = [concern for concern in found if concern is not None]
+        if not any(concern.name in STANDS_STILL for concern in known):
+            known += self._paused(own, everyone)
+        return known
+
+    def _note_reading(self, read: dict[int, int]) -> None:
+        """By anybody."""
+        if read != self._read:
+            self._read, self._read_at = read, self._clock()
+
+    def _others(self, owned: int) -> Concern | None:
+        """Partitioners that remember where keys live have to know that they are not alone."""
+        all_of_them = self._settings.input_partitions
+        if self._settings.partitioner.instances > 1 or not 0 < owned < all_of_them:
+            return None
+        return Concern(
+            name="not alone",
+            text=f"this instance owns {owned} of {all_of_them} input partitions, so there are others: set "
+            "partitioner.instances to their number, or keys are on more workers than need be",
+        )
+
+    def _nothing_read(self, awake: Mapping[str, Shown]) -> Concern | None:
+        lagging = {
+            int(p): shown["lag"]
+            for p, shown in awake.items()
+            if shown["lag"] and shown["at_end_s"] is None and not shown["paused"]
+        }
+        if not lagging:
+            return None
+        return Concern(
+            name="nothing read",
+            text=f"nothing is read, although {sum(lagging.values()):,} records wait in {partitions(lagging)}",
+            over="records are read again",
+            after=_SOON,
+            fields={"lag": sum(lagging.values())},
+        )
+
+    def _first(self, awake: Mapping[str, Shown]) -> Concern | None:
+        """An instance with an idle timeout waits for that first."""
+        empty = {
+            int(p): shown["read"]
+            for p, shown in awake.items()
+            if shown["max_time"] is None and shown["at_end_s"] is not None
+        }
+        if not empty:
+            return None
+        whose = "it has" if len(empty) == 1 else "they have"
+        refused = f" ({sum(empty.values()):,} were rejected)" if any(empty.values()) else ""
+        return Concern(
+            name="waits for a first tuple",
+            text=f"input {partitions(empty)} had no tuple yet{refused}: no window closes before {whose} one or an end. "
+            f"{self._without(len(empty))}",
+            over="every input partition has a tuple, an end, or sleeps: windows close",
+            after=_SOON + (self._settings.partitioner.idle_timeout or 0) / 1000,
+            fields={"partitions": sorted(empty)},
+        )
+
+    def _newer(self, awake: Mapping[str, Shown], fastest: int) -> Concern | None:
+        """Of partitions that had tuples once: only while others go on, or would but for them."""
+        goes_on = self._clock() - self._read_at < _LONG or any(shown["paused"] for shown in awake.values())
+        if not goes_on:
+            return None
+        patience = _LONG + (self._settings.partitioner.idle_timeout or 0) / 1000
+        silent = {
+            int(p): shown
+            for p, shown in awake.items()
+            if shown["max_time"] is not None
+            and (shown["at_end_s"] or 0) >= patience
+            and fastest - shown["max_time"] >= self._settings.query.slide_ms
+        }
+        if not silent:
+            return None
+        behind = min(shown["max_time"] for shown in silent.values())
+        return Concern(
+            name="waits for newer tuples",
+            text=f"input {partitions(silent)} had nothing new for over a minute and stood at {moment(behind)}, "
+            f"{span(fastest - behind)} of event time behind: no later window closes. {self._without(len(silent))}",
+            over="no input partition is waited for any more: windows close",
+            already=min(shown["at_end_s"] for shown in silent.values()),
+            fields={"partitions": sorted(silent)},
+        )
+
+    def _without(self, number: int) -> str:
+        timeout = self._settings.partitioner.idle_timeout
+        now = "none" if timeout is None else span(timeout)
+        return f'To go on without {"it" if number == 1 else "them"}: [partitioner] idle_timeout = "60s" (now: {now})'
+
+    def _ahead(self, awake: Mapping[str, Shown]) -> Concern | None:
+        now = int(self._wall() * 1000)
+        ahead = {int(p): s["max_time"] for p, s in awake.items() if (s["max_time"] or 0) > now + _HOUR}
+        if not ahead:
+            return None
+        largest = max(ahead.values())
+        return Concern(
+            name="ahead of the clock",
+            text=f"input {partitions(ahead)} reached {moment(largest)}, {span(largest - now)} ahead of this machine's "
+            "clock: is query.time_unit right, and the producer's clock? Tuples with right times would be late; "
+            "query.max_jump guards against single wrong ones",
+            fields={"partitions": sorted(ahead), "ahead_ms": largest - now},
+        )
+
+    def _paused(self, own: Mapping[str, Shown], everyone: Mapping[int, PartitionState]) -> list[Concern]:
+        paused = [int(p) for p, shown in own.items() if shown["paused"]]
+        if not paused:
+            return []
+        begun = [s.first_time for s in everyone.values() if s.first_time is not None]
+        at = {
+            p: min(begun) if s.max_time is None else s.max_time
+            for p, s in everyone.items()
+            if not s.ended and not s.asleep
+        }
+        slowest = min(at, key=lambda p: at[p], default=None)
+        return [
+            Concern(
+                name="paused",
+                text=f"input {partitions(paused)} paused for over a minute to wait for partition {slowest}, which is more "
+                f"than max_skew ({span(self._settings.max_skew)}) of event time behind; if that one has no more data, "
+                "set partitioner.idle_timeout or end it",
+                over="no input partition is paused any more",
+                after=_LONG,
+                fields={"partitions": sorted(paused), "slowest": slowest},
+            )
+        ]

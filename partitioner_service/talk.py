@@ -1,0 +1,125 @@
+"""What an instance says of its work: a line when something begins, one every ten seconds, and warnings that last."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from evenflow.talking import Beat, Concerns, Heartbeat, with_fields
+from evenflow.talking.words import by_reason, moment, partitions, share, span
+from partitioner_service.rejected import Rejected
+from partitioner_service.standing import STANDS_STILL, Standing
+
+log = logging.getLogger("partitioner_service")
+
+
+class Talk:
+    """Called with every new status. clock: for intervals; wall: seconds since 1970."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._wall = wall
+        self._standing = Standing(settings, clock=clock, wall=wall)
+        self._concerns = Concerns(log, clock=clock)
+        self._heartbeat = Heartbeat(clock=clock)
+
+    def begins(self) -> None:
+        """What this instance is about to do."""
+        settings = self._settings
+        log.info(
+            "query %s, instance %s: %s (%d partitions) to %s, %d workers by '%s'",
+            settings.query.name,
+            settings.partitioner.instance,
+            settings.topic("input"),
+            settings.input_partitions,
+            settings.topic("routed"),
+            settings.partitioner.workers,
+            settings.partitioner.name,
+            extra=with_fields({"event": "begin", "query": settings.query.name}),
+        )
+
+    def tell(
+        self, status: Mapping[str, Any], rejected: Rejected, everyone: Mapping[int, PartitionState]
+    ) -> list[dict[str, Any]]:
+        """Say what is due; returns what stands still, for the status page."""
+        found = [*self._standing.concerns(status, everyone), *rejected.concerns(status["tuples"])]
+        self._concerns.now(found)
+        self._beat(status)
+        return [
+            {"what": concern.name, "seconds": round(seconds, 1), "reason": concern.text}
+            for concern, seconds in self._concerns.lasting
+            if concern.name in STANDS_STILL
+        ]
+
+    def ends(self, status: Mapping[str, Any]) -> None:
+        """The last line, for what no line has told of yet."""
+        if "tuples" in status:
+            self._beat(status, now=True)
+
+    def _beat(self, status: Mapping[str, Any], *, now: bool = False) -> None:
+        read = status["tuples"] + status["rejected"]
+        beat = self._heartbeat.due({"read": read, "rejected": status["rejected"]}, now=now)
+        if beat is not None:
+            fields = figures(status, beat, self._wall())
+            log.info("%s", _line(fields), extra=with_fields({"event": "heartbeat", **fields}))
+
+
+def figures(status: Mapping[str, Any], beat: Beat, wall: float) -> dict[str, Any]:
+    """The figures of a line: counts since the start of the process, event times in ms."""
+    own = status["assignment"].values()
+    awake = [shown for shown in own if not shown["ended"] and not shown["idle"]]
+    marks = [shown["watermark"] for shown in awake]
+    least = min(marks) if marks and None not in marks else None
+    loads = status["loads"]
+    mean = sum(loads) / len(loads) if loads else 0
+    return {
+        "read": status["tuples"] + status["rejected"],
+        "read_per_second": round(beat.per_second("read"), 1),
+        "routed": status["tuples"],
+        "rejected": status["rejected"],
+        "rejected_by_reason": status["rejected_by_reason"],
+        "lag": sum(shown["lag"] or 0 for shown in own),
+        "watermark": least,
+        "behind_clock_ms": None if least is None else round(wall * 1000) - least,
+        "without_tuple": [
+            int(p) for p, s in status["assignment"].items() if s in awake and s["max_time"] is None
+        ],
+        "ended": bool(own) and all(shown["ended"] for shown in own),
+        "imbalance": round(max(loads) / mean - 1, 4) if mean else None,
+    }
+
+
+def _line(f: Mapping[str, Any]) -> str:
+    parts = [f"read {f['read']:,} ({f['read_per_second']:,.0f}/s)", f"routed {f['routed']:,}"]
+    if f["rejected"]:
+        how_many = share(f["rejected"], f["read"])
+        parts.append(f"rejected {f['rejected']:,} ({how_many}: {by_reason(f['rejected_by_reason'])})")
+    parts.append(f"lag {f['lag']:,}")
+    parts.append(_watermark(f))
+    if f["imbalance"] is not None:
+        parts.append(f"largest load {100 * f['imbalance']:.1f} % above the mean")
+    return ", ".join(parts)
+
+
+def _watermark(f: Mapping[str, Any]) -> str:
+    if f["ended"]:
+        return "the input has ended"
+    if f["watermark"] is None:
+        return (
+            f"no watermark yet ({partitions(f['without_tuple'])})"
+            if f["without_tuple"]
+            else "no watermark yet"
+        )
+    behind = f["behind_clock_ms"]
+    side = "behind" if behind >= 0 else "ahead of"
+    return f"watermark {moment(f['watermark'])} ({span(abs(behind))} {side} the clock)"

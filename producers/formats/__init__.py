@@ -1,5 +1,0 @@
-"""One file per source format; each exports `FORMAT` (or `FORMATS`), listed in `producers.datasets`.
-
-A format reads its file into one Arrow table and leaves keys, event times, order and column choice to
-`producers.source.bounded`.
-"""

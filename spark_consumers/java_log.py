@@ -1,0 +1,101 @@
+"""What Spark's Java process prints goes to a file: start-up noise, warnings of its clients, its workers' tracebacks.
+
+A Java process cannot bound the file that its standard error is, so a thread here reads it from a pipe and turns the
+file over. Python's own warnings go there, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+
+from evenflow.errors import ServiceError
+from evenflow.settings import Settings
+from evenflow.settings.places import state_folder
+
+_LOG = logging.getLogger("evenflow.spark")
+_MOST_BYTES = 5_000_000
+_KEPT = 2
+_SECONDS = 2.0
+
+
+def log_file(settings: Settings, stage: str) -> Path:
+    """The file of this command: in the user's state folder, or with the query's checkpoints where those are set."""
+    checkpoint = settings.spark.checkpoint
+    if checkpoint is None or "://" in checkpoint or checkpoint.startswith("file:"):
+        return Path(state_folder()) / "log" / f"{settings.query.name}-{stage}.log"
+    return Path(checkpoint) / settings.query.name / f"{stage}.log"
+
+
+class JavaLog:
+    """Up to `_KEPT` + 1 files of `_MOST_BYTES` each; the first one is `path`."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError where the file cannot be written."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._handler = RotatingFileHandler(path, maxBytes=_MOST_BYTES, backupCount=_KEPT, encoding="utf-8")
+        self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        self._reader: threading.Thread | None = None
+
+    def launch(self, conf: dict[str, str]) -> None:
+        """Start the Java process of this configuration, unless this Python has one already.
+
+        Raises ServiceError when it does not start.
+        """
+        if SparkContext._gateway is not None:
+            return
+        read, write = os.pipe()
+        self._reader = threading.Thread(
+            target=self._copy, args=(read,), name="evenflow-java-log", daemon=True
+        )
+        self._reader.start()
+        self._take_warnings()
+        try:
+            words = SparkConf().setAll(list(conf.items()))
+            gateway: Any = launch_gateway(words, popen_kwargs={"stdout": write, "stderr": write})
+        except (PySparkRuntimeError, OSError) as error:
+            os.close(write)
+            self._reader.join(_SECONDS)
+            raise ServiceError(
+                f"Spark's Java process did not start: {error}; it said:\n{self._tail()}",
+                hint=f"is there a Java 17 or 21? `evenflow doctor` checks. All that it said is in {self.path}",
+            ) from None
+        os.close(write)
+        SparkContext._ensure_initialized(gateway=gateway)
+
+    @property
+    def used(self) -> bool:
+        """Whether Java was started."""
+        return self._reader is not None
+
+    def _copy(self, read: int) -> None:
+        with os.fdopen(read, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                self._handler.emit(logging.makeLogRecord({"msg": line.rstrip("\n")}))
+
+    def _take_warnings(self) -> None:
+        logging.captureWarnings(True)
+        warnings = logging.getLogger("py.warnings")
+        warnings.addHandler(self._handler)
+        warnings.propagate = False
+
+    def _tail(self) -> str:
+        return "\n".join(self.path.read_text(errors="replace").splitlines()[-5:])
+
+
+def open_log(path: Path) -> JavaLog | None:
+    """The log, or None (and a warning) where it cannot be written: then all goes to the terminal."""
+    try:
+        return JavaLog(path)
+    except OSError as error:
+        _LOG.warning("Spark's own log %s cannot be written (%s): it goes to standard error", path, error)
+        return None

@@ -1,0 +1,149 @@
+"""Results as Parquet files that appear whole, each under a name that always holds the same rows.
+
+    <path>/_evenflow.json                        whose results these are
+    <path>/_writing/<micro-batch>-<random>/      where Spark's tasks write; readers pass names with `_` by
+    <path>/<query>-<micro-batch>-<bucket>.parquet
+
+Once all tasks of a micro-batch are done, the driver moves their files out, one rename each. Spark repeats a micro-batch
+that it has not committed, from the same offsets and the same state: so a bucket gets the same rows again, and its file
+replaces the one with its name. So no reader ever sees half a file or a row twice, whatever was cut off when.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.strict_json import read_object
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from spark_consumers.folders import Folder
+
+MARKER = "_evenflow.json"
+MARKER_VERSION = 1
+WRITING = "_writing"
+_LARGEST_MARKER = 100_000
+_PART = re.compile(r"part-(\d+)-.*\.parquet")
+_NAME = re.compile(r"(.+)-(\d+)-(\d+)\.parquet")
+_OPTIONS = {
+    "maxRecordsPerFile": "0",  # a bucket's rows are one file: else a repetition might cut them elsewhere
+    "mapreduce.fileoutputcommitter.algorithm.version": "2",  # a task's file is moved once, not twice
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Owner:
+    """Whose results a folder holds. run: made anew with each checkpoint, and kept in it."""
+
+    query: str
+    fingerprint: str
+    run: str
+
+    def text(self) -> str:
+        """As the marker file holds it."""
+        fields = {"v": MARKER_VERSION, "query": self.query, "fingerprint": self.fingerprint, "run": self.run}
+        return json.dumps(fields, indent=1)
+
+    @classmethod
+    def read(cls, text: str, where: str) -> Owner:
+        """What a marker file says; IncompatibleStateError for one that cannot be read. where: its folder."""
+        try:
+            fields = read_object(text, most_bytes=_LARGEST_MARKER, depth=5).fields
+            if fields["v"] != MARKER_VERSION:
+                raise ValueError(f"version {fields['v']}, not {MARKER_VERSION}")
+            return cls(**{name: str(fields[name]) for name in ("query", "fingerprint", "run")})
+        except (KeyError, ValueError) as error:
+            raise IncompatibleStateError(
+                f"{where}/{MARKER} cannot be read: {error}",
+                hint="restore it from a copy, or set results.path to a new folder under a new query name",
+            ) from None
+
+
+def file_name(query: str, batch: int, bucket: int) -> str:
+    """Name of the file with the rows of one bucket in one micro-batch; names in order are micro-batches in order."""
+    return f"{query}-{batch:010d}-{bucket:04d}.parquet"
+
+
+def batch_of(name: str) -> int | None:
+    """Number of the micro-batch that a file of results belongs to; None for any other name."""
+    found = _NAME.fullmatch(name)
+    return int(found[2]) if found else None
+
+
+def visible(names: Iterable[str]) -> list[str]:
+    """The names that readers take for results, in order: `*.parquet` less those that begin with `_` or a dot."""
+    return sorted(name for name in names if name.endswith(".parquet") and name[0] not in "_.")
+
+
+@dataclass
+class ResultFiles:
+    """The folder of results as the only application writes it that has the query's checkpoint."""
+
+    folder: Folder
+    owner: Owner
+    _batches: int = field(default=0, init=False)
+
+    def prepare(self) -> None:
+        """Say whose folder it is, and remove what a micro-batch that was cut off has left.
+
+        Raises ConfigError for a folder that cannot be written.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            if self.folder.read(MARKER) is None:
+                self.folder.write(MARKER, self.owner.text())
+            self.folder.delete(WRITING)
+        except Py4JJavaError as error:
+            raise ConfigError(
+                f"results.path {self.folder.location} cannot be written: {error.java_exception.toString():.500}",
+                hint="set results.path to a folder that this user may make and write",
+            ) from None
+
+    def write(self, rows: DataFrame, batch: int) -> None:
+        """The rows of a micro-batch: columns of the query's results, a partition per bucket."""
+        draft = f"{WRITING}/{batch}-{uuid4().hex}"
+        _with_times(rows).write.options(**_OPTIONS).parquet(f"{self.folder.location}/{draft}")
+        self.publish(draft, batch)
+
+    def publish(self, draft: str, batch: int) -> None:
+        """Move the whole files of a micro-batch out of the folder in which its tasks wrote them."""
+        moves = self._moves(draft, batch)
+        if self._batches == 0:
+            self._remove_surplus(batch, {target for _, target in moves})
+        for source, target in moves:
+            self.folder.replace(source, target)
+        self.folder.delete(draft)
+        self._batches += 1
+
+    def _moves(self, draft: str, batch: int) -> list[tuple[str, str]]:
+        """(file as it was written, its final name) for each bucket that has rows."""
+        parts = [match for name in self.folder.names(draft) if (match := _PART.fullmatch(name))]
+        found = [(f"{draft}/{part[0]}", int(part[1])) for part in parts]
+        assert len({bucket for _, bucket in found}) == len(found), f"a bucket has two files: {found}"
+        return sorted(
+            (source, file_name(self.owner.query, batch, bucket))
+            for source, bucket in found
+            if bucket > 0 or self.folder.parquet_rows(source)  # Spark writes partition 0 even without rows
+        )
+
+    def _remove_surplus(self, batch: int, targets: set[str]) -> None:
+        """Only the first micro-batch after a start can be a repeated one."""
+        for name in self.folder.names():
+            if batch_of(name) == batch and name not in targets:
+                self.folder.delete(name)
+
+
+def _with_times(rows: DataFrame) -> DataFrame:
+    from pyspark.sql.functions import timestamp_millis
+
+    bounds: dict[str, Any] = {name: timestamp_millis(rows[name]) for name in ("window_start", "window_end")}
+    return rows.withColumns(bounds)

@@ -1,0 +1,204 @@
+"""What the Spark application says of its work: a line every ten seconds, and warnings for what stands still."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evenflow.settings import Settings
+from evenflow.talking import Beat, Concern, Concerns, Heartbeat, with_fields
+from evenflow.talking.words import moment, partitions, span
+from evenflow.twostep import Tally
+from evenflow.windows import END_MARK, NO_MARK
+
+_LOG = logging.getLogger("evenflow.spark")
+_LONG = 60.0
+_LOOK_EVERY = 30.0
+
+
+def say_where_it_begins(
+    settings: Settings, stage: str, *, reads: str, writes: str, before: int | None
+) -> None:
+    """A stage is about to run; before: the last micro-batch that it has begun, None for none."""
+    where = "from the beginning" if before is None else f"goes on after micro-batch {before}"
+    _LOG.info(
+        "query %s, %s: %s to %s, %s",
+        settings.query.name,
+        stage,
+        settings.topic(reads),
+        writes,
+        where,
+        extra=with_fields({"event": "begin", "query": settings.query.name, "stage": stage}),
+    )
+
+
+class Talk:
+    """Told of each micro-batch by Spark's listener, and called every now and then by the application's own thread.
+
+    unread: records of the input that no partitioner has routed, asked only after a minute without frames; None if
+    nobody knows.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        unread: Callable[[], int | None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._unread = unread
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._concerns = Concerns(_LOG, clock=clock)
+        self._heartbeat = Heartbeat(clock=clock)
+        self._read: Counter[str] = Counter()
+        self._last: dict[str, dict[str, Any]] = {}
+        self._tally = Tally()
+        self._least = NO_MARK
+        self._came_at = self._moved_at = self._asked_at = clock()
+        self._waiting: int | None = None
+
+    def progress(self, record: Mapping[str, Any], tally: Tally) -> None:
+        """A micro-batch that had rows, as in telemetry, and everything that the workers have told so far."""
+        with self._lock:
+            self._read[record["stage"]] += record["rows"]
+            self._last[record["stage"]] = dict(record)
+            self._tally = tally
+            self._came_at = self._clock()
+            self._waiting = None
+            least = NO_MARK if tally.stand is None else min(tally.stand.marks)
+            if least > self._least:
+                self._least, self._moved_at = least, self._clock()
+
+    def look(self, *, last: bool = False) -> None:
+        """Say what is due; `last`: and whatever no line has told of yet."""
+        self._ask_for_the_unread()
+        with self._lock:
+            self._concerns.now(
+                c for c in (self._no_frames(), self._held_back(), self._slow()) if c is not None
+            )
+            beat = self._heartbeat.due(self._counters(), now=last)
+            if beat is not None:
+                fields = self._figures(beat)
+                _LOG.info("%s", self._line(fields), extra=with_fields({"event": "heartbeat", **fields}))
+
+    def _ask_for_the_unread(self) -> None:
+        now = self._clock()
+        if now - self._came_at >= _LONG and now - self._asked_at >= _LOOK_EVERY:
+            self._asked_at = now
+            self._waiting = self._unread()
+
+    def _counters(self) -> dict[str, int]:
+        tally = self._tally
+        return {**self._read, "tuples": tally.tuples, "rows": tally.rows, "windows": tally.windows}
+
+    def _figures(self, beat: Beat) -> dict[str, Any]:
+        tally, stand = self._tally, self._tally.stand
+        loads = [some["load"] for some in self._last.values() if some["load"] is not None]
+        return {
+            "read": dict(self._read),
+            "tuples": tally.tuples,
+            "tuples_per_second": round(beat.per_second("tuples"), 1),
+            "rows_out": tally.rows,
+            "windows_closed": tally.windows,
+            "last_window_end": max(tally.emitted.values(), default=None),
+            "open_windows": None if stand is None else stand.windows,
+            "next_window_end": None if stand is None else stand.next_end,
+            "least_mark": None if stand is None else min(stand.marks),
+            "load": max(loads, default=None),
+            "backlog": {stage: some["backlog"] for stage, some in self._last.items()},
+        }
+
+    def _line(self, f: Mapping[str, Any]) -> str:
+        parts = [f"{stage} read {n:,} {_WHAT[stage]}" for stage, n in f["read"].items()]
+        worst = [
+            some for some in self._last.values() if some["load"] is not None and some["load"] == f["load"]
+        ]
+        if f["tuples"]:
+            parts.append(f"{f['tuples']:,} tuples ({f['tuples_per_second']:,.0f}/s)")
+        if f["least_mark"] is not None:
+            parts.append(f"{f['rows_out']:,} rows out, {f['windows_closed']:,} windows closed{_latest(f)}")
+            parts.append(self._next(f))
+        parts += [
+            f"micro-batch {span(some['duration_ms'])} of {span(some['batch_interval_ms'])}" for some in worst
+        ]
+        parts.append(f"backlog {sum(f['backlog'].values()):,}")
+        return ", ".join(parts)
+
+    def _next(self, f: Mapping[str, Any]) -> str:
+        if f["least_mark"] >= END_MARK:
+            return "the input has ended"
+        if f["next_window_end"] is None:
+            return "no window is open"
+        at = "no mark yet" if f["least_mark"] == NO_MARK else f"mark {moment(f['least_mark'])}"
+        return f"{f['open_windows']:,} open, the next closes at {moment(f['next_window_end'])} ({at})"
+
+    # ---- what lasts and should not
+
+    def _no_frames(self) -> Concern | None:
+        silent, marks = self._clock() - self._came_at, self._settings.input_partitions
+        if (
+            silent < _LONG or self._waiting is None or self._waiting <= marks
+        ):  # of transactions: one a partition
+            return None
+        return Concern(
+            name="no frames",
+            text=f"nothing has come for {span(1_000 * silent)}, although {self._waiting:,} records of "
+            f"{self._settings.topic('input')} are not routed yet: does `evenflow partition` run, and what does it say?",
+            over="frames come again",
+            fields={"unread": self._waiting},
+        )
+
+    def _held_back(self) -> Concern | None:
+        """Windows are open and no mark has moved for a minute: be it that nothing comes, or not from everywhere."""
+        stand = self._tally.stand
+        if stand is None or stand.next_end is None or self._clock() - self._moved_at < _LONG:
+            return None
+        behind = [p for p, mark in enumerate(stand.marks) if mark < stand.next_end]
+        if not behind:
+            return None
+        least = min(behind, key=lambda p: stand.marks[p])
+        mark = stand.marks[least]
+        delay = self._settings.query.out_of_orderness + self._settings.query.allowed_lateness
+        where = "has had no tuple" if mark == NO_MARK else f"stands at {moment(mark + delay)}"
+        extra = f" by {span(delay)}" if delay else ""
+        begin, end = stand.next_end - self._settings.query.window, stand.next_end
+        return Concern(
+            name="windows wait",
+            text=f"{stand.windows:,} windows are open; the next one, [{moment(begin)}, {moment(end)}), closes when every "
+            f"input partition has passed its end{extra}, and {partitions(behind)} has not: partition {least} {where}. "
+            "It needs newer data, an end, or partitioner.idle_timeout",
+            over="windows close again",
+            fields={"open_windows": stand.windows, "next_window_end": stand.next_end, "partitions": behind},
+        )
+
+    def _slow(self) -> Concern | None:
+        slow = {
+            stage: some
+            for stage, some in self._last.items()
+            if (some["load"] or 0) > 1 and self._clock() - self._came_at < _LONG
+        }
+        if not slow:
+            return None
+        stage, worst = max(slow.items(), key=lambda entry: entry[1]["load"])
+        return Concern(
+            name="micro-batches too long",
+            text=f"micro-batches of {stage} take longer than their interval for over a minute (the last one "
+            f"{span(worst['duration_ms'])} of {span(worst['batch_interval_ms'])}), backlog {worst['backlog']:,}: results "
+            "fall behind if that lasts; more cores (spark.master), or fewer rows out",
+            over="micro-batches take no longer than their interval again",
+            after=_LONG,
+            fields={"stage": stage, "load": worst["load"], "backlog": worst["backlog"]},
+        )
+
+
+_WHAT = {"fused": "frames", "combine": "frames", "reduce": "blobs"}
+
+
+def _latest(f: Mapping[str, Any]) -> str:
+    return "" if f["last_window_end"] is None else f" (to {moment(f['last_window_end'])})"

@@ -1,0 +1,31 @@
+"""How far the partitioners have read the input: what only their committed offsets and the logs' ends tell."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from evenflow.errors import EvenflowError
+from evenflow.settings import Settings
+from topics import clients
+from topics.admin import log_ends
+
+_SECONDS = 2.0
+
+
+def unread(settings: Settings) -> int | None:
+    """Records of the input behind the partitioners' committed offsets; None if no broker says so now.
+
+    Marks of transactions count as records.
+    """
+    topic = settings.topic("input")
+    numbers = range(settings.input_partitions)
+    try:
+        reader = clients.consumer(settings.kafka, group=settings.data_plane_group)
+        try:
+            committed = reader.committed([TopicPartition(topic, p) for p in numbers], timeout=_SECONDS)
+        finally:
+            reader.close()
+        ends = log_ends(settings.kafka, topic, numbers, timeout=_SECONDS)
+    except (KafkaException, EvenflowError):
+        return None
+    return sum(max(0, ends.get(at.partition, 0) - max(0, at.offset)) for at in committed)

@@ -1,0 +1,116 @@
+"""The titles of the pictures say what their kept figures show."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from benchmarks import pictures
+from benchmarks.reproducing import paper_000, paper_001, suite_pictures
+from benchmarks.reproducing.paper_002 import grid, page
+from benchmarks.reproducing.paper_002.formulas import formulas
+from benchmarks.reproducing.paper_004 import page as page_004
+from benchmarks.reproducing.paper_004.grid import data_cell
+from benchmarks.reproducing.plan import full_plan
+from benchmarks.reproducing.store import Found, Store
+from evenflow.charts.lines import Line
+
+PLAN = full_plan(Path(), 1)
+FOLDER = Path("docs/reproducing")
+
+
+def kept(section: str) -> Found:
+    return Store(FOLDER / "results.json").found(section)
+
+
+def words(picture: str) -> str:
+    return (FOLDER / picture).read_text(encoding="utf-8")
+
+
+def test_the_suite_says_that_evenflow_is_level_and_keeps_keys_whole() -> None:
+    found = kept("windowed")
+    for stream in suite_pictures.SKEWED:
+        cell = paper_000._cell(PLAN, stream, "evenflow")
+        assert 100 * paper_000.WORKERS * found.median(cell, "imbalance") < suite_pictures.NEAR
+        assert found.median(cell, "ksr") < suite_pictures.FEW_COPIES
+    assert "On skewed streams evenflow is level and keeps almost every key whole" in words("suite.svg")
+
+
+@pytest.mark.parametrize(("percent", "ksr"), [(0.2, 1.001), (0.05, 1.02)])
+def test_the_suite_claims_nothing_that_does_not_hold(percent: float, ksr: float) -> None:
+    over = {stream: {"evenflow": (1.001, 0.05)} for stream in suite_pictures.SKEWED}
+    assert "level" in suite_pictures.claim(over)
+    assert "level" not in suite_pictures.claim(over | {"shift": {"evenflow": (ksr, percent)}})
+
+
+def test_a_recovery_counts_from_the_last_slide_that_is_not_level() -> None:
+    def said(*percent: float) -> str:
+        return suite_pictures.recovery({"evenflow": Line(range(1, len(percent) + 1), percent)})
+
+    assert said(5.0, 0.01, 0.2, 0.01).startswith("4 slides after")
+    assert said(0.01, 0.01).startswith("1 slide after")
+    assert said(5.0, 0.01, 0.2) == "Balance after the keys have changed"
+
+
+def test_pkg_gets_worse_with_skew_and_w_choices_stays_level() -> None:
+    found = kept("d-choices")
+    for n in grid.WORKERS:
+        pkg, w = (
+            [found.median(grid.balance_cell(PLAN, z, n, rule), "imbalance") for z in grid.ZIPFS]
+            for rule in ("pkg", "w-choices")
+        )
+        assert pkg[-1] > 1e4 * pkg[0]
+        assert all(later >= earlier for earlier, later in pairwise(pkg[4:]))
+        assert max(w) < 1e-5
+
+
+def test_by_formula_memory_is_at_most_30_percent_above_pkg() -> None:
+    assert page._formula_chart().to_dict()["title"]["text"].endswith("at most 30 % more memory than PKG")
+    assert all(
+        ratio <= 1.3 for n in grid.FORMULA_WORKERS for item in formulas(n) for ratio in item.over_pkg.values()
+    )
+
+
+def test_cam_splits_no_key_and_pk_pays_with_copies() -> None:
+    found = kept("cardinality")
+    for data in ("debs-routes", "words", "retail-stock", "flights-tailnum"):
+        cam, hashing, pk = (
+            page_004._place(found, data_cell(PLAN, data, 32, rule)) for rule in ("cam:d=5", "hashing", "pkg")
+        )
+        assert cam[0] == 1 < pk[0]
+        assert pk[1] < cam[1] < hashing[1]
+
+
+def test_the_blocks_of_prompt_are_as_full_as_those_of_shuffling() -> None:
+    found = kept("micro-batch")
+    for stream in paper_001._streams(PLAN):
+        assert all(
+            paper_001._against(found, PLAN, stream, rule, "hashing", "bsi") < 1e-5
+            for rule in ("prompt", "shuffle")
+        )
+
+
+def test_prices_below_the_default_buy_hardly_any_balance_and_prices_above_lose_it() -> None:
+    rows = json.loads(Path("docs/evenflow-partitioner/price.json").read_text(encoding="utf-8"))
+    for stream in ("Zipf 1.0", "Zipf 1.5", "Zipf 2.0"):
+        level = {row["price"]: row["imbalance"] for row in rows if row["stream"] == stream}
+        assert level[pictures.PRICE] < 1.5 * level[0.0]
+        assert level[0.01] > 3 * level[pictures.PRICE]
+        assert level[1.0] > 500 * level[pictures.PRICE]
+
+
+def test_rows_are_kept_beside_their_picture_and_draw_it_again(tmp_path: Path) -> None:
+    rows = [
+        {"partitioner": name, "keys": keys, "ns": ns * keys}
+        for name, ns in (("evenflow", 2.0), ("d-choices", 1.0), ("hashing", 0.5))
+        for keys in (10, 1000)
+    ]
+    pictures.keep(rows, pictures.growth_keys, tmp_path / "new" / "growth.svg")
+    assert json.loads((tmp_path / "new" / "growth.json").read_text(encoding="utf-8")) == rows
+    drawn = (tmp_path / "new" / "growth.svg").read_text(encoding="utf-8")
+    assert "With 1,000 keys instead of 10 a tuple costs evenflow 100.0 times as much" in drawn
+
+
+def test_every_kept_picture_of_rows_has_its_rows() -> None:
+    assert all(Path(f"{stem}.json").exists() and Path(f"{stem}.svg").exists() for stem in pictures.KEPT)

@@ -1,0 +1,70 @@
+"""The first rejection of each reason is said at once, and so is a share that nobody can mean."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from evenflow.settings import load_settings
+from evenflow.talking import Concerns
+from partitioner_service.rejected import Rejected
+from partitioner_service.route import Rejections
+from tests.unit.talking.clock import Clock
+
+SETTINGS = load_settings(
+    query={"name": "q", "window": "10s", "slide": "5s", "out_of_orderness": "2s", "allowed_lateness": "1s"}
+)
+LOG = logging.getLogger("test.rejected")
+
+
+def unreadable(count: int) -> list[Rejections]:
+    details = pa.array([b"lacks column usr"] * count, pa.binary())
+    return [Rejections(3, "unreadable", np.arange(count), details)]
+
+
+def test_the_first_rejection_names_topic_partition_and_an_example(caplog: pytest.LogCaptureFixture) -> None:
+    clock, rejected = Clock(), Rejected(SETTINGS)
+    said = Concerns(LOG, clock=clock)
+    said.now(rejected.concerns(500))
+    for _ in range(100):
+        rejected.note(unreadable(1))
+        said.now(rejected.concerns(10**6))
+        clock.now += 1
+    assert caplog.messages == [
+        "1 of 1,000,001 records rejected as unreadable, unchanged to q.rejected; for example of partition 3: "
+        "lacks column usr"
+    ]
+    assert rejected.by_reason == {"unreadable": 100}
+
+
+def test_a_share_above_one_percent_is_said_and_ten_times_that_again(caplog: pytest.LogCaptureFixture) -> None:
+    rejected = Rejected(SETTINGS)
+    said = Concerns(LOG, clock=Clock())
+    rejected.note(unreadable(9))
+    said.now(rejected.concerns(991))
+    assert len(caplog.messages) == 1
+    rejected.note(unreadable(41))
+    said.now(rejected.concerns(1_950))
+    assert "2.5 % of the records are rejected (unreadable 50)" in caplog.messages[1]
+    rejected.note(unreadable(450))
+    said.now(rejected.concerns(2_000))
+    assert "20.0 % of the records are rejected" in caplog.messages[2]
+    said.now(rejected.concerns(2_000))
+    assert len(caplog.messages) == 3
+
+
+def test_late_tuples_are_said_with_the_setting_that_would_have_kept_them() -> None:
+    rejected = Rejected(SETTINGS)
+    largest, time = 100_000, 81_000  # its pane ended at 85,000; the mark is largest - 2,000 - 1,000
+    details = pa.array([b"the pane ended"] * 2, pa.binary())
+    marks, times = np.array([largest - 3_000] * 2), np.array([time, time + 1_000])
+    rejected.note([Rejections(0, "late", np.arange(2), details, marks, times)])
+    (late, _) = rejected.concerns(10)
+    assert "The latest came 19.0 s of event time behind its partition" in late.text
+    assert 'query.out_of_orderness = "15s" would have kept all' in late.text
+    needed = 15_000
+    assert time // 5_000 * 5_000 + 5_000 > largest - needed - 1_000, "kept with it"
+    assert rejected.concerns(10) == [], "none came since"

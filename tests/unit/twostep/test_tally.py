@@ -1,0 +1,61 @@
+"""What the cores tell of their work: counts, windows that are open, and where each input partition stands."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.twostep import Stand, Tally, combine_task, reduce_windows
+from evenflow.windows import NO_MARK
+from tests.unit.twostep.pipe import EVERYTHING, INVERTIBLE, SLIDE, Pipe, Row, direct, feed, plan_of, streams
+
+
+def test_tallies_add_up_and_the_newest_stand_of_a_bucket_counts() -> None:
+    early = Stand(windows=1, next_end=10, marks=(5, 9))
+    late = Stand(windows=0, next_end=None, marks=(20, 30))
+    tally = Tally(rows=3, closed={0: 2}, emitted={0: 10}, stands={0: early, 1: early})
+    tally += Tally(rows=1, closed={0: 1, 1: 1}, emitted={1: 20}, stands={0: late})
+    assert (tally.rows, tally.windows, tally.emitted) == (4, 3, {0: 10, 1: 20})
+    assert tally.stand == Stand(windows=1, next_end=10, marks=(5, 9))
+    assert Tally().stand is None
+
+
+@given(streams(), st.sampled_from([INVERTIBLE, EVERYTHING]), st.sampled_from([1, 3, 4]))
+def test_what_is_told_is_what_was_emitted_and_what_is_still_open(
+    batches: list[list[tuple[int, list[Row], int]]], aggregates: dict[str, str], panes: int
+) -> None:
+    pipe = Pipe(plan_of(aggregates, panes))
+    tally, rows = Tally(), []
+    for batch in batches:
+        rows += feed(pipe, batch)
+        for state, blobs in zip(pipe.states, pipe.combine(), strict=True):
+            told: list[Tally] = []
+            for table in reduce_windows(pipe.plan, pipe.layout, state, blobs, told=told.append):
+                pipe.found += table.to_pylist()
+            tally = sum(told, tally)
+    emitted, expected = pipe.results(), direct(pipe.plan, rows)
+    assert tally.rows == len(emitted)
+    assert max(tally.emitted.values(), default=None) == max(
+        (at + pipe.plan.window for at, _ in emitted), default=None
+    )
+    ends = {start + pipe.plan.window for start, _ in expected.keys() - emitted.keys()}
+    if tally.stand is not None:
+        assert tally.stand.next_end == min(ends, default=None)
+        assert (tally.stand.windows > 0) == bool(ends)
+
+
+def test_tuples_are_counted_where_they_are_combined() -> None:
+    pipe = Pipe(plan_of(EVERYTHING, 1))
+    pipe.write(0, [(0, b"a", 1, 1.0), (1, b"b", 1, 1.0)], {0: 5, 1: 5})
+    told: list[Tally] = []
+    combine_task(pipe.plan, pipe.layout, [(0, pipe.frames[0])], told=told.append)
+    assert [tally.tuples for tally in told] == [2]
+
+
+def test_a_lane_that_nothing_was_heard_of_has_no_mark() -> None:
+    pipe = Pipe(plan_of(EVERYTHING, 1), buckets=1)
+    for routed in range(3):
+        pipe.write(routed, [(3, b"a", 1, 1.0)], {0: 35})
+    told: list[Tally] = []
+    list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0], told=told.append))
+    assert told[0].stand == Stand(windows=1, next_end=4 * SLIDE, marks=(35, NO_MARK))
