@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,7 +43,8 @@ def rename(
     if not keep:
         show(remains, "and then this will be removed for good:")
     ask(f"Rename {before.query.name} to {name}?", yes=yes)
-    _with_progress(lambda progress: carry_out(found, progress=progress))
+    with _progress() as advance:
+        carry_out(found, progress=advance)
     typer.echo(f"{name} continues where {before.query.name} was. In the settings:", err=True)
     for line in _lines(before, name):
         typer.echo(line)
@@ -55,11 +58,13 @@ def _lines(before: Settings, name: str) -> list[str]:
     if before.input.topic is None:
         lines += ["[input]", f'topic = "{before.topic("input")}"']
     if before.results.sink == "parquet":
-        lines += ["[results]", f'path = "..."  # a new folder: {before.results.path} belongs to the old name']
+        lines += ["[results]", f'path = "{(before.results.path or "").rstrip("/")}-{name}"']
     return lines
 
 
-def _with_progress(work: object) -> None:
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None]]:
+    """What is called with the number of records copied so far; shown on a terminal only."""
     import sys
 
     from rich.console import Console
@@ -69,4 +74,4 @@ def _with_progress(work: object) -> None:
     shown = Console(file=sys.stderr)
     with Progress(*columns, console=shown, disable=not shown.is_terminal, transient=True) as bar:
         task = bar.add_task("records copied", total=None)
-        work(lambda records: bar.update(task, completed=records))  # type: ignore[operator]
+        yield lambda records: bar.update(task, completed=records)

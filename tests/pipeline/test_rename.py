@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from evenflow.errors import DataLossError, IncompatibleStateError
+from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
 from partitioner_service.source import all_states
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_settings
@@ -98,6 +98,8 @@ def test_a_name_that_has_begun_is_refused(kafka_settings: Any, query_name: str) 
     rename(before, after)
     with pytest.raises(IncompatibleStateError, match="has begun already"):
         rename(before, after)
+    with pytest.raises(ConfigError, match="is called"):
+        rename(before, before)
 
 
 def test_nothing_is_renamed_while_a_partitioner_runs(kafka_settings: Any, query_name: str) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaException, Message, TopicPartition
 
-from evenflow.errors import DataLossError, IncompatibleStateError
+from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.claim import commit_first, lock
@@ -53,11 +53,13 @@ def examine(before: Settings, after: Settings, *, now: Callable[[], float] = tim
     """Look at everything that the renaming rests on; nothing is made.
 
     after: the same query under its new name and with the same input topic. Raises IncompatibleStateError when a
-    service of the query runs, when it has not begun or the new name has, DataLossError when the frames are not all there.
+    service of the query runs, when it has not begun or the new name has, ConfigError when the name is the same,
+    DataLossError when the frames are not all there.
     """
     before, after = admitted(before), settled(after)
-    if before.query.name == after.query.name or before.fingerprint != after.fingerprint:
-        raise IncompatibleStateError("only the name may change, and it must")
+    if before.query.name == after.query.name:
+        raise ConfigError(f"the query is called {after.query.name} already", hint="give it another name")
+    assert before.fingerprint == after.fingerprint, "only the name may differ"
     refuse_while_alive(before, "copied", now=now)
     states = _begun(before)
     sources = _whole(before, states)
