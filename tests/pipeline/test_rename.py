@@ -13,12 +13,15 @@ from cli.main import app
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
 from partitioner_service.source import all_states
-from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_settings
+from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, batches_done, make_settings
 from tests.pipeline.planes import began, run, start_thread, wait_until
 from tests.pipeline.routed import records
 from topics import admin, clients
 from topics.admin import describe
+from workbench.lifetime.remains import find
+from workbench.lifetime.removal import remove
 from workbench.lifetime.rename import COPIED, carry_out, examine
+from workbench.verify.shell import verify
 
 pytestmark = pytest.mark.pipeline
 
@@ -72,6 +75,45 @@ def test_a_query_goes_on_under_another_name_and_every_result_is_exact(
         pipeline.run_to_the_end()
     report = assert_exact(stream)
     assert report.rejected > 20
+
+
+@pytest.mark.more
+def test_files_of_both_stages_come_anew_in_the_folder_of_the_new_name(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        spark={"wiring": "split"},
+        results={"sink": "parquet", "path": str(tmp_path / "old")},
+    )
+    stream = Stream(settings)
+    stream.write(1_500)
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("partition")
+        pipeline.start("aggregate")
+        pipeline.wait_until(lambda: batches_done(settings, "reduce") > 0)
+        stream.write(1_000)
+        pipeline.stop("partition")
+        pipeline.stop("aggregate")
+    after = renamed(settings, f"{query_name}-new")
+    after = after.model_copy(
+        update={"results": settings.results.model_copy(update={"path": str(tmp_path / "new")})}
+    )
+    rename(settings, after)
+    remove(settings, find(settings, results=True))
+    assert not (tmp_path / "old").exists()
+    stream.settings = after
+    stream.write(1_000)
+    stream.end()
+    folder = tmp_path / "services"
+    folder.mkdir()
+    with Pipeline(after, folder) as pipeline:
+        pipeline.run_to_the_end()
+    report = verify(after)
+    assert report.exact, report.text()
+    assert (report.read, report.ended) == (3_500, True)
 
 
 def test_a_copy_that_was_cut_off_is_recognised_and_made_anew(kafka_settings: Any, query_name: str) -> None:
