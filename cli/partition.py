@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.look import Unchecked, look_first
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands of the partitioner service."""
@@ -29,6 +31,7 @@ def partition(
     until_ended: Annotated[
         bool, typer.Option("--until-ended", help="Stop once every input partition has ended.")
     ] = False,
+    unchecked: Unchecked = False,
 ) -> None:
     """Run one partitioner instance: input topic to routed topic, until SIGTERM."""
     from evenflow.commands.context import settings_of
@@ -37,6 +40,7 @@ def partition(
     given = {"instance": instance, "instances": instances, "name": partitioner, "workers": workers}
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     settings = settings_of(context, partitioner=chosen) if chosen else settings_of(context)
+    look_first(settings, unchecked=unchecked)
     serve(settings, until_ended=until_ended)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cli.look import Unchecked, look_first
 from evenflow.errors import EvenflowError
 
 _LOG = logging.getLogger("evenflow.spark")
@@ -22,27 +23,30 @@ def register(app: typer.Typer) -> None:
     app.command()(reduce)
 
 
-def aggregate(context: typer.Context, until_ended: _UNTIL_ENDED = False) -> None:
+def aggregate(
+    context: typer.Context, until_ended: _UNTIL_ENDED = False, unchecked: Unchecked = False
+) -> None:
     """Run both Spark stages in one application, wired as spark.wiring says, until SIGTERM."""
-    _run(context, ("combine", "reduce"), until_ended)
+    _run(context, ("combine", "reduce"), until_ended, unchecked)
 
 
-def combine(context: typer.Context, until_ended: _UNTIL_ENDED = False) -> None:
+def combine(context: typer.Context, until_ended: _UNTIL_ENDED = False, unchecked: Unchecked = False) -> None:
     """Run the combiner alone (spark.wiring = 'split'): routed topic to partials topic, until SIGTERM."""
-    _run(context, ("combine",), until_ended)
+    _run(context, ("combine",), until_ended, unchecked)
 
 
-def reduce(context: typer.Context, until_ended: _UNTIL_ENDED = False) -> None:
+def reduce(context: typer.Context, until_ended: _UNTIL_ENDED = False, unchecked: Unchecked = False) -> None:
     """Run the reducer alone (spark.wiring = 'split'): partials topic to results, until SIGTERM."""
-    _run(context, ("reduce",), until_ended)
+    _run(context, ("reduce",), until_ended, unchecked)
 
 
-def _run(context: typer.Context, stages: tuple[str, ...], until_ended: bool) -> None:
+def _run(context: typer.Context, stages: tuple[str, ...], until_ended: bool, unchecked: bool) -> None:
     from evenflow.commands.context import settings_of
     from spark_consumers.application import run
     from spark_consumers.java_log import log_file, open_log
 
     settings = settings_of(context)
+    look_first(settings, unchecked=unchecked)
     log = None if _verbose() else open_log(log_file(settings, context.info_name or stages[0]))
     if log is not None:
         _LOG.info("what Spark itself says is in %s", log.path)

@@ -11,38 +11,28 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Literal
 
-from evenflow.errors import EvenflowError, ServiceError
-from evenflow.settings import KafkaSettings, Settings
-from evenflow.settings.durations import format_duration
+from evenflow.errors import EvenflowError
+from evenflow.settings import Settings
 from spark_consumers.jars import cache_dir, java_command
-from spark_consumers.sinks import SINKS, sink_of
-from topics.admin import TopicSpec, TopicState, check_topic, describe, input_topic, may_write, pipeline_topics
+from workbench.doctor_topics import Report, with_topics
+from workbench.findings import Finding
+from workbench.look.sample import SAMPLE
 
-Status = Literal["ok", "warning", "problem"]
 JAVA_MAJOR = 17
 _MIN_PYTHON = (3, 11)
 _MIN_MEMORY = 4 * 2**30
 _MIN_DISK = 5 * 2**30
-_PATIENCE_MS = 5_000
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One line of the doctor's report: what was found, and what to do (empty if nothing)."""
-
-    name: str
-    status: Status
-    what: str
-    do: str = ""
+def examine(settings: Settings, *, most: int = SAMPLE) -> Report:
+    """All checks against this machine, the broker of the settings, and at most `most` records of the input topic."""
+    return with_topics(_machine(settings), settings, most=most)
 
 
-def examine(settings: Settings) -> list[Finding]:
-    """All checks against this machine and the broker of the settings."""
+def _machine(settings: Settings) -> list[Finding]:
     return [
         check_python(sys.version_info[:3]),
         check_java(_java_report()),
@@ -51,7 +41,6 @@ def examine(settings: Settings) -> list[Finding]:
         check_cache(cache_dir()),
         check_memory(_total_memory()),
         check_disk(shutil.disk_usage(tempfile.gettempdir()).free, Path(tempfile.gettempdir())),
-        *_broker_findings(settings),
     ]
 
 
@@ -136,82 +125,6 @@ def check_disk(free: int, folder: Path) -> Finding:
     if free < _MIN_DISK:
         return Finding("disk", "warning", size, "free some, or set TMPDIR to a larger disk")
     return Finding("disk", "ok", size)
-
-
-def used_topics(settings: Settings) -> dict[str, TopicSpec]:
-    """The topics by role that these settings write or read: a sink or wiring may need fewer."""
-    unused = {role for sink in SINKS.values() for role in sink.topics} - sink_of(settings).topics
-    if settings.spark.wiring == "fused":
-        unused.add("partials")
-    return {role: spec for role, spec in pipeline_topics(_counted(settings)).items() if role not in unused}
-
-
-def _counted(settings: Settings) -> Settings:
-    """With the number of partitions that the input topic would be made with, unless it is known."""
-    if settings.input.partitions is not None:
-        return settings
-    return settings.with_input_partitions(input_topic(settings).partitions)
-
-
-def check_topics(specs: Mapping[str, TopicSpec], states: Mapping[str, TopicState]) -> Iterator[Finding]:
-    """Missing topics, partition counts, record limits and retention, one finding a topic."""
-    for role, spec in specs.items():
-        name, state = f"topic {spec.name}", states.get(spec.name)
-        if state is None:
-            yield Finding(name, "warning", f"missing ({role})", "the service that needs it creates it")
-            continue
-        try:
-            check_topic(spec, state)
-        except EvenflowError as error:
-            yield Finding(name, "problem", error.message, error.hint or "")
-            continue
-        yield check_retention(role, state)
-
-
-def check_retention(role: str, state: TopicState) -> Finding:
-    """A finite retention counts from the record timestamp: with event time there, a replay is deleted."""
-    name = f"topic {state.name}"
-    retention = int(state.config.get("retention.ms", "-1"))
-    deletes = "delete" in state.config.get("cleanup.policy", "delete") and retention >= 0
-    event_time = state.config.get("message.timestamp.type", "CreateTime") == "CreateTime"
-    if role in ("input", "rejected") and deletes and event_time:
-        return Finding(
-            name,
-            "problem",
-            f"keeps records for {format_duration(retention)} counted from their own timestamp: "
-            "a replay of older data is deleted within minutes",
-            f"set retention.ms=-1 (or message.timestamp.type=LogAppendTime) on {state.name}",
-        )
-    return Finding(name, "ok", f"{state.partitions} partitions, {state.records} offsets")
-
-
-def _broker_findings(settings: Settings) -> Iterator[Finding]:
-    patience = min(settings.kafka.request_timeout, _PATIENCE_MS)
-    kafka = settings.kafka.model_copy(update={"request_timeout": patience})
-    try:
-        found = describe(kafka, [settings.topic("input")]).get(settings.topic("input"))
-        if found is not None and settings.input.partitions is None:
-            settings = settings.with_input_partitions(found.partitions)
-        specs = used_topics(settings)
-        states = describe(kafka, [spec.name for spec in specs.values()])
-    except ServiceError as error:
-        yield Finding("broker", "problem", error.message, error.hint or "")
-        return
-    yield Finding("broker", "ok", f"answers at {settings.kafka.bootstrap_servers}")
-    yield from check_topics(specs, states)
-    refused = [name for name in states if not _writable(kafka, name)]
-    if refused:
-        do = "ask for the ACL Write on them for this user"
-        yield Finding("rights", "warning", f"may not write to {', '.join(sorted(refused))}", do)
-    elif states:
-        yield Finding("rights", "ok", "may write to every topic that exists")
-
-
-def _writable(kafka: KafkaSettings, topic: str) -> bool:
-    try:
-        return may_write(kafka, topic)
-    except ServiceError:
-        return False
 
 
 def installed_version(package: str) -> str | None:

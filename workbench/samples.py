@@ -7,21 +7,19 @@ and as the partitions of a topic together are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from evenflow.advice import Sample
-from evenflow.errors import ConfigError, ProtocolError, ServiceError
-from evenflow.markers import EndOfStream
+from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
 from partitioner_service.parse import Parser
 from topics import reader
-from topics.admin import TopicState, describe
+from topics.admin import describe
+from workbench.look.sample import is_marker, stretch, timestamp_of
 
 
 @dataclass(frozen=True)
@@ -58,11 +56,11 @@ def topic_sample(
     for block in reader.read_range(settings.kafka, topic, begin=begin, end=end):
         records += len(block)
         progress(records)
-        tuples_of = [record for record in block if not _is_marker(record)]
+        tuples_of = [record for record in block if not is_marker(record)]
         parsed = parser.parse(
             [record.value() for record in tuples_of],
             keys=[record.key() for record in tuples_of],
-            timestamps=[_timestamp(record) for record in tuples_of],
+            timestamps=[timestamp_of(record) for record in tuples_of],
         )
         keys.append(parsed.keys.cast(pa.large_binary()))
         times.append(parsed.times)
@@ -93,31 +91,3 @@ def _nothing(topic: str, unreadable: Counter[str]) -> ConfigError:
         f"{unreadable.most_common(1)[0][0]}",
         hint="do query.key, query.time, query.time_unit and input.format in the settings fit the topic?",
     )
-
-
-def stretch(state: TopicState, tuples: int, *, first: bool) -> tuple[Mapping[int, int], Mapping[int, int]]:
-    """Begin and end by partition: of each the same share of its records, `tuples` or a few more in all."""
-    begin, end = dict(state.begin), dict(state.end)
-    for partition in begin:
-        length = end[partition] - begin[partition]
-        wanted = min(length, -(-length * tuples // state.records))
-        if first:
-            end[partition] = begin[partition] + wanted
-        else:
-            begin[partition] = end[partition] - wanted
-    return begin, end
-
-
-def _is_marker(record: Message) -> bool:
-    headers: Any = record.headers()
-    if not headers or record.key() is not None or record.value() is not None:
-        return False
-    try:
-        return EndOfStream.from_headers(headers) is not None
-    except ProtocolError:
-        return False  # a damaged marker marks nothing: it is a record like any other
-
-
-def _timestamp(record: Message) -> int:
-    kind, stamp = record.timestamp()
-    return -1 if kind == TIMESTAMP_NOT_AVAILABLE else int(stamp)

@@ -7,7 +7,8 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.settings import KafkaSettings, load_settings
 from topics.admin import TopicSpec, ensure_topics, pipeline_topics
-from workbench.doctor import Finding, examine
+from workbench.doctor import examine
+from workbench.findings import Finding
 
 pytestmark = pytest.mark.pipeline
 
@@ -26,12 +27,12 @@ def test_a_machine_that_is_ready_has_no_problem(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
     settings = load_settings(config(tmp_path, query_name, kafka_settings.bootstrap_servers))
-    missing = [finding for finding in examine(settings) if finding.status == "warning"]
-    assert {f"topic {query_name}.input", f"topic {query_name}.routed"} <= {
-        finding.name for finding in missing
-    }
+    before = by_name(examine(settings).findings)
+    assert before["input topic"].status == "problem"
+    assert "`evenflow replay`" in before["input topic"].do
+    assert before[f"topic {query_name}.routed"].status == "ok"
     ensure_topics(kafka_settings, pipeline_topics(settings.with_input_partitions(4)).values())
-    findings = examine(settings)
+    findings = examine(settings).findings
     assert [finding for finding in findings if finding.status == "problem"] == []
     assert by_name(findings)["rights"].status == "ok"
 
@@ -40,9 +41,10 @@ def test_a_missing_broker_is_a_problem_and_exit_1(tmp_path: Path, query_name: st
     file = config(tmp_path, query_name, "127.0.0.1:1", "request_timeout = 500\n")
     result = CliRunner().invoke(app, ["--config", str(file), "doctor", "--json"])
     assert result.exit_code == 1
-    found = {finding["name"]: finding for finding in json.loads(result.stdout)}
+    found = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
     assert found["broker"]["status"] == "problem"
     assert "evenflow broker" in found["broker"]["do"]
+    assert "doctor" not in found["broker"]["do"]
     assert found["java"]["status"] == "ok"
 
 
@@ -51,7 +53,7 @@ def test_a_retention_that_deletes_replays_is_a_problem(
 ) -> None:
     ensure_topics(kafka_settings, [TopicSpec(f"{query_name}.input", 4, {"max.message.bytes": "4194304"})])
     file = config(tmp_path, query_name, kafka_settings.bootstrap_servers)
-    finding = by_name(examine(load_settings(file)))[f"topic {query_name}.input"]
+    finding = by_name(examine(load_settings(file)).findings)[f"topic {query_name}.input"]
     assert finding.status == "problem"
     assert "retention.ms=-1" in finding.do
     table = CliRunner().invoke(app, ["--config", str(file), "doctor"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import sys
 import urllib.request
 from collections import Counter
@@ -16,7 +15,7 @@ import pytest
 from evenflow.windows import END_MARK
 from partitioner_service.plans import publish
 from partitioner_service.source import all_states
-from tests.pipeline.planes import parts_of, run, some_rows, total, wait_until
+from tests.pipeline.planes import free_port, parts_of, run, some_rows, total, wait_until
 from tests.pipeline.routed import (
     create_topics,
     expected_counts,
@@ -30,13 +29,6 @@ from workbench.broker import EmbeddedBroker
 from workbench.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
-
-
-def free_port() -> int:
-    """A port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from tests.pipeline import spark_stream
-from tests.pipeline.planes import parts_of, some_rows, wait_until
+from tests.pipeline.planes import free_port, parts_of, some_rows, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write
 from tests.pipeline.spark_stream import start
-from tests.pipeline.test_partitioner_process import free_port
 from workbench.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline

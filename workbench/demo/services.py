@@ -28,10 +28,12 @@ class Services:
         self._partitioners: list[ChildProcess] = []
         self.spark: ChildProcess | None = None
         try:
-            self.spark = self._start("spark", "aggregate", "--until-ended")
+            self.spark = self._start("spark", "aggregate", "--until-ended", "--unchecked")
             for number in range(instances):
                 name = f"partitioner-{number}"
-                self._partitioners.append(self._start(name, "partition", "--instance", str(number)))
+                self._partitioners.append(
+                    self._start(name, "partition", "--unchecked", "--instance", str(number))
+                )
         except BaseException:
             self.stop()
             raise

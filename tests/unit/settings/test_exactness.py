@@ -12,7 +12,7 @@ from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from evenflow.settings.exactness import EXACTNESS
 from spark_consumers.session import session_conf
-from spark_consumers.sinks import SINKS
+from spark_consumers.sinks.topic import topic_options
 from topics import clients
 
 EVERY = [(client, name) for client, names in EXACTNESS.items() for name in names]
@@ -76,7 +76,7 @@ def test_clients_of_librdkafka_check_sums_read_what_is_committed_and_wait_for_al
 
 
 def test_spark_writes_to_all_replicas_and_its_retries_repeat_nothing() -> None:
-    _, options = SINKS["kafka"].writer(Settings())
+    options = topic_options(Settings(), "results")
     assert options.items() >= {"kafka.acks": "all", "kafka.enable.idempotence": "true"}.items()
 
 

@@ -325,7 +325,7 @@ def test_readers_see_each_key_with_the_type_that_the_query_gives_it(
             "aggregates": {"n": "count"},
         }
         query |= {} if kind == "@key" else {"types": {"k": kind}}
-        settings = Settings(query=query, results={"path": "p"})
+        settings = Settings(query=query, results={"path": "p"}, input={"partitions": 4})
         records = [json.dumps({"t": 1} | ({} if kind == "@key" else {"k": key})).encode() for key in keys]
         parsed = Parser(settings).parse(records, keys=raws).keys
         whole = AggregatePlan.of(settings.query).result_schema
@@ -357,7 +357,9 @@ def is_text(key: bytes) -> bool:
 def test_a_key_that_is_not_of_the_querys_type_is_refused(sink: ResultSink, tmp_path: Path) -> None:
     for kind, key in {"int64": b"8.5", "string": b"\xff"}.items():
         query = {"key": "k", "types": {"k": kind}, "aggregates": {"n": "count"}}
-        settings = Settings(query=query, results={"sink": sink.name, "path": str(tmp_path)})
+        settings = Settings(
+            query=query, results={"sink": sink.name, "path": str(tmp_path)}, input={"partitions": 4}
+        )
         schema = AggregatePlan.of(settings.query).result_schema
         table = pa.table([[0], [1], pa.array([key], pa.binary()), [1]], schema)
         with pytest.raises(ProtocolError, match="a key is not of the query's type"):

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.settings import load_settings
+from evenflow.settings import Settings, load_settings
 from topics.admin import TopicSpec, TopicState
 from workbench.doctor import (
     check_cache,
@@ -12,12 +12,10 @@ from workbench.doctor import (
     check_memory,
     check_packages,
     check_python,
-    check_retention,
-    check_topics,
     java_major,
     pins_of,
-    used_topics,
 )
+from workbench.doctor_topics import check_input, check_topics, no_input, used_topics
 
 
 def state(partitions: int = 4, **config: str) -> TopicState:
@@ -88,31 +86,60 @@ def test_little_memory_and_a_full_disk_are_warnings() -> None:
     assert check_disk(2**40, Path("/tmp")).status == "ok"
 
 
-def test_a_retention_that_would_delete_a_replay_is_a_problem() -> None:
-    week = str(7 * 24 * 3_600_000)
-    finding = check_retention("input", state(retention_ms=week, message_timestamp_type="CreateTime"))
+WEEK = 7 * 24 * 3_600_000
+OWN, STRANGERS = Settings(), Settings(input={"topic": "t"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "oldest", "status", "words"),
+    [
+        (OWN, None, "problem", "a replay of older data is deleted within minutes"),
+        (STRANGERS, None, "ok", "keeps records for 7d counted from their own timestamp"),
+        (STRANGERS, 1, "ok", "what is not read by then is gone"),
+        (STRANGERS, -WEEK, "problem", "the broker deletes such within minutes"),
+    ],
+)
+def test_a_retention_is_a_problem_where_it_deletes_what_is_to_be_read(
+    settings: Settings, oldest: int | None, status: str, words: str
+) -> None:
+    kept = state(retention_ms=str(WEEK), message_timestamp_type="CreateTime")
+    finding = check_input(settings, kept, oldest=oldest, now=1)
+    assert finding.status == status
+    assert words in finding.what
+    assert ("retention.ms=-1" in finding.do) == (status == "problem")
+
+
+def test_a_retention_counted_from_the_append_deletes_no_replay() -> None:
+    appended = state(retention_ms=str(WEEK), message_timestamp_type="LogAppendTime")
+    for harmless in (appended, state(retention_ms="-1"), state(retention_ms="5", cleanup_policy="compact")):
+        assert check_input(OWN, harmless, oldest=None, now=0).status == "ok"
+
+
+def test_rejected_records_are_to_be_kept() -> None:
+    spec = TopicSpec("t", 4, {})
+    (finding,) = check_topics({"rejected": spec}, {"t": state(retention_ms=str(WEEK))})
     assert finding.status == "problem"
-    assert "keeps records for 7d" in finding.what
-    assert "retention.ms=-1" in finding.do
-    assert (
-        check_retention("input", state(retention_ms=week, message_timestamp_type="LogAppendTime")).status
-        == "ok"
-    )
-    assert check_retention("input", state(retention_ms="-1")).status == "ok"
-    assert check_retention("routed", state(retention_ms=week)).status == "ok"
 
 
 def test_topics_are_missing_too_few_or_too_small() -> None:
     spec = TopicSpec("t", 4, {"max.message.bytes": "1000"})
     for states, status, words in (
-        ({}, "warning", "missing"),
+        ({}, "ok", "the service that needs it makes it"),
         ({"t": state(3)}, "problem", "has 3 partitions, the settings need 4"),
         ({"t": state(max_message_bytes="999")}, "problem", "allows records of 999 bytes"),
         ({"t": state(max_message_bytes="1000", retention_ms="-1")}, "ok", "4 partitions"),
     ):
-        (finding,) = check_topics({"input": spec}, states)
+        (finding,) = check_topics({"routed": spec}, states)
         assert finding.status == status
         assert words in finding.what
+
+
+def test_an_input_topic_that_is_missing_names_the_likely_one() -> None:
+    orders = Settings(query={"name": "q"}, input={"topic": "order"})
+    finding = no_input(orders, ["bills", "orders"])
+    assert (finding.status, finding.what) == ("problem", "there is no topic order, which the query reads")
+    assert "did you mean orders?" in finding.do
+    assert no_input(Settings(), ["bills"]).status == "warning"
 
 
 def test_topics_that_the_settings_do_not_use_are_not_asked_for(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topics.admin import TopicState
-from workbench.samples import stretch
+from workbench.look.sample import begin_of_newest, stretch
 
 
 def topic(lengths: list[int], first: int) -> TopicState:
@@ -34,3 +34,17 @@ def test_every_partition_gives_the_same_share_and_together_they_give_enough(
             begin[partition] == state.begin[partition] if oldest else end[partition] == state.end[partition]
         )
         assert fixed
+
+
+@given(
+    lengths=st.lists(st.integers(0, 10_000), min_size=1, max_size=9).filter(any),
+    first_offset=st.integers(0, 5),
+    most=st.integers(1, 20_000),
+)
+def test_of_a_short_partition_enough_is_read_to_judge_it(
+    lengths: list[int], first_offset: int, most: int
+) -> None:
+    state = topic(lengths, first_offset)
+    taken = [state.end[part] - begin for part, begin in begin_of_newest(state, most).items()]
+    assert all(min(length, 100) <= count <= length for length, count in zip(lengths, taken, strict=True))
+    assert sum(taken) <= most + 101 * len(lengths)

@@ -1,0 +1,181 @@
+"""What a look says of records that do not fit: each case is a mistake that somebody made."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from tests.unit.workbench.look.samples import NOW, look, named, order, sample, settings
+from workbench.look.propose import applied
+
+HUNDRED = range(100)
+
+
+def orders(**other: Any) -> list[dict[str, Any]]:
+    return [order(number, **other) for number in HUNDRED]
+
+
+def test_records_that_fit_have_nothing_to_propose() -> None:
+    found = look(sample(orders()))
+    assert (found.problems, found.proposal, found.toml()) == ([], {}, "")
+    assert found.summary() == (
+        "sample of orders: 100 records, 0 would be rejected, 10 keys, the hottest 10 %, "
+        "times 2027-01-15 07:43:20, in order"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "query", "problem", "mended"),
+    [
+        (orders(), {"key": "usr"}, "none of 100 records has a column 'usr' (the key)", {"key": "user"}),
+        (orders(), {"key": "USER"}, "has a column 'USER'", {"key": "user"}),
+        (orders(), {"time": "when"}, "(the event time)", {"time": "at", "time_unit": "ms"}),
+        (orders(), {"time_unit": "s"}, "gives times at the year 5", {"time_unit": "ms"}),
+        (orders(), {"time_unit": "iso"}, "the event time needs ISO 8601 text", {"time_unit": "ms"}),
+        (orders(at=1_790_000_000), {}, "gives times at 1970-01-21", {"time_unit": "s"}),
+        (orders(at=1_790_000_000.5), {}, "a whole number of milliseconds", {"time_unit": "s"}),
+        (orders(at=NOW * 1000), {}, "gives times at the year 59,009", {"time_unit": "us"}),
+        (
+            orders(at="2026-11-20T10:00:00Z"),
+            {},
+            "holds text, e.g. '2026-11-20T10:00:00Z'",
+            {"time_unit": "iso"},
+        ),
+        (orders(user=7), {}, "holds whole numbers, e.g. 7, in all 100", {"types": {"user": "int64"}}),
+        (
+            orders(),
+            {"types": {"amount": "int64"}},
+            "sum(amount) needs a whole number",
+            {"types": {"amount": "float64"}},
+        ),
+        (orders(), {"aggregates": {"s": "sum(amout)"}}, "(sum(amout))", {"aggregates": {"s": "sum(amount)"}}),
+    ],
+)
+def test_what_cannot_be_meant_is_a_problem_and_mended_by_the_lines_to_paste(
+    rows: list[dict[str, Any]], query: dict[str, Any], problem: str, mended: dict[str, Any]
+) -> None:
+    records = sample(rows)
+    found = look(records, query=query)
+    said = " ".join(finding.what for finding in found.findings)
+    assert problem in said
+    assert tomllib.loads(found.toml()) == {"query": mended}
+    fitted = applied(found.settings, found.proposal)
+    again = look(records, query=fitted.query.model_dump(exclude_unset=True))
+    assert (again.problems, again.proposal) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("rows", "query", "words"),
+    [
+        (orders(), {"key": "amount", "aggregates": {"n": "count"}}, "never a decimal"),
+        (orders(amount="12.5"), {}, "sum(amount) needs a number"),
+        (orders(at=NOW * 10**6), {}, "looks like nanoseconds"),
+        ([{"payload": order(number)} for number in HUNDRED], {}, "'payload.user' lies within another object"),
+        (orders(), {"key": "@key"}, "all 100 records have no record key"),
+        (orders(user=None), {}, "(the key) is missing or null in all 100 records"),
+        ([b"\0\0\0\0\1 avro"] * 9, {}, "written with a schema registry"),
+        ([b"not JSON"] * 9, {}, "none of 9 records is a JSON object"),
+    ],
+)
+def test_what_no_settings_mend_is_a_problem_that_says_what_to_do(
+    rows: list[Any], query: dict[str, Any], words: str
+) -> None:
+    found = look(sample(rows), query=query)
+    assert any(words in f"{finding.what} {finding.do}" for finding in found.problems)
+
+
+def test_a_share_of_bad_records_is_a_warning_with_reason_and_example() -> None:
+    rows: list[Any] = orders()
+    rows[3]["amount"], rows[4], rows[5] = "free", b"{broken", None
+    found = look(sample(rows))
+    assert found.problems == []
+    (rejected,) = named(found, "rejected")
+    assert rejected.status == "warning"
+    assert rejected.what.startswith("3 of 100 records would be rejected (3 %): ")
+    assert "{broken" in rejected.what
+    (amount,) = named(found, "sum(amount)")
+    assert amount.what.startswith("column 'amount' holds text, e.g. 'free', in 1 of 98 records")
+
+
+def test_a_column_that_some_records_lack_is_null_there_and_no_matter() -> None:
+    rows = orders()
+    del rows[7]["amount"]
+    assert named(look(sample(rows)), "sum(amount)") == []
+    (null,) = named(look(sample(orders(amount=None))), "sum(amount)")
+    assert null.status == "warning"
+
+
+def test_csv_of_another_delimiter_is_told_by_its_fields() -> None:
+    rows = [f"u{number};{NOW + number};{number}.5".encode() for number in HUNDRED]
+    csv = {"format": "csv", "columns": ["user", "at", "amount"]}
+    found = look(sample(rows), input=csv)
+    assert "another number of fields than the 3 of input.columns, mostly 1" in found.problems[0].what
+    assert tomllib.loads(found.toml()) == {"input": {"delimiter": ";"}}
+    assert look(sample(rows), input=csv | {"delimiter": ";"}).findings[0].name == "order"
+    assert tomllib.loads(look(sample(rows)).toml())["input"]["columns"] == ["c0", "c1", "c2"]
+
+
+def test_a_partition_without_records_holds_back_all_windows() -> None:
+    found = look(sample(orders(), [], []))
+    (partitions,) = named(found, "partitions")
+    assert partitions.what.startswith("partitions 1, 2 are empty: no window closes until each has a record")
+    assert tomllib.loads(found.toml()) == {"partitioner": {"idle_timeout": "30s"}}
+    assert named(look(sample(orders(), []), partitioner={"idle_timeout": "5s"}), "partitions") == []
+    ended = sample(orders(), [], ended=True)
+    assert named(look(ended), "partitions") == []
+
+
+def test_a_partition_that_ends_long_before_the_others_is_said() -> None:
+    early = [order(number, at=NOW - 3 * 3_600_000) for number in HUNDRED]
+    (behind,) = named(look(sample(orders(), early)), "partitions")
+    assert behind.what.startswith("partition 1 of 2 end")
+
+
+def test_one_wrong_clock_is_told_from_disorder() -> None:
+    rows = orders()
+    rows[20]["at"] += 400 * 86_400_000
+    found = look(sample(rows, orders()))
+    (wild,) = named(found, "time")
+    assert wild.what.startswith("1 of 200 tuples lie more than 7d ahead of those around them")
+    assert tomllib.loads(found.toml()) == {"query": {"max_jump": "7d"}}
+    last = orders()
+    last[-1]["at"] += 400 * 86_400_000
+    assert "lie in the future, the furthest at 2028-02-19" in named(look(sample(last)), "time")[0].what
+
+
+def test_numbered_tuples_are_from_1970_and_no_mistake() -> None:
+    found = look(sample([order(number, at=number) for number in HUNDRED]))
+    assert (found.problems, found.proposal) == ([], {})
+
+
+def test_types_of_columns_that_are_no_longer_read_go_with_them() -> None:
+    found = look(sample(orders(user=7)), query={"key": "usr", "types": {"usr": "string"}})
+    assert tomllib.loads(found.toml()) == {"query": {"key": "user", "types": {"user": "int64"}}}
+
+
+def test_a_column_that_is_the_key_and_aggregated_keeps_its_type() -> None:
+    query = {"key": "n", "types": {"n": "int64"}, "aggregates": {"s": "sum(n)"}, "time_unit": "s"}
+    found = look(sample([{"n": number % 7, "at": NOW + number} for number in HUNDRED]), query=query)
+    assert tomllib.loads(found.toml()) == {"query": {"time_unit": "ms"}}
+    likely = look(sample([{"amount": 1.5, "at": NOW}]), query={"key": "amont"})
+    assert "name a column that the records have" in likely.problems[0].do
+
+
+def test_the_hottest_key_is_named_with_the_fair_share_of_a_worker() -> None:
+    (keys,) = named(look(sample(orders(user="всё"))), "keys")
+    assert keys.what == "1 keys; the hottest, 'всё', has 100 % of the tuples, a worker's fair share is 12 %"
+    assert "evenflow advise" in keys.do
+
+
+def test_records_of_which_no_column_is_read_may_be_anything() -> None:
+    query = {"key": "@key", "time": "@timestamp", "aggregates": {"n": "count"}}
+    found = look(sample([b"\0\1\2"] * 9, keys=[b"k"] * 9), query=query)
+    assert (found.problems, found.facts.tuples) == ([], 9)
+
+
+def test_an_empty_sample_says_so() -> None:
+    found = look(sample([], []))
+    assert (found.summary(), found.findings) == ("sample of orders: no tuples yet", ())
+    assert settings().query.name == "q"

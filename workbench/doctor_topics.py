@@ -1,0 +1,198 @@
+"""The doctor's checks of the broker: the topics of a query, and what its input topic holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evenflow.errors import DataLossError, EvenflowError, ServiceError
+from evenflow.settings import KafkaSettings, Settings
+from evenflow.settings.durations import format_duration
+from spark_consumers.sinks import SINKS, sink_of
+from topics.admin import (
+    TopicSpec,
+    TopicState,
+    check_topic,
+    describe,
+    input_topic,
+    may_write,
+    pipeline_topics,
+    topic_names,
+)
+from topics.settled import missing_input
+from workbench.findings import Finding
+from workbench.look.guess import starting_file
+from workbench.look.look import Look, look_at
+from workbench.look.sample import TopicRecords, newest_records
+from workbench.look.words import listed, shown_long
+
+_PATIENCE_MS = 5_000
+_OFFSETS = "__"
+"""Topics that begin so are the broker's own."""
+
+
+@dataclass
+class Report:
+    """What the doctor says. look: at the input topic, None if there was none; toml: lines for evenflow.toml."""
+
+    findings: list[Finding] = field(default_factory=list)
+    look: Look | None = None
+    toml: str = ""
+
+
+def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -> Report:
+    """These findings, and those about broker and topics; `most`: records to look at, 0 for none."""
+    patience = min(settings.kafka.request_timeout, _PATIENCE_MS)
+    kafka = settings.kafka.model_copy(update={"request_timeout": patience})
+    settings = settings.model_copy(update={"kafka": kafka})
+    report = Report([*findings])
+    try:
+        names = [name for name in topic_names(kafka) if not name.startswith(_OFFSETS)]
+        report.findings.append(Finding("broker", "ok", f"answers at {kafka.bootstrap_servers}"))
+        _examine(report, settings, names, most=most)
+    except ServiceError as error:
+        report.findings.append(Finding("broker", "problem", error.message, _hint(error)))
+    return report
+
+
+def _examine(report: Report, settings: Settings, names: Sequence[str], *, most: int) -> None:
+    topic = settings.topic("input")
+    state = describe(settings.kafka, [topic]).get(topic) if topic in names else None
+    if _described(settings):
+        report.findings += _query_findings(settings, state)
+    if state is None:
+        report.findings.append(no_input(settings, names))
+        return
+    sample = _sampled(report, settings, state, most=most) if most else None
+    oldest = None if sample is None else sample.oldest
+    report.findings.append(check_input(settings, state, oldest=oldest, now=_now()))
+    if sample is not None:
+        _look(report, settings, sample)
+
+
+def _sampled(report: Report, settings: Settings, state: TopicState, *, most: int) -> TopicRecords | None:
+    try:
+        return newest_records(settings.kafka, state, most=most)
+    except (ServiceError, DataLossError) as error:
+        what = f"the records of {state.name} cannot be read: {error.message}"
+        report.findings.append(Finding("sample", "warning", what, _hint(error)))
+        return None
+
+
+def _look(report: Report, settings: Settings, sample: TopicRecords) -> None:
+    """Adds what a sample of the input topic says."""
+    if not _described(settings) and sample.records:
+        report.toml = starting_file(settings, sample, now=_now())
+        what = f"sample of {sample.topic}: {sample.records:,} records; a settings file to begin with is below"
+        report.findings.append(Finding("sample", "ok", what))
+        return
+    report.look = look_at(settings, sample, now=_now())
+    report.findings += [Finding("sample", "ok", report.look.summary()), *report.look.findings]
+    report.toml = report.look.toml()
+
+
+def _described(settings: Settings) -> bool:
+    """Whether the settings say anything of a query; else the doctor proposes one."""
+    return "query" in settings.model_fields_set
+
+
+def no_input(settings: Settings, names: Sequence[str]) -> Finding:
+    """There is no input topic; `names`: of the topics that there are."""
+    if settings.input.topic is None and not _described(settings):
+        what = f"no settings name a topic; topics there are: {listed(names)}"
+        return Finding("input topic", "warning", what, "`evenflow doctor --topic NAME` looks at one")
+    error = missing_input(settings, list(names))
+    return Finding("input topic", "problem", error.message, error.hint or "")
+
+
+def check_input(settings: Settings, state: TopicState, *, oldest: int | None, now: int) -> Finding:
+    """Size and retention of the input topic; oldest: least record timestamp of the sample, now: both ms."""
+    name = f"topic {state.name}"
+    size = f"{state.partitions} partitions, {state.records:,} offsets"
+    keeps = counts_from_event_time(state)
+    if keeps is None:
+        return Finding(name, "ok", size)
+    kept = f"keeps records for {format_duration(keeps)} counted from their own timestamp"
+    mend = f"set retention.ms=-1 (or message.timestamp.type=LogAppendTime) on {state.name}"
+    if oldest is not None and now - oldest > keeps:
+        age = f"the sample holds records of {shown_long(now - oldest)} ago: the broker deletes such within minutes"
+        return Finding(name, "problem", f"{size}; {kept}, and {age}", mend)
+    if settings.input.topic is None:
+        return Finding(
+            name, "problem", f"{size}; {kept}: a replay of older data is deleted within minutes", mend
+        )
+    note = "what is not read by then is gone; a replay of older data would be deleted within minutes"
+    return Finding(name, "ok", f"{size}; {kept}: {note}")
+
+
+def counts_from_event_time(state: TopicState) -> int | None:
+    """How long (ms) a topic keeps records after their own timestamp; None: for ever, or counted from the append."""
+    retention = int(state.config.get("retention.ms", "-1"))
+    deletes = "delete" in state.config.get("cleanup.policy", "delete") and retention >= 0
+    by_record = state.config.get("message.timestamp.type", "CreateTime") == "CreateTime"
+    return retention if deletes and by_record else None
+
+
+def used_topics(settings: Settings) -> dict[str, TopicSpec]:
+    """The topics by role, the input aside, that these settings write: a sink or wiring may need fewer."""
+    unused = {role for sink in SINKS.values() for role in sink.topics} - sink_of(settings).topics | {"input"}
+    if settings.spark.wiring == "fused":
+        unused.add("partials")
+    known = settings.with_input_partitions(input_topic(settings).partitions)
+    return {role: spec for role, spec in pipeline_topics(known).items() if role not in unused}
+
+
+def check_topics(specs: Mapping[str, TopicSpec], states: Mapping[str, TopicState]) -> Iterator[Finding]:
+    """Partition counts, record limits and retention of the topics that evenflow makes, one finding a topic."""
+    for role, spec in specs.items():
+        name, state = f"topic {spec.name}", states.get(spec.name)
+        if state is None:
+            yield Finding(name, "ok", f"not there yet ({role}): the service that needs it makes it")
+            continue
+        try:
+            check_topic(spec, state)
+        except EvenflowError as error:
+            yield Finding(name, "problem", error.message, error.hint or "")
+            continue
+        yield _check_retention(role, state)
+
+
+def _check_retention(role: str, state: TopicState) -> Finding:
+    keeps = counts_from_event_time(state)
+    if role == "rejected" and keeps is not None:
+        what = f"keeps records for {format_duration(keeps)} counted from their own timestamp: `verify` misses older ones"
+        return Finding(f"topic {state.name}", "problem", what, f"set retention.ms=-1 on {state.name}")
+    return Finding(f"topic {state.name}", "ok", f"{state.partitions} partitions, {state.records:,} offsets")
+
+
+def _query_findings(settings: Settings, input_state: TopicState | None) -> Iterator[Finding]:
+    """The topics that evenflow makes for the query, and our rights on all."""
+    if input_state is not None:
+        settings = settings.with_input_partitions(input_state.partitions)
+    specs = used_topics(settings)
+    states = describe(settings.kafka, [spec.name for spec in specs.values()])
+    yield from check_topics(specs, states)
+    refused = [name for name in states if not _writable(settings.kafka, name)]
+    if refused:
+        do = "ask for the ACL Write on them for this user"
+        yield Finding("rights", "warning", f"may not write to {', '.join(sorted(refused))}", do)
+    elif states:
+        yield Finding("rights", "ok", "may write to every topic of the query that exists")
+
+
+def _writable(kafka: KafkaSettings, topic: str) -> bool:
+    try:
+        return may_write(kafka, topic)
+    except ServiceError:
+        return False
+
+
+def _hint(error: EvenflowError) -> str:
+    """What to do; errors elsewhere send people to the doctor, which is here."""
+    hint = error.hint or ""
+    return "is it running? `evenflow broker` starts one here" if "evenflow doctor" in hint else hint
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

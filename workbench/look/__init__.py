@@ -1,0 +1,12 @@
+"""A look at the records of the live input topic, held against the settings.
+
+`sample` reads the newest records, `shape` and `facts` say what is there, the modules named `judge_*` hold it against
+the settings, `propose` writes the settings that would fit, `start` is what a service calls before it begins.
+Only `sample` and `start` talk to a broker; everything else is a function of plain values.
+"""
+
+from workbench.look.look import Look, look_at
+from workbench.look.sample import TopicRecords, newest_records
+from workbench.look.start import before_start
+
+__all__ = ["Look", "TopicRecords", "before_start", "look_at", "newest_records"]

@@ -1,0 +1,138 @@
+"""What is in a sample of a topic, as the partitioner would read it with the settings of a query."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.arrays import Int64s
+from evenflow.settings import Settings
+from partitioner_service.parse import Parser
+from workbench.look.order import without_jumps
+from workbench.look.sample import Stretch, TopicRecords
+from workbench.look.shape import Shape, shape_of
+
+
+@dataclass(frozen=True)
+class PartitionFacts:
+    """One partition of the sample.
+
+    length: offsets that the partition holds; records: those sampled, markers aside; ended: a producer's end was
+    among them; times: event times (ms) of the readable ones, in offset order, without those that max_jump would
+    reject; jumps: how many these are.
+    """
+
+    partition: int
+    length: int
+    records: int
+    ended: bool
+    times: Int64s
+    jumps: int
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Records that the partitioner would reject for one reason: how many, its words for the first, and that record."""
+
+    count: int
+    reason: str
+    example: bytes | None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A sample as the settings read it.
+
+    unreadable: by reason, the commonest first; keys: different keys; hottest: the commonest key and its tuples;
+    keyless: records without a record key.
+    """
+
+    topic: str
+    records: int
+    shape: Shape
+    partitions: tuple[PartitionFacts, ...]
+    unreadable: tuple[Unreadable, ...]
+    keys: int
+    hottest: tuple[bytes, int] | None
+    keyless: int
+
+    @property
+    def rejected(self) -> int:
+        """Records that hold no tuple."""
+        return sum(group.count for group in self.unreadable)
+
+    @property
+    def tuples(self) -> int:
+        """Records that hold one."""
+        return self.records - self.rejected
+
+    @property
+    def times(self) -> tuple[Int64s, ...]:
+        """Event times of each partition that has any."""
+        return tuple(part.times for part in self.partitions if part.times.size)
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """Least and largest event time, ms; None without a tuple."""
+        ends = [(int(times.min()), int(times.max())) for times in self.times]
+        return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
+
+
+def facts_of(settings: Settings, sample: TopicRecords, *, shape: Shape | None = None) -> Facts:
+    """Read the sample as the settings say. shape: what is known of its columns already."""
+    parser = Parser(settings)
+    reasons = _Reasons()
+    parts, keys = [], []
+    for stretch in sample.stretches:
+        parsed = parser.parse(stretch.values, keys=stretch.keys, timestamps=stretch.timestamps)
+        reasons.add(stretch, parsed.bad)
+        keys.append(parsed.keys.cast(pa.large_binary()))
+        times = without_jumps(settings.query, parsed.times)
+        jumps = len(parsed.times) - len(times)
+        parts.append(
+            PartitionFacts(
+                stretch.partition, stretch.length, len(stretch.values), stretch.ended, times, jumps
+            )
+        )
+    different, hottest = _hottest(keys)
+    return Facts(
+        topic=sample.topic,
+        records=sample.records,
+        shape=shape or shape_of(settings.input, sample.values),
+        partitions=tuple(parts),
+        unreadable=reasons.groups(),
+        keys=different,
+        hottest=hottest,
+        keyless=sum(key is None for stretch in sample.stretches for key in stretch.keys),
+    )
+
+
+class _Reasons:
+    """Reasons of unreadable records, put together where only a number or a shown value differs."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._first: dict[str, tuple[str, bytes | None]] = {}
+
+    def add(self, stretch: Stretch, bad: dict[int, str]) -> None:
+        for row, reason in bad.items():
+            kind = re.sub(r"\(.*\)|\d+", "", reason)
+            self._counts[kind] += 1
+            self._first.setdefault(kind, (reason, stretch.values[row]))
+
+    def groups(self) -> tuple[Unreadable, ...]:
+        return tuple(Unreadable(count, *self._first[kind]) for kind, count in self._counts.most_common())
+
+
+def _hottest(keys: list[pa.Array]) -> tuple[int, tuple[bytes, int] | None]:
+    counted = pc.value_counts(pa.chunked_array(keys, pa.large_binary()))
+    if not len(counted):
+        return 0, None
+    counts = counted.field("counts").to_numpy(zero_copy_only=False)
+    first = int(np.argmax(counts))
+    return len(counted), (counted.field("values")[first].as_py(), int(counts[first]))

@@ -1,0 +1,120 @@
+"""A first evenflow.toml for a topic of which nothing is known: key, event time and values guessed by their contents."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from evenflow.settings import Settings
+from workbench.findings import Changes
+from workbench.look.judge_records import likely_csv
+from workbench.look.look import look_at
+from workbench.look.propose import applied, as_toml, merged
+from workbench.look.sample import TopicRecords
+from workbench.look.shape import NUMBERS, Column, Shape, shape_of, unit_of
+
+_NEARLY = 0.99
+_TIME_NAME = re.compile(r"time|date|stamp|^ts$|^at$|_at$|^when$", re.IGNORECASE)
+_KEY_NAME = re.compile(r"key|user|customer|account|device|sensor|client|session|word|id$", re.IGNORECASE)
+
+
+def starting_file(settings: Settings, sample: TopicRecords, *, now: int) -> str:
+    """The lines of a settings file that reads this topic; what is guessed says so in a comment."""
+    comments: dict[tuple[str, str], str] = {}
+    changes = _guessed(settings, sample, comments)
+    begun = applied(settings, changes)
+    whole = merged((), changes)
+    for section, fields in look_at(begun, sample, now=now).proposal.items():
+        whole[section] = whole.get(section, {}) | dict(fields)
+    whole["kafka"] = {"bootstrap_servers": settings.kafka.bootstrap_servers}
+    return as_toml(begun, whole, comments)
+
+
+def _guessed(settings: Settings, sample: TopicRecords, comments: dict[tuple[str, str], str]) -> Changes:
+    values = sample.values
+    keyed = all(key is not None for stretch in sample.stretches for key in stretch.keys)
+    records = {"topic": sample.topic} | _format(settings, values, comments)
+    shape = shape_of(settings.input.model_copy(update=records), values)
+    time = guess_time(shape)
+    key = guess_key(shape, time, keyed=keyed)
+    query: dict[str, Any] = {"name": _query_name(sample.topic), "key": key, "time": time or "@timestamp"}
+    comments["query", "key"] = _why_key(shape, key)
+    comments["query", "time"] = (
+        "a guess by its values" if time else "no column holds times: the record timestamp"
+    )
+    if time:
+        query["time_unit"] = unit_of(shape.column(time).examples)
+    query["window"] = "1m"
+    comments["query", "window"] = "as you need it"
+    comments["query", "out_of_orderness"] = "loses none of the sample; results come that much later"
+    query["aggregates"] = {"tuples": "count"} | _sums(shape, {key, time})
+    alive = not all(stretch.ended for stretch in sample.stretches if stretch.values)
+    idle = {"idle_timeout": "30s"} if alive else {}
+    comments["partitioner", "idle_timeout"] = (
+        "a partition without records holds the others back no longer than this"
+    )
+    return {"query": query, "input": records} | ({"partitioner": idle} if idle else {})
+
+
+def guess_time(shape: Shape) -> str | None:
+    """The column that most likely holds event times: its values are times, and best its name says so."""
+    timed = [
+        column.name
+        for column in shape.columns.values()
+        if column.filled >= _NEARLY * shape.rows and unit_of(column.examples) in ("s", "ms", "us", "iso")
+    ]
+    return max(timed, key=lambda name: bool(_TIME_NAME.search(name)), default=None)
+
+
+def guess_key(shape: Shape, time: str | None, *, keyed: bool) -> str:
+    """The column that most likely is the key: text or whole numbers that come again; else the record key."""
+    able = [
+        column
+        for column in shape.columns.values()
+        if column.name != time
+        and column.count(("text", "whole number")) >= _NEARLY * shape.rows
+        and unit_of(column.examples) is None
+    ]
+    if not able:
+        return "@key" if keyed else next(iter(shape.columns), "@key")
+    return max(able, key=_like_a_key).name
+
+
+def _like_a_key(column: Column) -> tuple[bool, bool, bool, int]:
+    comes_again = 1 < column.distinct <= column.filled / 2
+    return comes_again, bool(_KEY_NAME.search(column.name)), column.mostly == "text", column.distinct
+
+
+def _why_key(shape: Shape, key: str) -> str:
+    if key == "@key":
+        return "the raw record key: no column looks like one"
+    column = shape.column(key)
+    return f"a guess: {column.distinct:,} different values in {column.filled:,} records"
+
+
+def _format(
+    settings: Settings, values: list[bytes | None], comments: dict[tuple[str, str], str]
+) -> dict[str, Any]:
+    if shape_of(settings.input, values).rows or settings.input.format != "json":
+        return {"format": settings.input.format}
+    delimiter, fields = likely_csv(values)
+    if fields < 2:
+        comments["input", "format"] = "no JSON objects, and no csv: whole lines of text"
+        return {"format": "text"}
+    comments["input", "columns"] = "name them"
+    return {"format": "csv", "delimiter": delimiter, "columns": [f"c{number}" for number in range(fields)]}
+
+
+def _sums(shape: Shape, taken: set[str | None]) -> dict[str, str]:
+    """A sum of the first column of numbers, decimals before whole ones."""
+    able = [
+        column
+        for column in shape.columns.values()
+        if column.name not in taken and column.mostly in NUMBERS and not re.search(r"[()]", column.name)
+    ]
+    best = max(able, key=lambda column: column.mostly == "decimal", default=None)
+    return {} if best is None else {f"{best.name}_sum": f"sum({best.name})"}
+
+
+def _query_name(topic: str) -> str:
+    return re.sub(r"[^a-z0-9._-]", "-", topic.lower()).lstrip("._-")[:60] or "query"

@@ -1,0 +1,186 @@
+"""Whether the columns that a query reads are there, and hold what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from evenflow.settings import Settings
+from workbench.findings import Changes, Finding, Status
+from workbench.look.facts import Facts
+from workbench.look.shape import NUMBERS, Column, Kind, Shape, kind_of, unit_of
+from workbench.look.words import counted, listed, plural
+
+_FITTING: dict[str, tuple[str, frozenset[Kind]]] = {
+    "string": ("text", frozenset({"text"})),
+    "int64": ("a whole number", frozenset({"whole number"})),
+    "float64": ("a number", NUMBERS),
+    "iso": ("ISO 8601 text", frozenset({"text"})),
+    "s": ("a number of seconds", NUMBERS),
+    "ms": ("a whole number of milliseconds", frozenset({"whole number"})),
+    "us": ("a whole number of microseconds", frozenset({"whole number"})),
+}
+"""By column type or time unit: what a column must hold, in words and as kinds."""
+_ANY: tuple[str, frozenset[Kind]] = ("text", frozenset({"text", "whole number", "decimal"}))
+
+
+@dataclass(frozen=True)
+class _Need:
+    """What reads a column, what it must hold (a key of `_FITTING`), and whether a record without it is rejected."""
+
+    role: str
+    column: Column
+    form: str
+    csv: bool
+    required: bool = True
+
+    @property
+    def fitting(self) -> tuple[str, frozenset[Kind]]:
+        return _ANY if self.csv and self.form == "string" else _FITTING[self.form]
+
+
+def judge_columns(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    """Key, time and aggregated columns."""
+    if settings.query.key == "@key":
+        yield from _judge_record_keys(facts)
+    if facts.shape.rows:
+        yield from _judge_key(settings, facts)
+        yield from _judge_time(settings, facts)
+        yield from _judge_values(settings, facts)
+
+
+def _judge_record_keys(facts: Facts) -> Iterator[Finding]:
+    if facts.keyless:
+        what = f"{counted(facts.keyless, facts.records)} records have no record key, and query.key is '@key'"
+        do = f"set query.key to a column: {listed(facts.shape.columns)}"
+        yield Finding("the key", _grade(facts.keyless, facts.records), what, do)
+
+
+def _judge_key(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    query = settings.query
+    if query.key == "@key":
+        return
+    column, form = facts.shape.column(query.key), query.column_type(query.key)
+    if not column.present:
+        found = likely_name(query.key, facts.shape, but=query.value_columns)
+        yield _absent("the key", query.key, facts.shape, found, {"query": {"key": found}})
+        return
+    need = _Need("the key", column, form, settings.input.format == "csv")
+    yield from _held(need, facts.shape, *_better_key(column, form))
+
+
+def _better_key(column: Column, form: str) -> tuple[str, Changes]:
+    if column.mostly == "decimal":
+        return "a key is text or a whole number, never a decimal: name another column in query.key", {}
+    better = {"whole number": "int64", "text": "string"}.get(column.mostly)
+    if better is None or better == form:
+        return "write it so, or name another column in query.key", {}
+    return _typed(column.name, better)
+
+
+def _judge_time(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    name, unit = settings.query.time, settings.query.time_unit
+    if name == "@timestamp":
+        return
+    column = facts.shape.column(name)
+    if not column.present:
+        found = likely_time(name, facts.shape)
+        yield _absent("the event time", name, facts.shape, found and found["time"], {"query": found or {}})
+        return
+    real = unit_of(column.examples)
+    do, changes = f"query.time_unit is {unit!r}: write the times so, or name another column in query.time", {}
+    if real == "ns" and column.filled:
+        what = f"column {name!r} looks like nanoseconds (e.g. {column.examples[0]!r}), of which there is no time_unit"
+        yield Finding(
+            "the event time", "problem", what, "write microseconds, or use query.time = '@timestamp'"
+        )
+    elif real is not None and real != unit:
+        do, changes = f'set query.time_unit = "{real}"', {"query": {"time_unit": real}}
+    need = _Need("the event time", column, unit, settings.input.format == "csv")
+    yield from _held(need, facts.shape, do, changes)
+
+
+def _judge_values(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    for name, form in settings.query.value_columns.items():
+        column = facts.shape.column(name)
+        calls = {label: spec for label, spec in settings.query.aggregates.items() if spec.column == name}
+        role = listed(map(str, calls.values()))
+        if not column.present:
+            found = likely_name(name, facts.shape)
+            renamed = {label: f"{spec.function}({found})" for label, spec in calls.items()}
+            yield _absent(role, name, facts.shape, found, {"query": {"aggregates": renamed}})
+        elif not column.filled:
+            what = (
+                f"column {name!r} is null in all {column.present:,} records that have it: so is every {role}"
+            )
+            yield Finding(role, "warning", what)
+        else:
+            need = _Need(role, column, form, settings.input.format == "csv", required=False)
+            yield from _held(need, facts.shape, *_better_value(column, form))
+
+
+def _better_value(column: Column, form: str) -> tuple[str, Changes]:
+    better = {"whole number": "float64", "decimal": "float64", "text": "string"}.get(column.mostly)
+    if better is None or better == form or better == "string":
+        return "such records are rejected: write numbers, or aggregate another column", {}
+    return _typed(column.name, better)
+
+
+def _typed(column: str, kind: str) -> tuple[str, Changes]:
+    return f'say so: query.types = {{ {column} = "{kind}" }}', {"query": {"types": {column: kind}}}
+
+
+def _absent(role: str, name: str, shape: Shape, found: str | None, changes: Changes) -> Finding:
+    """A column that no record has; `found`: what is likely meant, which `changes` would put into the settings."""
+    what = f"none of {shape.rows:,} records has a column {name!r} ({role}); columns seen: {listed(shape.columns)}"
+    if found is not None:
+        return Finding(role, "problem", what, f"did you mean {found!r}?", changes)
+    within = [path for path in sorted(shape.inner) if path.split(".", 1)[1] == name]
+    if within:
+        do = f"{within[0]!r} lies within another object, and evenflow reads the columns of the outermost one only"
+        return Finding(role, "problem", what, do)
+    return Finding(role, "problem", what, "name a column that the records have")
+
+
+def _held(need: _Need, shape: Shape, do: str, changes: Changes) -> Iterator[Finding]:
+    """Records in which the column is missing, null, or holds something else."""
+    column, (words, kinds) = need.column, need.fitting
+    missing = shape.rows - column.filled
+    if missing and need.required:
+        what = f"column {column.name!r} ({need.role}) is missing or null in {counted(missing, shape.rows)} records"
+        yield Finding(need.role, _grade(missing, shape.rows), what, "such records are rejected")
+    wrong = [kind for kind in column.kinds if kind not in kinds and kind != "null"]
+    if not wrong:
+        return
+    total = column.count(wrong)
+    shown = next((f", e.g. {_cut(value)}," for value in column.examples if kind_of(value) in wrong), "")
+    what = f"column {column.name!r} holds {listed(map(plural, wrong))}{shown} in {counted(total, column.present)} records; "
+    yield Finding(need.role, _grade(total, column.filled), f"{what}{need.role} needs {words}", do, changes)
+
+
+def likely_name(name: str, shape: Shape, *, but: Container[str] = ()) -> str | None:
+    """The column whose name is much like this one, if there is one; none of those in `but`."""
+    lower = {column.lower(): column for column in shape.columns if column not in but}
+    close = get_close_matches(name.lower(), lower, n=1)
+    return lower[close[0]] if close else None
+
+
+def likely_time(name: str, shape: Shape) -> dict[str, Any] | None:
+    """Settings `time` and `time_unit`: a column much like this name, else the only one that holds times."""
+    units = {column.name: unit_of(column.examples) for column in shape.columns.values()}
+    timed = {column: unit for column, unit in units.items() if unit not in (None, "ns")}
+    found = likely_name(name, shape) or (next(iter(timed)) if len(timed) == 1 else None)
+    if found is None:
+        return None
+    return {"time": found} | ({"time_unit": timed[found]} if found in timed else {})
+
+
+def _grade(wrong: int, of: int) -> Status:
+    return "problem" if wrong == of else "warning"
+
+
+def _cut(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

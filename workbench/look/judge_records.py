@@ -1,0 +1,127 @@
+"""Whether the records are what input.format says, how many are unreadable, and which keys they have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from evenflow.settings import Settings
+from workbench.findings import Changes, Finding
+from workbench.look.facts import Facts, Unreadable
+from workbench.look.shape import shape_of, split_line
+from workbench.look.words import counted, numbers, share, shown_bytes
+
+_DELIMITERS = ",;\t|"
+_SCHEMA_REGISTRY = 0
+"""First byte of a record that was written with a schema registry (Avro, Protobuf); four bytes of its id follow."""
+_SHOWN = 3
+
+
+def judge_format(settings: Settings, facts: Facts, values: list[bytes | None]) -> Iterator[Finding]:
+    """Records of which none is what the format says, and csv records of another number of fields."""
+    shape, form = facts.shape, settings.input.format
+    if not settings.needed_columns:
+        return  # nothing of their values is read
+    if form == "json" and not shape.rows:
+        what = f"none of {shape.records:,} records is a JSON object, e.g. {shown_bytes(values[-1])}"
+        yield Finding("format", "problem", what, *_other_format(values))
+    if form == "csv" and shape.fields:
+        yield from _judge_fields(settings, facts, values)
+
+
+def _judge_fields(settings: Settings, facts: Facts, values: list[bytes | None]) -> Iterator[Finding]:
+    shape, wanted = facts.shape, len(settings.input.columns)
+    right = shape.fields.get(wanted, 0)
+    if right == shape.rows:
+        return
+    found = max((fields for fields in shape.fields if fields != wanted), key=lambda one: shape.fields[one])
+    cut = ((value, split_line(value, settings.input.delimiter)) for value in reversed(values))
+    example = next((value for value, fields in cut if fields is not None and len(fields) == found), None)
+    what = f"{counted(shape.rows - right, shape.rows)} records have another number of fields than the {wanted} of "
+    what += f"input.columns, mostly {found}, e.g. {shown_bytes(example)}"
+    do = "name every field in input.columns, and set input.delimiter"
+    yield Finding("format", "warning" if right else "problem", what, do, _other_delimiter(settings, values))
+
+
+def judge_readable(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    """How many records would be rejected as unreadable, and why."""
+    if not facts.unreadable:
+        return
+    what = f"{counted(facts.rejected, facts.records)} records would be rejected ({share(facts.rejected, facts.records)}): "
+    what += "; ".join(map(_shown, facts.unreadable[:_SHOWN]))
+    if len(facts.unreadable) > _SHOWN:
+        what += f"; and {len(facts.unreadable) - _SHOWN} more reasons"
+    do = f"rejected records go to {settings.topic('rejected')} with their reason, and count in no window"
+    yield Finding("rejected", "warning" if facts.tuples else "problem", what, do)
+
+
+def judge_keys(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    """How many keys there are, and how much of a worker the hottest takes."""
+    if facts.hottest is None:
+        return
+    key, tuples = facts.hottest
+    workers = settings.partitioner.workers
+    what = f"{facts.keys:,} keys; the hottest, {shown_bytes(key)!r}, has {share(tuples, facts.tuples)} of the tuples"
+    if tuples * workers > facts.tuples:
+        what += f", a worker's fair share is {share(1, workers)}"
+        yield Finding("keys", "ok", what, "`evenflow advise` says which partitioner and how many workers")
+    else:
+        yield Finding("keys", "ok", what)
+
+
+def judge_partitions(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    """Partitions that hold back the windows of all others."""
+    if settings.partitioner.idle_timeout is not None:
+        return
+    mend: Changes = {"partitioner": {"idle_timeout": "30s"}}
+    do = 'set partitioner.idle_timeout = "30s" (for a replay that will fill and end it: leave it)'
+    waiting = [part for part in facts.partitions if not part.ended and not part.times.size]
+    empty = [part.partition for part in waiting if not part.length]
+    mute = [part.partition for part in waiting if part.records]
+    for which, state in ((empty, "empty"), (mute, "without a readable record")):
+        if which and facts.tuples:
+            verb, it = ("are", "each") if len(which) > 1 else ("is", "it")
+            what = f"{numbers(which)} {verb} {state}: no window closes until {it} has a record, has ended "
+            what += "or idle_timeout is set"
+            yield Finding("partitions", "warning", what, do, mend)
+
+
+def _shown(group: Unreadable) -> str:
+    return f"{group.count:,} because {group.reason} (e.g. {shown_bytes(group.example)})"
+
+
+def _other_format(values: list[bytes | None]) -> tuple[str, Changes]:
+    filled = [value for value in values if value]
+    if filled and all(value[0] == _SCHEMA_REGISTRY and len(value) > 5 for value in filled):
+        return (
+            "they look written with a schema registry (Avro or Protobuf): evenflow reads json, csv and text",
+            {},
+        )
+    delimiter, fields = likely_csv(filled)
+    if fields > 1:
+        columns = [f"c{number}" for number in range(fields)]
+        changes = {"input": {"format": "csv", "delimiter": delimiter, "columns": columns}}
+        return (
+            f"they look like csv of {fields} fields: set input.format and name the fields in input.columns",
+            changes,
+        )
+    return "set input.format to what they are: json, csv or text", {}
+
+
+def _other_delimiter(settings: Settings, values: list[bytes | None]) -> Changes:
+    delimiter, _ = likely_csv(values)
+    other = settings.input.model_copy(update={"delimiter": delimiter})
+    fitting = shape_of(other, values).fields.get(len(settings.input.columns), 0)
+    return {"input": {"delimiter": delimiter}} if fitting and delimiter != settings.input.delimiter else {}
+
+
+def likely_csv(values: list[bytes | None]) -> tuple[str, int]:
+    """The delimiter that cuts most records into the same number of fields, and that number (1: it is no csv)."""
+    best = (",", 1, 0)
+    for delimiter in _DELIMITERS:
+        split = (split_line(value, delimiter) for value in values[-1_000:])
+        counts = Counter(len(fields) for fields in split if fields is not None)
+        fields, records = counts.most_common(1)[0] if counts else (1, 0)
+        if fields > 1 and (records, fields) > (best[2], best[1]):
+            best = (delimiter, fields, records)
+    return best[0], best[1]

@@ -1,0 +1,131 @@
+"""Whether the event times can be meant, in which order they come, and who holds back the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from evenflow.settings import Settings
+from evenflow.settings.durations import format_duration
+from workbench.findings import Changes, Finding
+from workbench.look.facts import Facts
+from workbench.look.order import furthest_behind, helpful_jump, late_tuples, needed_out_of_orderness
+from workbench.look.shape import unit_of
+from workbench.look.words import counted, numbers, share, shown_long, shown_span, shown_time
+
+_YEAR_1971, _YEAR_2200 = 31_536_000_000, 7_258_118_400_000
+_LIVE = 3_600_000
+_FUTURE = 86_400_000
+
+
+def judge_times(settings: Settings, facts: Facts, *, now: int) -> Iterator[Finding]:
+    """Everything about event times; `now`: ms since 1970."""
+    if facts.span is None:
+        return
+    unit = list(_judge_unit(settings, facts))
+    yield from unit
+    if unit:
+        return  # order and distances mean nothing in a wrong unit
+    wild = list(_judge_jumps(settings, facts, now=now))
+    yield from wild
+    if wild:
+        return  # nor while one wrong clock leads
+    yield from _judge_order(settings, facts)
+    yield from _judge_behind(settings, facts)
+    yield from _judge_clock(facts, now=now)
+
+
+def _judge_unit(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    times = np.concatenate(facts.times)
+    low, high = facts.span or (0, 0)
+    if np.any((times >= _YEAR_1971) & (times <= _YEAR_2200)) or settings.query.time == "@timestamp":
+        return
+    column, unit = settings.query.time, settings.query.time_unit
+    real = unit_of(facts.shape.column(column).examples)
+    if real in (None, "ns", unit):
+        return  # numbered, or from another age: no unit would make more sense of them
+    first = facts.shape.column(column).examples[0]
+    what = f"column {column!r} read as {unit} gives times at {shown_span(low, high)} (e.g. {first!r})"
+    yield Finding("time", "problem", what, f'set query.time_unit = "{real}"', {"query": {"time_unit": real}})
+
+
+def _judge_jumps(settings: Settings, facts: Facts, *, now: int) -> Iterator[Finding]:
+    if settings.query.max_jump is not None:
+        return
+    found = helpful_jump(settings.query, facts.times)
+    ahead = sum(int((one > now + _FUTURE).sum()) for one in facts.times)
+    if found is not None:
+        jump, jumps = found
+        late = late_tuples(settings.query, facts.times)
+        what = f"{jumps:,} of {facts.tuples:,} tuples lie more than {format_duration(jump)} ahead of those around them, and "
+        what += f"what follows one is late: {late:,} of {facts.tuples:,} tuples would be rejected"
+    elif 0 < ahead < facts.tuples / 2:
+        jump = _FUTURE
+        furthest = shown_time(max(int(one.max()) for one in facts.times))
+        what = f"{ahead:,} of {facts.tuples:,} tuples lie in the future, the furthest at {furthest}: "
+        what += "whatever follows one in its partition is late"
+    else:
+        return
+    do = f'set query.max_jump = "{format_duration(jump)}": tuples so far ahead are then rejected instead'
+    yield Finding("time", "warning", what, do, {"query": {"max_jump": format_duration(jump)}})
+
+
+def _judge_order(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    late = late_tuples(settings.query, facts.times)
+    if not late:
+        yield Finding("order", "ok", f"no tuple comes late: {_order(facts)}")
+        return
+    needed = format_duration(needed_out_of_orderness(settings.query, facts.times))
+    what = f"{late:,} of {facts.tuples:,} tuples ({share(late, facts.tuples)}) come behind their partition's watermark "
+    what += f"and would be rejected as late; {_order(facts)}"
+    do = (
+        f'set query.out_of_orderness = "{needed}": it loses none of this sample; results come that much later'
+    )
+    yield Finding("order", "warning", what, do, {"query": {"out_of_orderness": needed}})
+
+
+def _order(facts: Facts) -> str:
+    furthest = furthest_behind(facts.times)
+    return (
+        f"the furthest is {shown_long(furthest)} behind"
+        if furthest
+        else "every partition is in order of time"
+    )
+
+
+def _judge_behind(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    """Partitions whose newest tuple is far behind: windows wait for them, and the others are paused."""
+    ends = {
+        part.partition: int(part.times.max())
+        for part in facts.partitions
+        if part.times.size and not part.ended
+    }
+    if settings.partitioner.idle_timeout is not None or not ends:
+        return
+    newest = max(ends.values())
+    behind = [part for part, end in ends.items() if newest - end > settings.max_skew]
+    if behind:
+        gap = max(newest - ends[part] for part in behind)
+        what = f"{numbers(behind)} of {len(facts.partitions)} end {shown_long(gap)} of event time before the newest: "
+        what += "windows wait there, and partitions further ahead than max_skew are paused"
+        mend: Changes = {"partitioner": {"idle_timeout": "30s"}}
+        yield Finding(
+            "partitions",
+            "warning",
+            what,
+            'set partitioner.idle_timeout = "30s", unless it will be filled',
+            mend,
+        )
+
+
+def _judge_clock(facts: Facts, *, now: int) -> Iterator[Finding]:
+    ends = [int(times.max()) for times in facts.times]
+    live = sum(abs(now - end) <= _LIVE for end in ends)
+    if live:
+        what = f"times follow the clock in {counted(live, len(ends))} partitions with tuples"
+        yield Finding("clock", "ok", what)
+        return
+    newest = max(ends)
+    where = f"{shown_long(now - newest)} ago" if newest < now else "in the future"
+    yield Finding("clock", "ok", f"times are not live: the newest is {shown_time(newest)}, {where}")

@@ -1,0 +1,110 @@
+"""A sample held against the settings: what is there, what is wrong with it, and which settings would fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evenflow.settings import Settings
+from workbench.findings import Changes, Finding
+from workbench.look.facts import Facts, facts_of
+from workbench.look.judge_columns import judge_columns
+from workbench.look.judge_records import judge_format, judge_keys, judge_partitions, judge_readable
+from workbench.look.judge_times import judge_times
+from workbench.look.order import furthest_behind, late_tuples
+from workbench.look.propose import applied, as_toml, merged
+from workbench.look.sample import TopicRecords
+from workbench.look.words import share, shown_long, shown_span
+
+_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a look at a sample found. proposal: all that would have to change in `settings` for the sample to fit."""
+
+    settings: Settings
+    facts: Facts
+    findings: tuple[Finding, ...]
+    proposal: Changes
+
+    @property
+    def problems(self) -> list[Finding]:
+        """What cannot be meant: with it a query would reject everything, or compute nothing."""
+        return [finding for finding in self.findings if finding.status == "problem"]
+
+    @property
+    def late(self) -> int:
+        """Tuples of the sample that would be rejected as late or as jumps."""
+        jumps = sum(part.jumps for part in self.facts.partitions)
+        return jumps + late_tuples(self.settings.query, self.facts.times)
+
+    def toml(self) -> str:
+        """The proposal as lines for evenflow.toml; empty when there is nothing to change."""
+        return as_toml(self.settings, self.proposal)
+
+    def summary(self) -> str:
+        """The sample in one line."""
+        facts = self.facts
+        if not facts.records:
+            return f"sample of {facts.topic}: no tuples yet"
+        said = [f"{facts.records:,} records", f"{facts.rejected + self.late:,} would be rejected"]
+        if facts.hottest is not None and facts.span is not None:
+            said.append(f"{facts.keys:,} keys, the hottest {share(facts.hottest[1], facts.tuples)}")
+            behind = furthest_behind(facts.times)
+            order = f"up to {shown_long(behind)} out of order" if behind else "in order"
+            said.append(f"times {shown_span(*facts.span)}, {order}")
+        return f"sample of {facts.topic}: {', '.join(said)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures of the sample, as plain JSON."""
+        facts = self.facts
+        return {
+            "topic": facts.topic,
+            "records": facts.records,
+            "unreadable": facts.rejected,
+            "late": self.late,
+            "keys": facts.keys,
+            "columns": {name: dict(column.kinds) for name, column in facts.shape.columns.items()},
+            "times_ms": facts.span,
+            "partitions": {str(part.partition): part.records for part in facts.partitions},
+        }
+
+
+def look_at(settings: Settings, sample: TopicRecords, *, now: int) -> Look:
+    """Hold the sample against the settings; `now`: ms since 1970."""
+    facts = facts_of(settings, sample)
+    findings = _judged(settings, facts, sample, now)
+    look = Look(settings, facts, findings, merged(findings))
+    return replace(look, proposal=_fitting(look, sample, now))
+
+
+def _fitting(look: Look, sample: TopicRecords, now: int) -> Changes:
+    """All changes together: what one mends may show what else is to be changed."""
+    changes, settings = look.proposal, look.settings
+    for _ in range(_ROUNDS):
+        try:
+            mended = applied(settings, changes)
+        except ValueError:
+            break  # more is to be said first, as the names of csv fields
+        if mended == settings:
+            break
+        shape = look.facts.shape if mended.input == settings.input else None
+        more = merged(_judged(mended, facts_of(mended, sample, shape=shape), sample, now), changes)
+        if more == changes:
+            break
+        changes = more
+    return changes
+
+
+def _judged(settings: Settings, facts: Facts, sample: TopicRecords, now: int) -> tuple[Finding, ...]:
+    if not facts.records:
+        return ()
+    return (
+        *judge_format(settings, facts, sample.values),
+        *judge_columns(settings, facts),
+        *judge_readable(settings, facts),
+        *judge_times(settings, facts, now=now),
+        *judge_partitions(settings, facts),
+        *judge_keys(settings, facts),
+    )

@@ -1,0 +1,88 @@
+"""How far out of order the tuples of a sample are, by the very rule that the partitioner applies.
+
+`times` is everywhere the event times (ms) of one partition in offset order, or a list of those of several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evenflow.arrays import Int64s, UInt8s
+from evenflow.progress import PartitionState, Verdict, judge
+from evenflow.settings import Query
+
+_S, _M, _H, _D = 1_000, 60_000, 3_600_000, 86_400_000
+_ROUND = (
+    *(10**power * digit for power in range(3) for digit in (1, 2, 5)),
+    *(unit * many for unit in (_S, _M) for many in (1, 2, 5, 10, 15, 30)),
+    *(_H * many for many in (1, 2, 3, 6, 12)),
+)
+_JUMPS = (7 * _D, _D, 6 * _H, _H)
+_PATIENT = 2**60
+
+
+def late_tuples(query: Query, times: Sequence[Int64s]) -> int:
+    """How many tuples come after their pane's end was marked; max_jump aside."""
+    plain = query.model_copy(update={"max_jump": None})
+    return sum(int((_verdicts(plain, one, begun=False) == Verdict.LATE).sum()) for one in times)
+
+
+def without_jumps(query: Query, times: Int64s) -> Int64s:
+    """The times that max_jump does not reject, if it is set: progress stands where the first of them are."""
+    if query.max_jump is None or not times.size:
+        return times
+    patient = query.model_copy(update={"out_of_orderness": _PATIENT})
+    return times[_verdicts(patient, times, begun=True) != Verdict.JUMP]
+
+
+def needed_out_of_orderness(query: Query, times: Sequence[Int64s]) -> int:
+    """The smallest round out_of_orderness (ms) with which none of these tuples is late."""
+    behind = max((_behind(query.slide_ms, one) for one in times), default=0)
+    return rounded_up(max(0, behind - query.allowed_lateness))
+
+
+def rounded_up(milliseconds: int) -> int:
+    """The next duration that a person would write."""
+    if milliseconds == 0:
+        return 0
+    return next((one for one in _ROUND if one >= milliseconds), -(-milliseconds // _D) * _D)
+
+
+def helpful_jump(query: Query, times: Sequence[Int64s]) -> tuple[int, int] | None:
+    """A max_jump (ms) with which fewer tuples are lost than without any, and how many jumps it rejects.
+
+    One wrong clock moves its partition's watermark ahead, and every right tuple behind it is late.
+    """
+    least = late_tuples(query, times)
+    best: tuple[int, int] | None = None
+    for jump in _JUMPS:
+        careful = query.model_copy(update={"max_jump": jump})
+        left = [without_jumps(careful, one) for one in times]
+        jumps = sum(map(len, times)) - sum(map(len, left))
+        lost = jumps + late_tuples(query, left)
+        if jumps and lost < least:
+            best, least = (jump, jumps), lost
+    return best
+
+
+def furthest_behind(times: Sequence[Int64s]) -> int:
+    """How far (ms) a tuple lies at most behind the largest event time before it in its partition."""
+    return max((int((np.maximum.accumulate(one) - one).max()) for one in times if one.size), default=0)
+
+
+def _verdicts(query: Query, times: Int64s, *, begun: bool) -> UInt8s:
+    """begun: the partition was read before, up to where the first three tuples are (a sample is from mid-stream)."""
+    first = int(times[:3].min()) if begun else None
+    state = PartitionState(fingerprint="", topic_id="", offset=0, first_time=first, max_time=first)
+    return judge(query, state, times).verdicts
+
+
+def _behind(slide: int, times: Int64s) -> int:
+    """The least delay (ms) of the mark with which none of these tuples is late."""
+    if times.size < 2:
+        return 0
+    before = np.maximum.accumulate(times)[:-1]
+    pane_ends = (times[1:] // slide + 1) * slide
+    return max(0, int((before - pane_ends).max()) + 1)

@@ -1,0 +1,88 @@
+"""Changes of settings: put together, applied, and written as lines for evenflow.toml."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from evenflow.settings import AggregateSpec, Query, Settings
+from workbench.findings import Changes, Finding
+
+Comments = Mapping[tuple[str, str], str]
+"""(section, field) -> what is said behind the line."""
+_SECTIONS = ("query", "input", "partitioner", "kafka")
+
+
+def merged(findings: Iterable[Finding], onto: Changes | None = None) -> dict[str, dict[str, Any]]:
+    """What these findings would change, all together; what comes first stays."""
+    changes = {section: dict(fields) for section, fields in (onto or {}).items()}
+    for finding in findings:
+        for section, fields in finding.settings.items():
+            for name, value in fields.items():
+                here = changes.setdefault(section, {})
+                here[name] = value | here.get(name, {}) if isinstance(value, dict) else here.get(name, value)
+    return changes
+
+
+def applied(settings: Settings, changes: Changes) -> Settings:
+    """The settings with these changes; ValueError if they cannot be."""
+    update = {section: _changed(settings, section, fields) for section, fields in changes.items()}
+    mended = settings.model_copy(update=update)
+    if mended.input.format == "csv" and not set(mended.needed_columns) <= set(mended.input.columns):
+        raise ValueError("input.columns lacks what the query reads")
+    return mended
+
+
+def _changed(settings: Settings, section: str, fields: Mapping[str, Any]) -> Any:
+    model = getattr(settings, section)
+    given = model.model_dump(exclude_unset=True)
+    for name, value in fields.items():
+        given[name] = given.get(name, {}) | value if isinstance(value, dict) else value
+    if section == "query":
+        _drop_unread_types(given)
+    return type(model)(**given)
+
+
+def _drop_unread_types(query: dict[str, Any]) -> None:
+    """A column that is no longer read has no type: settings refuse one."""
+    specs = (
+        AggregateSpec.model_validate(AggregateSpec.parse(one)) for one in query.get("aggregates", {}).values()
+    )
+    read = {query.get("key", Query.model_fields["key"].default), *(spec.column for spec in specs)}
+    if "types" in query:
+        query["types"] = {column: kind for column, kind in query["types"].items() if column in read}
+
+
+def as_toml(settings: Settings, changes: Changes, comments: Comments | None = None) -> str:
+    """The lines that make these changes; `types` whole, as the file has it once."""
+    blocks = []
+    types = _changed(settings, "query", changes.get("query", {})).types
+    for section, fields in sorted(changes.items(), key=lambda one: _SECTIONS.index(one[0])):
+        plain = {name: value for name, value in fields.items() if name != "aggregates"}
+        if section == "query" and types != settings.query.types:
+            plain["types"] = types
+        if plain:
+            blocks.append(_block(section, plain, comments or {}))
+        if "aggregates" in fields:
+            blocks.append(_block(f"{section}.aggregates", fields["aggregates"], comments or {}))
+    return "\n".join(blocks)
+
+
+def _block(section: str, fields: Mapping[str, Any], comments: Comments) -> str:
+    lines = [f"[{section}]"]
+    for name, value in fields.items():
+        comment = comments.get((section, name))
+        lines.append(f"{_name(name)} = {_value(value)}" + (f"  # {comment}" if comment else ""))
+    return "\n".join([*lines, ""])
+
+
+def _name(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_name(name)} = {_value(inner)}" for name, inner in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)

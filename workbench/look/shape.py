@@ -1,0 +1,208 @@
+"""What records look like before any query is asked of them: which columns there are, and what they hold."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+
+from evenflow.settings import InputSettings
+
+Kind = Literal["text", "whole number", "decimal", "truth value", "null", "nested"]
+TimeUnit = Literal["s", "ms", "us", "iso"]
+Row = dict[str, Any]
+
+NUMBERS: frozenset[Kind] = frozenset({"whole number", "decimal"})
+_EXAMPLES = 1_000
+_CELLS = 500_000
+"""Values that are looked at, at most about: of wide records every second, third, ... is taken."""
+_CSV_NULLS = frozenset({"", "NA", "null", "NULL"})
+_PER_MS = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
+EARLIEST, LATEST = 631_152_000_000, 4_102_444_800_000
+"""1990 and 2100: event times between them (ms) need no explanation."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column of the sample holds.
+
+    kinds: records by what they hold there. examples: some of the values that are not null, numbers as numbers.
+    distinct: different values, of text and numbers.
+    """
+
+    name: str
+    kinds: Mapping[Kind, int]
+    examples: tuple[Any, ...]
+    distinct: int
+
+    @property
+    def present(self) -> int:
+        """Records that have the column, null or not."""
+        return sum(self.kinds.values())
+
+    @property
+    def filled(self) -> int:
+        """Records in which it holds something."""
+        return self.present - self.kinds.get("null", 0)
+
+    def count(self, kinds: Iterable[Kind]) -> int:
+        """Records in which it holds one of these kinds."""
+        return sum(self.kinds.get(kind, 0) for kind in kinds)
+
+    @property
+    def mostly(self) -> Kind:
+        """The commonest kind that is not null."""
+        filled = {kind: count for kind, count in self.kinds.items() if kind != "null"}
+        return max(filled, key=lambda kind: filled[kind], default="null")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Columns of the sampled records.
+
+    rows: records that hold columns at all, of `records` that were looked at; fields: csv records by their number of
+    fields; inner: names within nested objects, as "outer.inner".
+    """
+
+    records: int
+    rows: int
+    columns: Mapping[str, Column]
+    fields: Mapping[int, int]
+    inner: frozenset[str]
+
+    def column(self, name: str) -> Column:
+        """The column of this name; one that never occurs if there is none."""
+        return self.columns.get(name) or Column(name, {}, (), 0)
+
+
+def shape_of(settings: InputSettings, values: Sequence[bytes | None]) -> Shape:
+    """The columns of these record values, read as input.format says."""
+    width = max((len(row) for row in _rows(settings, values[-10:])), default=1)
+    some = values[:: 1 + len(values) * width // _CELLS]
+    rows = _rows(settings, some)
+    fields: Counter[int] = Counter()
+    if settings.format == "csv":
+        split = (split_line(value, settings.delimiter) for value in some)
+        fields.update(len(parts) for parts in split if parts is not None)
+    inner = {
+        f"{name}.{key}"
+        for row in rows
+        for name, held in row.items()
+        if isinstance(held, dict)
+        for key in held
+    }
+    return Shape(len(some), len(rows), _columns(rows), dict(fields), frozenset(inner))
+
+
+def _rows(settings: InputSettings, values: Sequence[bytes | None]) -> list[Row]:
+    read: dict[str, Callable[[bytes | None], Row | None]] = {
+        "json": _json_row,
+        "text": _text_row,
+        "csv": lambda value: _csv_row(settings, value),
+    }
+    return [row for row in map(read[settings.format], values) if row is not None]
+
+
+def split_line(value: bytes | None, delimiter: str) -> list[str] | None:
+    """The fields of a csv record; None if it is no text or not one line."""
+    if value is None:
+        return None
+    try:
+        lines = list(csv.reader([value.decode()], delimiter=delimiter))
+    except (UnicodeDecodeError, csv.Error):
+        return None
+    return lines[0] if len(lines) == 1 and lines[0] else None
+
+
+def kind_of(value: Any) -> Kind:
+    """What a value is, in words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "truth value"
+    if isinstance(value, int):
+        return "whole number" if -(2**63) <= value < 2**63 else "decimal"
+    if isinstance(value, float):
+        return "decimal"
+    return "text" if isinstance(value, str) else "nested"
+
+
+def unit_of(examples: Sequence[Any]) -> TimeUnit | Literal["ns"] | None:
+    """The unit in which these values are times between 1990 and 2100 (most of them); None: in none."""
+    texts = [value for value in examples if isinstance(value, str)]
+    if texts:
+        return "iso" if len(texts) == len(examples) and all(map(_is_iso, texts[:100])) else None
+    numbers = [value for value in examples if isinstance(value, int | float) and not isinstance(value, bool)]
+    if not numbers or len(numbers) < len(examples):
+        return None
+    middle = float(np.median(np.array(numbers, np.float64)))
+    for unit, per_ms in _PER_MS.items():
+        if EARLIEST <= middle / per_ms <= LATEST:
+            return unit  # type: ignore[return-value]
+    return None
+
+
+def _json_row(value: bytes | None) -> Row | None:
+    if value is None:
+        return None
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _text_row(value: bytes | None) -> Row | None:
+    try:
+        return None if value is None else {"value": value.decode()}
+    except UnicodeDecodeError:
+        return None
+
+
+def _csv_row(settings: InputSettings, value: bytes | None) -> Row | None:
+    fields = split_line(value, settings.delimiter)
+    if fields is None:
+        return None
+    return {name: _csv_value(field) for name, field in zip(settings.columns, fields, strict=False)}
+
+
+def _csv_value(field: str) -> str | int | float | None:
+    if field in _CSV_NULLS:
+        return None
+    for number in (int, float):
+        try:
+            return number(field)
+        except ValueError:
+            continue
+    return field
+
+
+def _columns(rows: Sequence[Row]) -> dict[str, Column]:
+    kinds: dict[str, Counter[Kind]] = {}
+    examples: dict[str, list[Any]] = {}
+    seen: dict[str, set[Any]] = {}
+    for row in rows:
+        for name, value in row.items():
+            kind = kind_of(value)
+            if name not in kinds:
+                kinds[name], examples[name], seen[name] = Counter(), [], set()
+            kinds[name][kind] += 1
+            if kind != "null" and len(examples[name]) < _EXAMPLES:
+                examples[name].append(value)
+            if kind in ("text", "whole number", "decimal"):
+                seen[name].add(value)
+    return {name: Column(name, dict(kinds[name]), tuple(examples[name]), len(seen[name])) for name in kinds}
+
+
+def _is_iso(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return len(text) >= len("2026-01-01")
