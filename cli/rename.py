@@ -35,7 +35,7 @@ def rename(
 
     before = settings_of(context)
     after = settings_of(context, query={"name": name}, input={"topic": before.topic("input")})
-    found = examine(before, after)
+    found = examine(before, after, waiting=lambda line: typer.echo(line, err=True))
     typer.echo(f"query {before.query.name} will be copied to {name}:", err=True)
     for line in found.lines():
         typer.echo(f"  {line}", err=True)

@@ -35,7 +35,7 @@ def reset(
     settings = settings_of(context)
     remains = find(settings, results=results)
     if not force:
-        refuse_while_alive(settings, "removed")
+        refuse_while_alive(settings, "removed", waiting=lambda line: typer.echo(line, err=True))
     if remains.empty:
         typer.echo(f"query {settings.query.name} has left nothing: there is nothing to remove", err=True)
         return

@@ -12,7 +12,6 @@ from evenflow.strict_json import read_object
 from topics.groups import Member, members
 from topics.reader import read_newest
 
-LATELY_MS = 15_000
 _NEWEST = 1_000
 _LARGEST = 1_000_000
 
@@ -38,16 +37,17 @@ class Alive:
     members: tuple[Member, ...]
     parts: tuple[Part, ...]
 
-    def at_work(self, now: int) -> list[str]:
-        """In words, who works at this time (ms): whoever is in the group, and Spark stages that reported lately."""
-        found = [
+    @property
+    def owners(self) -> list[str]:
+        """In words, who is in the partitioners' group."""
+        return [
             f"{member.client_id} on {member.host} is in the partitioners' group" for member in self.members
         ]
-        return found + [
-            f"{part.name} reported {(now - part.at) / 1000:.0f} s ago"
-            for part in self.parts
-            if part.is_spark and now - part.at < LATELY_MS
-        ]
+
+    @property
+    def heard_of_spark(self) -> Part | None:
+        """The Spark stage that reported last."""
+        return max((part for part in self.parts if part.is_spark), key=lambda part: part.at, default=None)
 
 
 def look(settings: Settings) -> Alive:

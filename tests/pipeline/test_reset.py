@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
 from tests.pipeline.end_to_end import Pipeline, Stream, as_toml, assert_exact, make_settings
 from tests.pipeline.planes import began, run, start_thread, wait_until
-from topics import admin
+from topics import admin, clients
 from topics.admin import topic_names
 from topics.groups import group_names
 from workbench.lifetime.remains import find, own_groups, refuse_while_alive
@@ -89,6 +90,30 @@ def test_nothing_is_removed_while_a_partitioner_runs(kafka_settings: Any, query_
         refuse_while_alive(settings, "removed")
     plane.stop()
     thread.join(30)
+
+
+def test_a_spark_application_that_has_just_stopped_is_waited_for_and_one_that_reports_is_refused(
+    kafka_settings: Any, query_name: str
+) -> None:
+    settings = began(kafka_settings, query_name)
+
+    def report() -> None:
+        client = clients.producer(settings.kafka)
+        client.produce(
+            settings.topic("telemetry"), value=b'{"source":"spark","stage":"fused","batch":1,"rows":9}'
+        )
+        clients.flush(client, settings.kafka)
+
+    report()
+    times = iter(time.time() + second for second in (0, 5, 10, 60))
+    said: list[str] = []
+    refuse_while_alive(
+        settings, "removed", now=lambda: next(times), sleep=lambda seconds: None, waiting=said.append
+    )
+    assert len(said) == 1
+    assert said[0].startswith("spark fused reported just now: waiting up to 15 s")
+    with pytest.raises(IncompatibleStateError, match="spark fused reports micro-batches"):
+        refuse_while_alive(settings, "removed", sleep=lambda seconds: report())
 
 
 @pytest.mark.more

@@ -13,7 +13,10 @@ from evenflow.settings import Settings
 from spark_consumers.sinks import sink_of
 from topics.admin import ROLES, TopicState, describe, topic_names
 from topics.groups import group_names
-from workbench.alive import LATELY_MS, look
+from workbench.alive import look
+
+_SPARK_SECONDS = 15.0
+"""Silent for so long, a Spark application that had something to do has stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,15 +91,43 @@ def own_groups(query: str, groups: Iterable[str], topics: Iterable[str]) -> list
     ]
 
 
-def refuse_while_alive(settings: Settings, doing: str, *, now: Callable[[], float] = time.time) -> None:
-    """Raise IncompatibleStateError, which says who it is, when a service of the query is running."""
-    found = look(settings).at_work(round(now() * 1000))
-    if found:
-        raise IncompatibleStateError(
-            f"query {settings.query.name} is being worked on, so nothing is {doing}:\n  "
-            + "\n  ".join(found),
-            hint=f"stop its services; a Spark application that has stopped is forgotten after {LATELY_MS // 1000} s",
-        )
+def refuse_while_alive(
+    settings: Settings,
+    doing: str,
+    *,
+    now: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+    waiting: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Raise IncompatibleStateError, which says who it is, when a service of the query is running.
+
+    A Spark stage that reported lately may have stopped since: it is waited for up to 15 s, and refused once it reports
+    again. waiting: called with a line before that.
+    """
+    first = None
+    while True:
+        alive = look(settings)
+        last = alive.heard_of_spark
+        if alive.owners:
+            raise _alive(settings, doing, alive.owners)
+        left = 0.0 if last is None else last.at / 1000 + _SPARK_SECONDS - now()
+        if last is None or left <= 0:
+            return
+        if first is None:
+            first = last
+            waiting(
+                f"{last.name} reported just now: waiting up to {left:.0f} s to see whether it has stopped"
+            )
+        if last.at > first.at:
+            raise _alive(settings, doing, [f"{last.name} reports micro-batches"])
+        sleep(min(1.0, left))
+
+
+def _alive(settings: Settings, doing: str, who: list[str]) -> IncompatibleStateError:
+    return IncompatibleStateError(
+        f"query {settings.query.name} is being worked on, so nothing is {doing}:\n  " + "\n  ".join(who),
+        hint="stop its services",
+    )
 
 
 def local(place: str) -> Path | None:

@@ -49,18 +49,24 @@ class Renaming:
         ]
 
 
-def examine(before: Settings, after: Settings, *, now: Callable[[], float] = time.time) -> Renaming:
+def examine(
+    before: Settings,
+    after: Settings,
+    *,
+    now: Callable[[], float] = time.time,
+    waiting: Callable[[str], None] = lambda line: None,
+) -> Renaming:
     """Look at everything that the renaming rests on; nothing is made.
 
-    after: the same query under its new name and with the same input topic. Raises IncompatibleStateError when a
-    service of the query runs, when it has not begun or the new name has, ConfigError when the name is the same,
-    DataLossError when the frames are not all there.
+    after: the same query under its new name and with the same input topic. now, waiting: as `refuse_while_alive` takes
+    them. Raises IncompatibleStateError when a service of the query runs, when it has not begun or the new name has,
+    ConfigError when the name is the same, DataLossError when the frames are not all there.
     """
     before, after = admitted(before), settled(after)
     if before.query.name == after.query.name:
         raise ConfigError(f"the query is called {after.query.name} already", hint="give it another name")
     assert before.fingerprint == after.fingerprint, "only the name may differ"
-    refuse_while_alive(before, "copied", now=now)
+    refuse_while_alive(before, "copied", now=now, waiting=waiting)
     states = _begun(before)
     sources = _whole(before, states)
     _refuse_taken(after)

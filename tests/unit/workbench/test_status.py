@@ -11,7 +11,7 @@ from rich.console import Console
 from evenflow.progress import PartitionState
 from evenflow.settings.query import Query
 from topics.groups import Member
-from workbench.alive import LATELY_MS, Alive, Part
+from workbench.alive import Alive, Part
 from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
 from workbench.status.judging import SILENT_MS, wrong
 from workbench.status.screen import as_json, screen
@@ -166,14 +166,13 @@ def test_nothing_is_cut_off_in_a_narrow_terminal() -> None:
     assert text.count("22:13:19.623") == 4
 
 
-def test_who_is_in_the_group_is_at_work_and_a_spark_stage_while_it_reports() -> None:
+def test_who_is_in_the_group_is_named_and_spark_is_heard_of_by_its_newest_report() -> None:
     partitioner = Part(name="partitioner 0", at=NOW, said={"part": "partitioner"})
-    alive = Alive(members=(MEMBER,), parts=(SPARK, partitioner))
-    assert alive.at_work(NOW) == [
-        "evenflow-w-0 on 127.0.0.1 is in the partitioners' group",
-        "spark fused reported 2 s ago",
-    ]
-    assert Alive(members=(), parts=(SPARK, partitioner)).at_work(NOW + LATELY_MS) == []
+    older = replace(SPARK, name="spark reduce", at=NOW - 9_000)
+    alive = Alive(members=(MEMBER,), parts=(SPARK, partitioner, older))
+    assert alive.owners == ["evenflow-w-0 on 127.0.0.1 is in the partitioners' group"]
+    assert alive.heard_of_spark == SPARK
+    assert Alive(members=(), parts=(partitioner,)).heard_of_spark is None
 
 
 def test_times_are_said_as_a_person_reads_them() -> None:
