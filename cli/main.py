@@ -18,8 +18,11 @@ COMMANDS = (
     "demo",
     "doctor",
     "partition",
+    "rename",
     "replay",
+    "reset",
     "spark",
+    "status",
     "topics",
     "verify",
 )

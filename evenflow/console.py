@@ -22,7 +22,10 @@ SERVICES = (
     "partition",
     "plan",
     "reduce",
+    "rename",
     "replay",
+    "reset",
+    "status",
     "topics",
     "verify",
 )

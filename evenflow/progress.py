@@ -118,7 +118,7 @@ class PartitionState:
             raise IncompatibleStateError(
                 f"the committed offset {offset} carries no evenflow state ({shown(metadata)}: {error})",
                 hint="another program committed to this consumer group: give the query a new name, "
-                "or delete the group and the query's topics to begin again",
+                "or remove what it left with `evenflow reset`",
             ) from None
 
 

@@ -71,17 +71,16 @@ class _Claim:
 
     def __init__(self, settings: Settings, watchdog: Watchdog) -> None:
         self._settings = settings
-        self._bounded = watchdog.bounded
-        self._timeout = settings.kafka.request_timeout / 1000
+        self._watchdog = watchdog
         self._input, self._routed, self._rejected = map(settings.topic, ("input", "routed", "rejected"))
 
     def attempt(self) -> str | None:
         """None when the query has begun by now; Kafka's words when it refused."""
         try:
-            producer = self._locked()
+            producer = lock(self._settings, self._watchdog)
             first = self._first_offsets()
             if first:
-                self._commit(producer, first)
+                commit_first(self._settings, self._watchdog, producer, first)
                 log.info(
                     "query %s begins at the %s records of %s: %s",
                     self._settings.query.name,
@@ -92,18 +91,6 @@ class _Claim:
         except KafkaException as error:
             return str(error.args[0].str())
         return None
-
-    def _locked(self) -> Producer:
-        producer = clients.producer(
-            self._settings.kafka,
-            **{
-                "transactional.id": f"{self._settings.query.name}.claim",
-                "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
-            },
-        )
-        with self._bounded("init_transactions", self._timeout):
-            producer.init_transactions(self._timeout)
-        return producer
 
     def _first_offsets(self) -> list[TopicPartition]:
         """Where every partition begins, with its first state; none when the query has begun."""
@@ -146,17 +133,34 @@ class _Claim:
             hint="the offsets expired or were deleted: see 'Rebuild after data loss' in docs/operations.md",
         )
 
-    def _commit(self, producer: Producer, offsets: list[TopicPartition]) -> None:
-        """The first offsets, and the record of what the query is: both or neither."""
-        consumer = clients.consumer(self._settings.kafka, group=data_plane_group(self._settings))
-        try:
-            producer.begin_transaction()
-            write_identity(producer, self._settings)
-            with self._bounded("send_offsets_to_transaction", self._timeout):
-                producer.send_offsets_to_transaction(
-                    offsets, consumer.consumer_group_metadata(), self._timeout
-                )
-            with self._bounded("commit_transaction", self._timeout):
-                producer.commit_transaction(self._timeout)
-        finally:
-            consumer.close()
+
+def lock(settings: Settings, watchdog: Watchdog) -> Producer:
+    """The only producer that may begin this query from now on: whoever had the lock before is fenced."""
+    producer = clients.producer(
+        settings.kafka,
+        **{
+            "transactional.id": f"{settings.query.name}.claim",
+            "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
+        },
+    )
+    timeout = clients.seconds(settings.kafka)
+    with watchdog.bounded("init_transactions", timeout):
+        producer.init_transactions(timeout)
+    return producer
+
+
+def commit_first(
+    settings: Settings, watchdog: Watchdog, producer: Producer, offsets: list[TopicPartition]
+) -> None:
+    """Commit the first offsets, and the record of what the query is: both or neither. `producer`: from `lock`."""
+    timeout = clients.seconds(settings.kafka)
+    consumer = clients.consumer(settings.kafka, group=data_plane_group(settings))
+    try:
+        producer.begin_transaction()
+        write_identity(producer, settings)
+        with watchdog.bounded("send_offsets_to_transaction", timeout):
+            producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), timeout)
+        with watchdog.bounded("commit_transaction", timeout):
+            producer.commit_transaction(timeout)
+    finally:
+        consumer.close()

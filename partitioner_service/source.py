@@ -346,7 +346,7 @@ def check_continues(settings: Settings, state: PartitionState, topic_ids: TopicI
         if before != now:
             raise DataLossError(
                 f"{topic} was deleted and created again (topic id {before} is now {now})",
-                hint="give the query a new name, or delete the group and the query's topics to begin anew",
+                hint="give the query a new name, or remove what it left with `evenflow reset`",
             )
 
 

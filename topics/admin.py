@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AclOperation,
     AdminClient,
@@ -193,6 +193,21 @@ def log_ends(
         with suppress(KafkaException, TimeoutError):
             found[part.partition] = future.result(timeout + 1).offset
     return found
+
+
+def stable_ends(kafka: KafkaSettings, topic: TopicState) -> dict[int, int]:
+    """Offset by partition up to which no transaction is open: what is below can be read without waiting."""
+    parts = [TopicPartition(topic.name, partition) for partition in topic.begin]
+    asked = admin(kafka).list_offsets(
+        dict.fromkeys(parts, OffsetSpec.latest()),
+        isolation_level=IsolationLevel.READ_COMMITTED,
+        request_timeout=seconds(kafka),
+    )
+    doing = f"reading the offsets of topic {topic.name}"
+    found = {part.partition: _result(future, kafka, doing, absent=_NOT_YET) for part, future in asked.items()}
+    return {
+        partition: topic.begin[partition] if end is None else end.offset for partition, end in found.items()
+    }
 
 
 def first_offsets(kafka: KafkaSettings, topic: TopicState, start: str) -> dict[int, int]:

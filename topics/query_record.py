@@ -19,14 +19,14 @@ from topics.admin import describe
 from topics.reader import read_range
 
 _ROLE = "snapshots"
-_KEY = b"query/identity"
+IDENTITY_KEY = b"query/identity"
 _LARGEST = 1_000_000
 
 
 def write_identity(producer: Producer, settings: Settings) -> None:
     """Hand the record to a producer, whose transaction is open."""
     value = json.dumps({"v": 1, "identity": settings.identity()}).encode()
-    producer.produce(settings.topic(_ROLE), key=_KEY, value=value)
+    producer.produce(settings.topic(_ROLE), key=IDENTITY_KEY, value=value)
 
 
 def read_identity(settings: Settings) -> dict[str, Any] | None:
@@ -37,7 +37,7 @@ def read_identity(settings: Settings) -> dict[str, Any] | None:
     last = None
     for messages in read_range(settings.kafka, topic):
         for message in messages:
-            if message.key() == _KEY:
+            if message.key() == IDENTITY_KEY:
                 last = message.value()
     if last is None:
         return None
@@ -45,7 +45,7 @@ def read_identity(settings: Settings) -> dict[str, Any] | None:
         identity = read_object(last, most_bytes=_LARGEST, depth=10).fields["identity"]
     except (KeyError, ValueError) as error:
         raise IncompatibleStateError(
-            f"the record {_KEY.decode()} in {topic} cannot be read: {error}",
+            f"the record {IDENTITY_KEY.decode()} in {topic} cannot be read: {error}",
             hint="something else writes to that topic: give the query a new name",
         ) from None
     return identity if isinstance(identity, dict) else None

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from evenflow.errors import DataLossError, ServiceError
 from evenflow.settings import KafkaSettings
-from topics.admin import describe
+from topics.admin import describe, stable_ends
 from topics.clients import consumer, seconds, service_error
 
 _BATCH = 10_000
@@ -70,6 +70,19 @@ def read_range(
         yield from _until_done(reader, kafka, topic, left, patience)
     finally:
         reader.close()
+
+
+def read_newest(kafka: KafkaSettings, topic: str, most: int) -> list[Message]:
+    """The committed records among the newest `most` offsets of each partition; none of a topic that is not there.
+
+    Does not wait for open transactions.
+    """
+    state = describe(kafka, [topic]).get(topic)
+    if state is None:
+        return []
+    ends = stable_ends(kafka, state)
+    begin = {partition: max(first, ends[partition] - most) for partition, first in state.begin.items()}
+    return [message for block in read_range(kafka, topic, begin=begin, end=ends) for message in block]
 
 
 def record_batches(

@@ -55,6 +55,7 @@ def make_settings(kafka: Any, name: str, folder: Path, **parts: Any) -> Settings
         "name": name, "key": "@key", "time": "t", "window": "5s", "slide": "1s", "types": {"i": "int64"},
         "out_of_orderness": "400ms", "allowed_lateness": "300ms", "aggregates": ALL,
     }  # fmt: skip
+    parts["input"] = {"partitions": 4} | parts.get("input", {})
     partitioner = {"workers": 3, "block_tuples": 300, "commit_interval": 200}
     spark = {"checkpoint": str(folder / "checkpoint"), "batch_interval": 200, "max_frames_per_batch": 60}
     fields = kafka.model_dump(exclude_unset=True)

@@ -102,7 +102,7 @@ def read_committed(settings: Settings) -> list[Committed]:
         if decoded.topic_id != state.topic_id:
             raise IncompatibleStateError(
                 f"{topic} was deleted and created again since the partitioner read it",
-                hint="give the query a new name, or delete the group and the query's topics to begin anew",
+                hint="give the query a new name, or remove what it left with `evenflow reset`",
             )
         found.append(
             Committed(

@@ -1,0 +1,77 @@
+"""`evenflow rename`: the query goes on under another name, and the old name is free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from evenflow.settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(rename)
+
+
+def rename(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The new query.name.")],
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the topics of the old name.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Take along under a new name what the stopped query has read, routed and learned; then remove the old name's.
+
+    The Spark stages compute all results again under the new name, exactly.
+    """
+    from cli.reset import ask, show
+    from evenflow.commands.context import settings_of
+    from workbench.lifetime.remains import find
+    from workbench.lifetime.removal import remove
+    from workbench.lifetime.rename import carry_out, examine
+
+    before = settings_of(context)
+    after = settings_of(context, query={"name": name}, input={"topic": before.topic("input")})
+    found = examine(before, after, waiting=lambda line: typer.echo(line, err=True))
+    typer.echo(f"query {before.query.name} will be copied to {name}:", err=True)
+    for line in found.lines():
+        typer.echo(f"  {line}", err=True)
+    remains = find(before, results=False)
+    if not keep:
+        show(remains, "and then this will be removed for good:")
+    ask(f"Rename {before.query.name} to {name}?", yes=yes)
+    with _progress() as advance:
+        carry_out(found, progress=advance)
+    typer.echo(f"{name} continues where {before.query.name} was. In the settings:", err=True)
+    for line in _lines(before, name):
+        typer.echo(line)
+    if not keep:
+        remove(before, remains)
+
+
+def _lines(before: Settings, name: str) -> list[str]:
+    """What has to stand in the settings file from now on."""
+    lines = ["[query]", f'name = "{name}"']
+    if before.input.topic is None:
+        lines += ["[input]", f'topic = "{before.topic("input")}"']
+    if before.results.sink == "parquet":
+        lines += ["[results]", f'path = "{(before.results.path or "").rstrip("/")}-{name}"']
+    return lines
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None]]:
+    """What is called with the number of records copied so far; shown on a terminal only."""
+    import sys
+
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
+    shown = Console(file=sys.stderr)
+    with Progress(*columns, console=shown, disable=not shown.is_terminal, transient=True) as bar:
+        task = bar.add_task("records copied", total=None)
+        yield lambda records: bar.update(task, completed=records)

@@ -1,0 +1,55 @@
+"""`evenflow status`: where the query stands, from its topics alone."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(status)
+
+
+def status(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    watch: Annotated[
+        float | None,
+        typer.Option("--watch", min=0.2, metavar="SECONDS", help="Look again so often, until Ctrl-C."),
+    ] = None,
+) -> None:
+    """Show input, windows, results, who is alive and what is wrong; whatever runs or not.
+
+    It only looks: no topic is made, no group is joined, and the exit status says nothing of the query.
+    """
+    import json
+    import time
+    from contextlib import suppress
+
+    from rich.console import Console, Group
+    from rich.live import Live
+
+    from evenflow.commands.context import settings_of
+    from workbench.status.read import read
+    from workbench.status.screen import as_json as fields
+    from workbench.status.screen import screen
+
+    settings = settings_of(context)
+    if as_json:
+        typer.echo(json.dumps(fields(read(settings))))
+        return
+    console = Console(highlight=False)
+
+    def look() -> Group:
+        return screen(read(settings), width=console.width)
+
+    if watch is None:
+        console.print(look())
+        return
+    live = Live(look(), console=console, auto_refresh=False)
+    with suppress(KeyboardInterrupt), live:
+        while True:
+            time.sleep(watch)
+            live.update(look(), refresh=True)

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from evenflow.progress import PartitionState
+from evenflow.settings.query import Query
+from topics.groups import Member
+from workbench.alive import Alive, Part
+from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
+from workbench.status.judging import SILENT_MS, wrong
+from workbench.status.screen import as_json, screen
+from workbench.status.words import ago, moment
+
+NOW = 1_700_000_000_000
+QUERY = Query(window=4_000, slide=1_000, out_of_orderness=500)
+MEMBER = Member("evenflow-w-0", "127.0.0.1", (0, 1))
+SPARK = Part(
+    name="spark fused", at=NOW - 2_000, said={"source": "spark", "batch": 7, "rows": 1200, "load": 0.4}
+)
+
+
+def state(largest: int | None, *, first: int = 10_000, **fields: Any) -> PartitionState:
+    known = {"first_time": None if largest is None else first, "max_time": largest}
+    return PartitionState(
+        fingerprint="f", topic_id="t", **({"offset": 100, "read": 100, "routed": 100} | known | fields)
+    )
+
+
+def ended(largest: int) -> PartitionState:
+    return state(largest, ended_producers=("p",), announced=1)
+
+
+def partition(
+    number: int, committed: PartitionState | None, *, end: int = 100, begin: int = 0
+) -> PartitionFacts:
+    return PartitionFacts.of(QUERY, number, (begin, end), committed)
+
+
+def facts(*partitions: PartitionFacts, written: tuple[int, int] | None = None, **fields: Any) -> Facts:
+    found: dict[str, Any] = {
+        "query": "w", "topic": "w.input", "now": NOW, "recorded": False, "changed": (), "partitions": partitions,
+        "rejected": Rejected(by_reason={}, whole=True), "windows": windows_of(QUERY, partitions, written),
+        "workers": 8, "plan": None, "members": (MEMBER,), "parts": (SPARK,), "stages": (), "troubles": (),
+        "idle_timeout": None,
+    }  # fmt: skip
+    return Facts(**(found | fields))
+
+
+def shown(found: Facts, width: int = 130) -> str:
+    console = Console(width=width, file=StringIO())
+    console.print(screen(found, width=width))
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_query_in_which_all_is_well_has_nothing_wrong() -> None:
+    found = facts(partition(0, state(20_700)), partition(1, state(21_900)), written=(20_000, NOW))
+    assert wrong(found) == []
+    assert found.windows.due == 20_000
+    assert (found.windows.missing, found.windows.next, found.windows.needs) == (0, 21_000, 21_500)
+    assert shown(found).endswith("nothing is wrong\n")
+
+
+def test_the_windows_that_are_due_follow_the_slowest_partition() -> None:
+    found = windows_of(QUERY, (partition(0, state(15_600)), partition(1, state(99_000))), (14_000, NOW))
+    assert (found.due, found.missing) == (15_000, 1)
+
+
+def test_windows_before_the_first_tuple_are_never_due() -> None:
+    found = windows_of(QUERY, (partition(0, state(10_400)),), None)
+    assert (found.due, found.missing, found.next) == (None, 0, 11_000)
+
+
+def test_after_the_end_the_last_window_is_the_last_that_holds_the_newest_tuple() -> None:
+    found = windows_of(QUERY, (partition(0, ended(20_700)), partition(1, ended(12_000))), None)
+    assert (found.due, found.missing, found.next) == (24_000, 14, None)
+
+
+def test_windows_before_emit_from_are_not_waited_for() -> None:
+    query = QUERY.model_copy(update={"emit_from": 15_000})
+    found = windows_of(query, (PartitionFacts.of(query, 0, (0, 9), state(20_500)),), None)
+    assert (found.due, found.missing) == (20_000, 2)
+
+
+def test_a_partition_without_a_record_holds_everything_back_and_is_named() -> None:
+    parts = [partition(0, state(20_700)), partition(1, state(None, offset=0, read=0, routed=0), end=0)]
+    (concern,) = wrong(facts(*parts))
+    assert (
+        concern == "waits for partition 1 without any record (partitioner.idle_timeout is none, so for ever)"
+    )
+    assert wrong(facts(*parts, idle_timeout=5_000)) == []
+    assert "no partitioner runs" in wrong(facts(*parts, idle_timeout=5_000, members=()))[-1]
+    asleep = replace(parts[1], state=state(None, asleep=True), mark=20_000)
+    assert wrong(facts(parts[0], asleep)) == []
+
+
+def test_lag_without_a_partitioner_is_said() -> None:
+    found = facts(partition(0, state(20_700), end=1_300), members=(), written=(20_000, NOW))
+    assert wrong(found) == ["no partitioner is running, and 1,200 records wait to be read"]
+
+
+def test_windows_that_nobody_writes_are_said_once_spark_is_silent() -> None:
+    late = facts(partition(0, state(20_700)), written=(15_000, NOW))
+    assert wrong(late) == []
+    silent = replace(SPARK, at=NOW - SILENT_MS - 60_000)
+    (concern,) = wrong(replace(late, parts=(silent,)))
+    assert "up to 5 windows are due and not written, and nothing was heard of Spark for 2 min" in concern
+    assert "Spark has not run yet" in wrong(replace(late, parts=()))[0]
+    at_work = StageFacts(stage="fused", batches=3, last_at=NOW - 1_000)
+    assert wrong(replace(late, parts=(silent,), stages=(at_work,))) == []
+
+
+@pytest.mark.parametrize(
+    ("rejected", "said"), [(0, []), (1, []), (12, ["12% of what was read is rejected, mostly late"])]
+)
+def test_a_share_of_rejected_above_one_per_cent_is_said(rejected: int, said: list[str]) -> None:
+    committed = state(20_700, routed=100 - rejected, rejected=rejected)
+    reasons = Rejected(by_reason={"late": 8, "unreadable": 4}, whole=True)
+    assert wrong(facts(partition(0, committed), written=(20_000, NOW), rejected=reasons)) == said
+
+
+def test_records_that_are_gone_before_they_were_read_are_said() -> None:
+    found = facts(partition(0, state(20_700), begin=120, end=200), written=(20_000, NOW))
+    assert wrong(found) == ["records 100 to 119 of partition 0 are gone before they were read (retention)"]
+
+
+def test_a_query_that_has_not_begun_says_so_and_nothing_else() -> None:
+    found = facts(partition(0, None, end=1_200), members=(), parts=())
+    assert wrong(found) == ["the query has not begun: start `evenflow partition`"]
+    assert "not begun" in shown(found)
+    assert "committed offsets are gone" in wrong(replace(found, recorded=True))[0]
+    assert as_json(found)["partitions"][0]["lag"] == 1_200
+
+
+def test_changed_settings_are_named_and_the_query_is_shown_all_the_same() -> None:
+    found = facts(partition(0, state(20_700)), written=(20_000, NOW), changed=('query.window: "1m" -> "4s"',))
+    assert "query.window" in wrong(found)[0]
+    assert "windows: closed up to 1970-01-01 00:00:20" in shown(found)
+
+
+def test_the_json_is_plain_and_holds_what_the_screen_shows() -> None:
+    found = facts(partition(0, state(20_700)), written=(20_000, NOW))
+    fields = json.loads(json.dumps(as_json(found)))
+    assert fields["windows"] == {
+        "due": 20_000, "written": 20_000, "written_at": NOW, "missing": 0, "next": 21_000, "needs": 21_500,
+    }  # fmt: skip
+    assert fields["members"] == [{"client_id": "evenflow-w-0", "host": "127.0.0.1", "partitions": [0, 1]}]
+    text = shown(found)
+    assert "heard: spark fused, 2 s ago: micro-batch 7, 1,200 rows, W 0.4" in text
+    assert "alive: evenflow-w-0 on 127.0.0.1 reads 0, 1" in text
+
+
+def test_nothing_is_cut_off_in_a_narrow_terminal() -> None:
+    largest = NOW + 123
+    found = facts(
+        *(partition(n, state(largest, offset=10**6, read=10**6, routed=10**6), end=9 * 10**6) for n in (0, 1))
+    )
+    text = shown(found, width=80)
+    assert "…" not in text
+    assert text.count("1,000,000") == 6
+    assert text.count("22:13:19.623") == 4
+
+
+def test_who_is_in_the_group_is_named_and_spark_is_heard_of_by_its_newest_report() -> None:
+    partitioner = Part(name="partitioner 0", at=NOW, said={"part": "partitioner"})
+    older = replace(SPARK, name="spark reduce", at=NOW - 9_000)
+    alive = Alive(members=(MEMBER,), parts=(SPARK, partitioner, older))
+    assert alive.owners == ["evenflow-w-0 on 127.0.0.1 is in the partitioners' group"]
+    assert alive.heard_of_spark == SPARK
+    assert Alive(members=(), parts=(partitioner,)).heard_of_spark is None
+
+
+def test_times_are_said_as_a_person_reads_them() -> None:
+    assert [moment(ms) for ms in (None, 0, 1_500, 10**18)] == [
+        "-", "1970-01-01 00:00:00", "1970-01-01 00:00:01.500", str(10**18),
+    ]  # fmt: skip
+    assert [ago(ms) for ms in (-5, 1_999, 119_000, 7_000_000, 90_000_000, 10**9)] == [
+        "0 s", "2 s", "119 s", "117 min", "25 h", "12 d",
+    ]  # fmt: skip

@@ -1,0 +1,99 @@
+"""Consumer groups seen from outside: which there are, who is in one, and deleting them. Nothing here joins a group."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from evenflow.errors import ServiceError
+from evenflow.settings import KafkaSettings
+from topics.clients import admin, seconds, service_error
+
+_ABSENT = frozenset({KafkaError.GROUP_ID_NOT_FOUND})
+_NOT_YET = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+"""The group's broker has just started: asking again heals it."""
+_LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Member:
+    """One client in a consumer group and the partitions of its topics that it owns."""
+
+    client_id: str
+    host: str
+    partitions: tuple[int, ...]
+
+
+def group_names(kafka: KafkaSettings) -> list[str]:
+    """Names of the groups that our user may see, sorted."""
+    try:
+        listed = admin(kafka).list_consumer_groups(request_timeout=seconds(kafka)).result()
+    except KafkaException as error:
+        raise service_error(error, kafka, "listing the consumer groups") from None
+    return sorted(group.group_id for group in listed.valid)
+
+
+def members(kafka: KafkaSettings, group: str) -> list[Member]:
+    """Who is in the group now; none when there is no such group."""
+    deadline = time.monotonic() + seconds(kafka)
+    while True:
+        try:
+            asked = admin(kafka).describe_consumer_groups([group], request_timeout=seconds(kafka))
+            return [_member(found) for found in asked[group].result().members]
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code in _ABSENT:
+                return []
+            if code not in _NOT_YET or time.monotonic() >= deadline:
+                raise service_error(error, kafka, f"asking for consumer group {group}") from None
+        time.sleep(_LOOK_SECONDS)
+
+
+def _member(found: Any) -> Member:
+    owned = found.assignment.topic_partitions if found.assignment else []
+    return Member(
+        client_id=found.client_id,
+        host=found.host.lstrip("/"),
+        partitions=tuple(sorted(part.partition for part in owned)),
+    )
+
+
+def delete_groups(kafka: KafkaSettings, groups: Iterable[str]) -> None:
+    """Delete these groups, waiting up to `request_timeout` until their last members have left.
+
+    Raises ServiceError when a member stays, or the broker refuses.
+    """
+    left = list(groups)
+    deadline = time.monotonic() + seconds(kafka)
+    while left:
+        left = [group for group in left if not _deleted(kafka, group)]
+        if left and time.monotonic() >= deadline:
+            raise ServiceError(
+                f"consumer groups {', '.join(left)} still have members",
+                hint="stop the query's services, and run it again",
+            )
+        if left:
+            time.sleep(_LOOK_SECONDS)
+
+
+def _deleted(kafka: KafkaSettings, group: str) -> bool:
+    asked = admin(kafka).delete_consumer_groups([group], request_timeout=seconds(kafka))
+    try:
+        asked[group].result()
+    except KafkaException as error:
+        code = error.args[0].code()
+        if code == KafkaError.NON_EMPTY_GROUP or code in _NOT_YET:
+            return False
+        if code not in _ABSENT:
+            raise service_error(error, kafka, f"deleting consumer group {group}") from None
+    return True

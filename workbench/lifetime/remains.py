@@ -1,0 +1,179 @@
+"""What a query has left behind: topics, consumer groups, checkpoints and, where it is asked for, its results."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenflow.errors import IncompatibleStateError
+from evenflow.settings import Settings
+from spark_consumers.sinks import sink_of
+from topics.admin import ROLES, TopicState, describe, topic_names
+from topics.groups import group_names
+from workbench.alive import look
+
+_SPARK_SECONDS = 15.0
+"""Silent for so long, a Spark application that had something to do has stopped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folder:
+    """A folder of this machine: how many files it holds, and their bytes."""
+
+    path: Path
+    files: int
+    bytes: int
+
+    @classmethod
+    def at(cls, path: Path) -> Folder:
+        """Counted now."""
+        sizes = [file.stat().st_size for file in path.rglob("*") if file.is_file()]
+        return cls(path=path, files=len(sizes), bytes=sum(sizes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remains:
+    """What is to be removed, and in words what stays although it has to do with the query."""
+
+    topics: tuple[TopicState, ...]
+    groups: tuple[str, ...]
+    folders: tuple[Folder, ...]
+    stays: tuple[str, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to remove."""
+        return not (self.topics or self.groups or self.folders)
+
+    def lines(self) -> Iterator[str]:
+        """One line for each thing, with its size."""
+        for topic in self.topics:
+            yield f"topic   {topic.name}: {topic.partitions} partitions, {topic.records:,} offsets"
+        for group in self.groups:
+            yield f"group   {group}"
+        for folder in self.folders:
+            yield f"folder  {folder.path}: {folder.files:,} files, {folder.bytes:,} bytes"
+
+
+def find(settings: Settings, *, results: bool) -> Remains:
+    """What there is now. results: also what holds nothing but results and was named by the user.
+
+    The input topic is never part of it. Raises ServiceError when the broker does not answer.
+    """
+    names = topic_names(settings.kafka)
+    mine = [settings.topic(role) for role in ROLES if role not in ("input", "results")]
+    folders, stays = _checkpoint(settings)
+    placed, staying = _results(settings, results)
+    mine += [f"{settings.query.name}.results", *(place for place in placed if isinstance(place, str))]
+    folders += [place for place in placed if isinstance(place, Path)]
+    input_topic = settings.topic("input")
+    there = sorted({*mine} & {*names} - {input_topic})
+    return Remains(
+        topics=tuple(describe(settings.kafka, there).values()),
+        groups=tuple(own_groups(settings.query.name, group_names(settings.kafka), names)),
+        folders=tuple(Folder.at(path) for path in folders if path.is_dir()),
+        stays=(f"topic {input_topic}: the input is yours", *stays, *staying),
+    )
+
+
+def own_groups(query: str, groups: Iterable[str], topics: Iterable[str]) -> list[str]:
+    """Of these groups those of the query, and not those of a query whose name begins with `<query>.control.`."""
+    others = [name.removesuffix("routed") for name in topics if name.endswith(".routed")]
+    longer = tuple(other for other in others if other.startswith(f"{query}.") and other != f"{query}.")
+    return [
+        group
+        for group in groups
+        if (group == f"{query}.partitioner" or group.startswith(f"{query}.control."))
+        and not group.startswith(longer)
+    ]
+
+
+def refuse_while_alive(
+    settings: Settings,
+    doing: str,
+    *,
+    now: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+    waiting: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Raise IncompatibleStateError, which says who it is, when a service of the query is running.
+
+    A Spark stage that reported lately may have stopped since: it is waited for up to 15 s, and refused once it reports
+    again. waiting: called with a line before that.
+    """
+    first = None
+    while True:
+        alive = look(settings)
+        last = alive.heard_of_spark
+        if alive.owners:
+            raise _alive(settings, doing, alive.owners)
+        left = 0.0 if last is None else last.at / 1000 + _SPARK_SECONDS - now()
+        if last is None or left <= 0:
+            return
+        if first is None:
+            first = last
+            waiting(
+                f"{last.name} reported just now: waiting up to {left:.0f} s to see whether it has stopped"
+            )
+        if last.at > first.at:
+            raise _alive(settings, doing, [f"{last.name} reports micro-batches"])
+        sleep(min(1.0, left))
+
+
+def _alive(settings: Settings, doing: str, who: list[str]) -> IncompatibleStateError:
+    return IncompatibleStateError(
+        f"query {settings.query.name} is being worked on, so nothing is {doing}:\n  " + "\n  ".join(who),
+        hint="stop its services",
+    )
+
+
+def local(place: str) -> Path | None:
+    """The folder of this machine that a setting names; None for a URI of another file system."""
+    return None if "://" in place.removeprefix("file://") else Path(place.removeprefix("file:"))
+
+
+def _checkpoint(settings: Settings) -> tuple[list[Path], list[str]]:
+    place = f"{settings.spark.checkpoint_folder.rstrip('/')}/{settings.query.name}"
+    folder = local(place)
+    if folder is None:
+        return [], [f"checkpoint {place}: it is not on this machine, delete it by hand"]
+    return [folder], []
+
+
+def _results(settings: Settings, wanted: bool) -> tuple[list[str | Path], list[str]]:
+    """(topic or folder that goes, in words what stays) of the places that the settings name for results."""
+    sink = sink_of(settings)
+    place: str | Path | None
+    if "results" in sink.topics:
+        place = settings.results.topic
+    else:
+        named = settings.results.path
+        place = None if named is None else local(named)
+        if named is not None and place is None:
+            return [], [f"results in {named}: they are not on this machine, delete them by hand"]
+    if place is None or place == f"{settings.query.name}.results":
+        return [], []
+    if not wanted:
+        return [], [f"results in {place}: they go only with --results; what begins anew must write elsewhere"]
+    if isinstance(place, Path):
+        _refuse_foreign(place)
+    return [place], []
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """A folder that holds other things than Parquet files and their logs is not ours to delete."""
+    if not folder.is_dir():
+        return
+    foreign = [
+        name
+        for name in os.listdir(folder)
+        if not (name.endswith((".parquet", ".crc")) or name.startswith("_"))
+    ]
+    if foreign:
+        raise IncompatibleStateError(
+            f"results.path {folder} also holds {', '.join(sorted(foreign)[:5])}",
+            hint="that is not of evenflow: delete the results there by hand, and leave out --results",
+        )

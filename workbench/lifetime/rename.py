@@ -1,0 +1,189 @@
+"""A query under another name, with all that it has read: frames, rejected records, plans, learned state and offsets.
+
+Kafka cannot rename a topic, so the records are copied. Results are not: the Spark stages compute every one of them again
+from the copied frames. Nothing of the new name counts before the last step, one transaction that commits the offsets
+with their state: cut off before it, the copies are recognised as such and made anew; cut off after it, only the old
+name is left to be removed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from confluent_kafka import KafkaException, Message, TopicPartition
+
+from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from partitioner_service.claim import commit_first, lock
+from partitioner_service.source import TopicIds, all_states, check_continues
+from partitioner_service.watchdog import Watchdog
+from topics import clients
+from topics.admin import TopicSpec, TopicState, delete_topics, describe, ensure_topics, pipeline_topics
+from topics.query_record import IDENTITY_KEY, read_identity
+from topics.settled import admitted, settled
+from workbench.lifetime.copying import Copier
+from workbench.lifetime.remains import local, refuse_while_alive
+
+COPIED = ("routed", "rejected", "plan", "snapshots")
+"""Roles of the topics that go along; what the Spark stages write comes anew."""
+_FIRST_HAVE = ("routed", "rejected")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Renaming:
+    """A renaming that was found possible. sources: the topics to copy by role; states: of every input partition."""
+
+    before: Settings
+    after: Settings
+    sources: dict[str, TopicState]
+    states: dict[int, PartitionState]
+
+    def lines(self) -> list[str]:
+        """What is copied."""
+        return [
+            f"{topic.name} -> {self.after.topic(role)}: {topic.records:,} offsets"
+            for role, topic in self.sources.items()
+        ]
+
+
+def examine(
+    before: Settings,
+    after: Settings,
+    *,
+    now: Callable[[], float] = time.time,
+    waiting: Callable[[str], None] = lambda line: None,
+) -> Renaming:
+    """Look at everything that the renaming rests on; nothing is made.
+
+    after: the same query under its new name and with the same input topic. now, waiting: as `refuse_while_alive` takes
+    them. Raises IncompatibleStateError when a service of the query runs, when it has not begun or the new name has,
+    ConfigError when the name is the same, DataLossError when the frames are not all there.
+    """
+    before, after = admitted(before), settled(after)
+    if before.query.name == after.query.name:
+        raise ConfigError(f"the query is called {after.query.name} already", hint="give it another name")
+    assert before.fingerprint == after.fingerprint, "only the name may differ"
+    refuse_while_alive(before, "copied", now=now, waiting=waiting)
+    states = _begun(before)
+    sources = _whole(before, states)
+    _refuse_taken(after)
+    return Renaming(before=before, after=after, sources=sources, states=states)
+
+
+def carry_out(found: Renaming, *, progress: Callable[[int], None]) -> None:
+    """Copy, check, and commit the offsets under the new name; what is left of the old name stays.
+
+    Raises IncompatibleStateError when something read on meanwhile, ServiceError when the broker refuses or another
+    process begins the new name.
+    """
+    before, after = found.before, found.after
+    watchdog = Watchdog()
+    watchdog.start()
+    try:
+        producer = lock(after, watchdog)
+        _refuse_taken(after)
+        made = _empty_topics(found)
+        copier = Copier(before.kafka, progress=progress)
+        for role, source in found.sources.items():
+            copier.copy(source.name, after.topic(role), wanted=_goes_along)
+        if all_states(before, stable=True) != found.states:
+            raise IncompatibleStateError(
+                f"query {before.query.name} has read on while it was copied",
+                hint="stop its partitioners, and run it again: the copies are made anew",
+            )
+        commit_first(after, watchdog, producer, _moved(found, made))
+    except KafkaException as error:
+        raise clients.service_error(error, before.kafka, f"beginning {after.query.name}") from None
+    finally:
+        watchdog.stop()
+
+
+def _begun(settings: Settings) -> dict[int, PartitionState]:
+    states = all_states(settings, stable=True)
+    if len(states) != settings.input_partitions:
+        raise IncompatibleStateError(
+            f"query {settings.query.name} has not begun, or its committed offsets are gone: there is nothing to take along",
+            hint="set query.name to the new name; `evenflow reset` removes what there is of the old one",
+        )
+    return states
+
+
+def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[str, TopicState]:
+    """The topics to copy, if they are those of these states and hold all that was ever written to them."""
+    names = {role: settings.topic(role) for role in ("input", *COPIED)}
+    topics = describe(settings.kafka, names.values())
+    missing = [names[role] for role in ("input", *_FIRST_HAVE) if names[role] not in topics]
+    if missing:
+        raise DataLossError(
+            f"there is no topic {missing[0]}", hint="see 'Rebuild after data loss' in docs/operations.md"
+        )
+    ids = TopicIds(*(topics[names[role]].topic_id for role in ("input", *_FIRST_HAVE)))
+    for partition, state in states.items():
+        check_continues(settings, state, ids, f"{names['input']}[{partition}]")
+    for role in _FIRST_HAVE:
+        trimmed = [partition for partition, first in topics[names[role]].begin.items() if first > 0]
+        if trimmed:
+            raise DataLossError(
+                f"{names[role]} no longer has its first records in partitions {trimmed}: results cannot be computed again",
+                hint="retention deleted them: keep the name, or begin a query of another name at the input",
+            )
+    return {role: topics[names[role]] for role in COPIED if names[role] in topics}
+
+
+def _refuse_taken(after: Settings) -> None:
+    """A name that has begun, or that an earlier query has left things under, is not free; a cut-off copy is."""
+    name = after.query.name
+    reset = f"`evenflow reset` with query.name = '{name}' removes what there is under that name"
+    if all_states(after, stable=True):
+        raise IncompatibleStateError(
+            f"query {name} has begun already",
+            hint=f"if a renaming was cut off as it removed the old name, `evenflow reset` does the rest; else {reset}",
+        )
+    written = describe(after.kafka, [after.topic("telemetry"), f"{name}.partials", f"{name}.results"])
+    left = [topic.name for topic in written.values() if topic.records]
+    if read_identity(after) is not None or left:
+        raise IncompatibleStateError(
+            f"an earlier query {name} has left topics ({', '.join(left) or after.topic('snapshots')})",
+            hint=reset,
+        )
+    checkpoint = local(f"{after.spark.checkpoint_folder.rstrip('/')}/{name}")
+    if checkpoint is not None and checkpoint.exists():
+        raise IncompatibleStateError(
+            f"an earlier query {name} has left the checkpoint {checkpoint}", hint=reset
+        )
+
+
+def _empty_topics(found: Renaming) -> dict[str, TopicState]:
+    """The new name's topics, made anew, with the configuration of the old ones; by role."""
+    after, specs = found.after, pipeline_topics(found.after)
+    delete_topics(after.kafka, [after.topic(role) for role in COPIED])
+    wanted = {role: _like(specs[role], found.sources.get(role)) for role in COPIED}
+    made = ensure_topics(after.kafka, wanted.values())
+    return {role: made[spec.name] for role, spec in wanted.items()}
+
+
+def _like(spec: TopicSpec, source: TopicState | None) -> TopicSpec:
+    """As specified, but with what the user has set otherwise at the old topic."""
+    known = {} if source is None else source.config
+    return replace(spec, config={name: known.get(name, value) for name, value in spec.config.items()})
+
+
+def _goes_along(message: Message) -> bool:
+    """All but what says of the old name that it has begun, and where its results are."""
+    key = message.key() or b""
+    return key != IDENTITY_KEY and not key.startswith(b"spark/")
+
+
+def _moved(found: Renaming, made: dict[str, TopicState]) -> list[TopicPartition]:
+    """The same offsets and state, which name the copies."""
+    routed, rejected = (made[role].topic_id for role in _FIRST_HAVE)
+    topic = found.after.topic("input")
+    return [
+        TopicPartition(
+            topic, partition, state.offset, replace(state, routed_id=routed, rejected_id=rejected).encode()
+        )
+        for partition, state in sorted(found.states.items())
+    ]

@@ -1,0 +1,98 @@
+"""What is wrong with a query, in words, from the facts alone; empty where nothing is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from workbench.status.words import ago, count
+
+if TYPE_CHECKING:
+    from workbench.status.facts import Facts
+
+SILENT_MS = 60_000
+"""Nothing heard of Spark for so long, while windows are due: nothing aggregates."""
+_TOLERABLE = 0.01
+
+
+def wrong(facts: Facts) -> list[str]:
+    """One sentence for each thing that somebody should look at, the worst first."""
+    found = list(facts.troubles)
+    if facts.changed:
+        found.append("the query began with other settings; changed since then: " + "; ".join(facts.changed))
+    if not facts.partitions:
+        return found
+    if not facts.begun:
+        return [*found, _not_begun(facts)]
+    return [
+        *found,
+        *_lost(facts),
+        *_reading(facts),
+        *_waiting(facts),
+        *_aggregating(facts),
+        *_rejecting(facts),
+    ]
+
+
+def _not_begun(facts: Facts) -> str:
+    if facts.recorded:
+        return (
+            "the query has begun, but its committed offsets are gone (they expired, or the input topic was made anew): "
+            "see 'Rebuild after data loss' in docs/operations.md, or `evenflow reset`"
+        )
+    return "the query has not begun: start `evenflow partition`"
+
+
+def _lost(facts: Facts) -> Iterator[str]:
+    for one in facts.partitions:
+        if one.state is None:
+            yield f"partition {one.partition} has no committed offset although the query has begun"
+        elif one.state.offset < one.log_begin:
+            yield (
+                f"records {one.state.offset} to {one.log_begin - 1} of partition {one.partition} are gone before they "
+                "were read (retention)"
+            )
+
+
+def _reading(facts: Facts) -> Iterator[str]:
+    if facts.lag and not facts.members and not facts.ended:
+        yield f"no partitioner is running, and {count(facts.lag, 'record')} wait to be read"
+
+
+def _waiting(facts: Facts) -> Iterator[str]:
+    blank = [one for one in facts.partitions if one.blank]
+    if not blank or len(blank) == len(facts.partitions):
+        return
+    names = ", ".join(str(one.partition) for one in blank)
+    which = f"partition {names}" if len(blank) == 1 else f"partitions {names}"
+    if any(one.lag for one in blank):
+        yield f"no window closes before the records that wait in {which} are read"
+    elif facts.idle_timeout is None:
+        yield f"waits for {which} without any record (partitioner.idle_timeout is none, so for ever)"
+    elif not facts.members:
+        yield f"waits for {which} without any record, and no partitioner runs that could take it for idle"
+
+
+def _aggregating(facts: Facts) -> Iterator[str]:
+    if not facts.windows.missing:
+        return
+    heard = [part.at for part in facts.parts if part.is_spark]
+    heard += [stage.last_at for stage in facts.stages if stage.last_at is not None]
+    if heard and facts.now - max(heard) < SILENT_MS:
+        return
+    since = (
+        f"nothing was heard of Spark for {ago(facts.now - max(heard))}" if heard else "Spark has not run yet"
+    )
+    yield (
+        f"nothing aggregates: up to {count(facts.windows.missing, 'window')} are due and not written, and {since}; "
+        "is `evenflow aggregate` running?"
+    )
+
+
+def _rejecting(facts: Facts) -> Iterator[str]:
+    read, rejected = facts.total("read"), facts.total("rejected")
+    if not read or rejected / read <= _TOLERABLE:
+        return
+    reasons = facts.rejected.by_reason
+    mostly = f", mostly {max(reasons, key=lambda name: reasons[name])}" if reasons else ""
+    yield f"{rejected / read:.0%} of what was read is rejected{mostly}"

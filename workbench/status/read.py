@@ -1,0 +1,108 @@
+"""One look at a query: bounded reads of its topics. Makes no topic, joins no group, writes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+from evenflow.errors import IncompatibleStateError
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from evenflow.settings.identity import changes
+from evenflow.windows import NO_MARK
+from partitioner_service.records import parse_plan
+from partitioner_service.sink import REASON
+from partitioner_service.source import all_states
+from topics.admin import TopicState, describe, topic_names
+from topics.query_record import read_identity
+from topics.reader import read_newest
+from topics.settled import missing_input
+from workbench.alive import look
+from workbench.status.checkpoint import stages
+from workbench.status.facts import Facts, PartitionFacts, PlanFacts, Rejected, windows_of
+from workbench.status.results import newest_written
+
+_REJECTED = 10_000
+_PLANS = 100
+_T = TypeVar("_T")
+
+
+def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
+    """What the topics say. Raises ServiceError when the broker does not answer; all else is told in the facts."""
+    topic = settings.topic("input")
+    state = describe(settings.kafka, [topic]).get(topic)
+    troubles: list[str] = []
+    if state is None:
+        troubles.append(missing_input(settings, topic_names(settings.kafka)).message)
+    else:
+        settings = settings.with_input_partitions(state.partitions)
+    partitions = () if state is None else _partitions(settings, state, troubles)
+    recorded = None if state is None else _told(troubles, lambda: read_identity(settings), None)
+    alive = look(settings)
+    return Facts(
+        query=settings.query.name,
+        topic=topic,
+        now=round(now() * 1000),
+        recorded=recorded is not None,
+        changed=() if recorded is None else tuple(changes(recorded, settings.identity())),
+        partitions=partitions,
+        rejected=_rejected(settings, len(partitions)),
+        windows=windows_of(settings.query, partitions, newest_written(settings)),
+        workers=settings.partitioner.workers,
+        plan=_plan(settings),
+        members=alive.members,
+        parts=alive.parts,
+        stages=tuple(stages(settings)),
+        troubles=tuple(troubles),
+        idle_timeout=settings.partitioner.idle_timeout,
+    )
+
+
+def _told(troubles: list[str], ask: Callable[[], _T], otherwise: _T) -> _T:
+    """What `ask` gives; what it finds incompatible is a trouble to tell, not an end."""
+    try:
+        return ask()
+    except IncompatibleStateError as error:
+        troubles.append(error.message)
+        return otherwise
+
+
+def _partitions(settings: Settings, topic: TopicState, troubles: list[str]) -> tuple[PartitionFacts, ...]:
+    none: dict[int, PartitionState] = {}
+    states = _told(troubles, lambda: all_states(settings), none)
+    if any(state.topic_id != topic.topic_id for state in states.values()):
+        troubles.append(f"{topic.name} was deleted and created again since the query began")
+    return tuple(
+        PartitionFacts.of(
+            settings.query, partition, (topic.begin[partition], topic.end[partition]), states.get(partition)
+        )
+        for partition in sorted(topic.begin)
+    )
+
+
+def _rejected(settings: Settings, partitions: int) -> Rejected:
+    topic = settings.topic("rejected")
+    each = max(1, _REJECTED // max(1, partitions))
+    messages = read_newest(settings.kafka, topic, each)
+    reasons = [
+        (dict(message.headers() or ()).get(REASON) or b"?").decode(errors="replace") for message in messages
+    ]
+    state = describe(settings.kafka, [topic]).get(topic)
+    spans = [] if state is None else [end - state.begin[number] for number, end in state.end.items()]
+    return Rejected(by_reason=dict(Counter(reasons).most_common()), whole=all(span <= each for span in spans))
+
+
+def _plan(settings: Settings) -> PlanFacts | None:
+    found = None
+    for message in read_newest(settings.kafka, settings.topic("plan"), _PLANS):
+        try:
+            plan = parse_plan(message.value())
+        except ValueError:
+            continue  # partitioners ignore it as well, and say so
+        since = plan["effective_from"]
+        found = PlanFacts(
+            epoch=plan["epoch"], workers=plan["p"], effective_from=None if since == NO_MARK else since
+        )
+    return found

@@ -1,0 +1,84 @@
+"""The newest window among the results, wherever they go, without reading them all."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from confluent_kafka import Message
+
+from evenflow.settings import Settings
+from evenflow.wire.result_frames import METADATA_KEY
+from spark_consumers.sinks import sink_of
+from topics.reader import read_newest
+from workbench.lifetime.remains import local
+
+_NEWEST = 10
+_FILES = 10
+
+Written = tuple[int, int]
+"""(end of a window in ms, when it was written in ms of processing time)."""
+
+
+def newest_written(settings: Settings) -> Written | None:
+    """Windows of a bucket are written in order, so the newest records or files have it; None when there is none."""
+    if "results" in sink_of(settings).topics:
+        found = [
+            _of_record(message) for message in read_newest(settings.kafka, settings.topic("results"), _NEWEST)
+        ]
+    else:
+        folder = None if settings.results.path is None else local(settings.results.path)
+        found = [] if folder is None else [_of_file(file) for file in _newest_files(folder)]
+    return max((one for one in found if one is not None), default=None)
+
+
+def _of_record(message: Message) -> Written | None:
+    """None for a record that is no result of ours."""
+    value = message.value() or b""
+    try:
+        said = json.loads(value) if value[:1] == b"{" else _frame_header(value)
+        return int(said["window_end"]), int(message.timestamp()[1])
+    except (KeyError, TypeError, ValueError, RecursionError, pa.ArrowException):
+        return None
+
+
+def _frame_header(value: bytes) -> Any:
+    schema = pa.ipc.read_schema(pa.py_buffer(value))
+    return json.loads((schema.metadata or {})[METADATA_KEY])
+
+
+def _newest_files(folder: Path) -> list[Path]:
+    """Parquet files that readers see, the newest few."""
+    if not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        files = [
+            (entry.stat().st_mtime, entry.path)
+            for entry in entries
+            if entry.name.endswith(".parquet") and entry.name[0] not in "_."
+        ]
+    return [Path(path) for _, path in sorted(files)[-_FILES:]]
+
+
+def _of_file(file: Path) -> Written | None:
+    """By the statistics in the file's footer."""
+    try:
+        found = pq.ParquetFile(file)
+        column = found.schema_arrow.get_field_index("window_end")
+        groups = [found.metadata.row_group(number) for number in range(found.metadata.num_row_groups)]
+        ends = [group.column(column).statistics.max for group in groups]
+        return max(map(_ms, ends)), round(file.stat().st_mtime * 1000)
+    except (OSError, AttributeError, ValueError, pa.ArrowException):
+        return None
+
+
+def _ms(value: int | datetime) -> int:
+    if isinstance(value, int):
+        return value
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    return round(aware.timestamp() * 1000)

@@ -1,0 +1,176 @@
+"""The facts as one screen, and as one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from workbench.alive import Part
+from workbench.status.facts import Facts, PartitionFacts
+from workbench.status.judging import wrong
+from workbench.status.words import ago, count, moment
+
+_WIDE = 125
+"""Columns of a terminal from which on one table is enough."""
+
+
+def screen(facts: Facts, *, width: int) -> Group:
+    """Tables and lines for a terminal so many columns wide; the last lines say what is wrong."""
+    parts: list[Table | Text] = [Text(f"query {facts.query}, input {facts.topic}", style="bold")]
+    if facts.partitions:
+        together = [_PLACES | _COUNTS] if width >= _WIDE else [_PLACES, _COUNTS]
+        parts += [_table(facts, columns) for columns in together]
+    parts += [Text(line) for line in lines(facts)]
+    concerns = wrong(facts)
+    parts += [Text(f"! {one}", style="red") for one in concerns]
+    if not concerns:
+        parts.append(Text("nothing is wrong", style="green"))
+    return Group(*parts)
+
+
+def lines(facts: Facts) -> Iterator[str]:
+    """All but the table and what is wrong: a line a subject, `subject: words`."""
+    if facts.begun:
+        yield f"rejected: {_rejected(facts)}"
+        yield from _windows(facts)
+        yield _plan(facts)
+    for member in facts.members:
+        owned = ", ".join(map(str, member.partitions)) or "no partitions (stands by)"
+        yield f"alive: {member.client_id} on {member.host} reads {owned}"
+    for part in facts.parts:
+        yield f"heard: {part.name}, {ago(facts.now - part.at)} ago{_said(part)}"
+    for stage in facts.stages:
+        when = "" if stage.last_at is None else f", the last {ago(facts.now - stage.last_at)} ago"
+        yield f"checkpoint: {stage.stage}, {stage.batches:,} micro-batches done{when}"
+
+
+def as_json(facts: Facts) -> dict[str, Any]:
+    """JSON-able fields; times are ms."""
+    windows, plan = facts.windows, facts.plan
+    return {
+        "query": facts.query,
+        "input": facts.topic,
+        "now": facts.now,
+        "begun": facts.begun,
+        "ended": facts.ended,
+        "changed": list(facts.changed),
+        "lag": facts.lag,
+        "partitions": [_partition(one) for one in facts.partitions],
+        "rejected": {"by_reason": dict(facts.rejected.by_reason), "whole": facts.rejected.whole},
+        "windows": vars(windows),
+        "workers": facts.workers,
+        "plan": None if plan is None else vars(plan),
+        "members": [{**vars(member), "partitions": list(member.partitions)} for member in facts.members],
+        "parts": [{"name": part.name, "at": part.at, "said": part.said} for part in facts.parts],
+        "stages": [vars(stage) for stage in facts.stages],
+        "wrong": wrong(facts),
+    }
+
+
+def _table(facts: Facts, columns: Columns) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("partition", justify="right", no_wrap=True)
+    for header in columns:
+        # A narrow terminal breaks a time between day and hour.
+        table.add_column(header, justify="right", overflow="fold", no_wrap=header not in _TIMES)
+    for one in facts.partitions:
+        table.add_row(str(one.partition), *(cell(one) for cell in columns.values()))
+    return table
+
+
+def _counted(name: str) -> Callable[[PartitionFacts], str]:
+    """A cell that shows this field of the committed state."""
+    return lambda one: "-" if one.state is None else f"{getattr(one.state, name):,}"
+
+
+def _share(one: PartitionFacts) -> str:
+    return f"{one.state.rejected / one.state.read:.1%}" if one.state is not None and one.state.read else "-"
+
+
+def _standing(one: PartitionFacts) -> str:
+    if one.state is None:
+        return "not begun"
+    return "ended" if one.ended else "idle" if one.state.asleep else ""
+
+
+Columns = dict[str, Callable[[PartitionFacts], str]]
+_TIMES = ("watermark (UTC)", "mark (UTC)")
+_PLACES: Columns = {
+    "begin": _counted("begin"),
+    "committed": _counted("offset"),
+    "end": lambda one: f"{one.log_end:,}",
+    "lag": lambda one: f"{one.lag:,}",
+    _TIMES[0]: lambda one: moment(one.watermark),
+    _TIMES[1]: lambda one: moment(one.mark),
+}
+_COUNTS: Columns = {
+    "read": _counted("read"),
+    "routed": _counted("routed"),
+    "rejected": _counted("rejected"),
+    "share": _share,
+    "": _standing,
+}
+
+
+def _partition(one: PartitionFacts) -> dict[str, Any]:
+    state = one.state
+    counted = {
+        name: None if state is None else getattr(state, name) for name in ("read", "routed", "rejected")
+    }
+    return {
+        "partition": one.partition,
+        "begin": None if state is None else state.begin,
+        "committed": None if state is None else state.offset,
+        "log_begin": one.log_begin,
+        "log_end": one.log_end,
+        "lag": one.lag,
+        "watermark": one.watermark,
+        "mark": one.mark,
+        "idle": state is not None and state.asleep,
+        "ended": one.ended,
+        **counted,
+    }
+
+
+def _rejected(facts: Facts) -> str:
+    total = facts.total("rejected")
+    if not total:
+        return "none"
+    found = facts.rejected
+    reasons = ", ".join(f"{name} {number:,}" for name, number in found.by_reason.items())
+    of = "" if found.whole else f" (of the newest {sum(found.by_reason.values()):,})"
+    return f"{total:,} of {facts.total('read'):,}: {reasons or 'the records are gone'}{of}"
+
+
+def _windows(facts: Facts) -> Iterator[str]:
+    windows = facts.windows
+    written = "none yet"
+    if windows.written is not None and windows.written_at is not None:
+        written = f"up to {moment(windows.written)}, {ago(facts.now - windows.written_at)} ago"
+    waiting = f", at most {count(windows.missing, 'window')} on the way" if windows.missing else ""
+    yield f"windows: closed up to {moment(windows.due)}; written {written}{waiting}"
+    if windows.next is not None:
+        yield f"next: the window up to {moment(windows.next)} closes when every partition is past {moment(windows.needs)}"
+
+
+def _plan(facts: Facts) -> str:
+    plan = facts.plan
+    if plan is None:
+        return f"plan: none published, {count(facts.workers, 'worker')} by the settings"
+    since = "at once" if plan.effective_from is None else f"from {moment(plan.effective_from)} on"
+    return f"plan: epoch {plan.epoch}, {count(plan.workers, 'worker')}, {since}"
+
+
+def _said(part: Part) -> str:
+    said = part.said
+    if not part.is_spark:
+        return f": {said.get('state')}, {said.get('tuples_per_second')} tuples/s"
+    rows, load = said.get("rows"), said.get("load")
+    shown = f"{rows:,}" if isinstance(rows, int) else "?"
+    return f": micro-batch {said.get('batch')}, {shown} rows" + (
+        f", W {load:.2g}" if isinstance(load, float) else ""
+    )
