@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Bools, Int64s
 
 Keys: TypeAlias = (
     Sequence[str] | Sequence[bytes] | Sequence[int] | npt.NDArray[Any] | pa.Array | pa.ChunkedArray
@@ -27,10 +27,14 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "text": (str,),
     "bytes": (bytes, bytearray),
     "whole number": (int, np.integer),
-    "date and time": (datetime, date, np.datetime64),
+    "date and time": (datetime,),
+    "day": (date,),
+    "numpy time": (np.datetime64,),
 }
 _MS = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
 _DAY_MS = 86_400_000
+_INT64_MAX = 2**63 - 1
+_FINER = ("ms", "us", "ns", "ps", "fs", "as")
 
 
 def key_column(keys: Keys) -> pa.Array | pa.ChunkedArray:
@@ -63,12 +67,12 @@ def time_column(times: Times) -> Int64s:
     values = _values("times", times)
     if isinstance(values, list):
         kind = _kind("times", values)
-        if kind == "date and time" and not any(isinstance(value, np.datetime64) for value in values):
+        if kind in ("date and time", "day"):
             return _arrow_times(pa.array(values))
-        if kind not in ("whole number", "date and time", ""):
+        if kind not in ("whole number", "numpy time", ""):
             raise TypeError(f"times must be whole numbers of ms or points in time, not {kind}")
         try:
-            values = np.array(values, np.int64 if kind != "date and time" else None)
+            values = np.array(values, None if kind == "numpy time" else np.int64)
         except OverflowError:
             raise ValueError("times: a number of ms is beyond int64") from None
     return _numpy_times(values)
@@ -131,7 +135,7 @@ def _numpy_times(values: npt.NDArray[Any]) -> Int64s:
     if kind == "M":
         if np.isnat(values).any():
             raise ValueError(f"times: {int(np.isnat(values).sum())} of {len(values)} are NaT")
-        return values.astype("M8[ms]").astype(np.int64)
+        return _numpy_ms(values)
     if kind not in "iu":
         raise TypeError(f"times must be whole numbers of ms or points in time, not {values.dtype}")
     if kind == "u" and len(values) and int(values.max()) >= 2**63:
@@ -152,5 +156,21 @@ def _arrow_times(times: pa.Array) -> Int64s:
     if not pa.types.is_timestamp(kind):
         raise TypeError(f"times must be whole numbers of ms or points in time, not {kind}")
     up, down = _MS[kind.unit]
-    ticks = times.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return ticks // down * up
+    ticks = times.cast(pa.int64()).to_numpy(zero_copy_only=False) // down
+    _refuse_beyond((ticks > _INT64_MAX // up) | (ticks < -_INT64_MAX // up))
+    return ticks * up
+
+
+def _numpy_ms(values: npt.NDArray[Any]) -> Int64s:
+    ms = values.astype("M8[ms]")
+    if (
+        np.datetime_data(values.dtype)[0] not in _FINER
+    ):  # numpy multiplies without a look at what does not fit
+        _refuse_beyond(ms.astype(values.dtype) != values)
+    return ms.astype(np.int64)
+
+
+def _refuse_beyond(wrong: Bools) -> None:
+    if wrong.any():
+        count, first = int(wrong.sum()), int(wrong.argmax())
+        raise ValueError(f"times: {count} of {len(wrong)} are beyond int64 in ms, the first in row {first}")

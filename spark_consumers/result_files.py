@@ -53,7 +53,7 @@ class Owner:
         return json.dumps(fields, indent=1)
 
     @classmethod
-    def read(cls, text: str, where: str) -> Owner:
+    def read(cls, text: str | bytes, where: str) -> Owner:
         """What a marker file says; IncompatibleStateError for one that cannot be read. where: its folder."""
         try:
             fields = read_object(text, most_bytes=_LARGEST_MARKER, depth=5).fields

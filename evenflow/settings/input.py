@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from evenflow.settings.section import Section
 
 _WORDS = ("earliest", "latest")
+_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_start(value: Any) -> str:
@@ -26,12 +27,15 @@ def parse_start(value: Any) -> str:
             value = datetime(value.year, value.month, value.day)
         if not isinstance(value, datetime):
             raise ValueError
-    except ValueError:
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        start = aware.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise ValueError(
             f"{value!r} is no place to start; write 'earliest', 'latest' or a time like '2026-11-20T10:00:00Z'"
         ) from None
-    aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if start < _FIRST:
+        raise ValueError(f"{value} is before 1970, where no record timestamp is; write 'earliest'")
+    return start.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def start_time(start: str) -> int | None:

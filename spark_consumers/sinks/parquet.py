@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ class Parquet(ResultSink):
         folder = Path(path.removeprefix("file:"))
         if not (folder / MARKER).is_file():
             raise ServiceError(f"{folder} has no {MARKER}", hint="has the job written results yet?")
-        owner = Owner.read((folder / MARKER).read_text(encoding="utf-8"), path)
+        owner = Owner.read((folder / MARKER).read_bytes(), path)
         if owner.fingerprint != settings.fingerprint:
             raise IncompatibleStateError(
                 f"{folder} holds the results of query {owner.query} ({owner.fingerprint}), but the settings describe "
@@ -93,25 +94,36 @@ class Parquet(ResultSink):
 def read_parquet_results(path: str | Path) -> pa.RecordBatchReader:
     """The rows of all files that lie in this local folder now, in the order of their names; no columns without files."""
     files = [Path(path) / name for name in visible(os.listdir(path))]
-    schema = pq.read_schema(files[0]).remove_metadata() if files else pa.schema([])
+    with _readable(files[0] if files else None):
+        schema = pq.read_schema(files[0]).remove_metadata() if files else pa.schema([])
     return pa.RecordBatchReader.from_batches(schema, _batches(files, schema))
 
 
 def _batches(files: list[Path], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for file in files:
-        try:
-            opened = pq.ParquetFile(file)
-        except FileNotFoundError:
-            raise DataLossError(
-                f"{file} was removed while the results were read", hint="who deletes results? Verify again"
-            ) from None
-        with opened:
+        with _readable(file), pq.ParquetFile(file) as opened:
             if opened.schema_arrow.remove_metadata() != schema:
                 raise IncompatibleStateError(
                     f"{file} has other columns than the files before it: {opened.schema_arrow.names}",
                     hint="take files that evenflow has not written out of results.path",
                 )
             yield from opened.iter_batches()
+
+
+@contextmanager
+def _readable(file: Path | None) -> Iterator[None]:
+    """What is wrong with a file, in our words."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataLossError(
+            f"{file} was removed while the results were read", hint="who deletes results? Verify again"
+        ) from None
+    except (pa.ArrowException, OSError) as error:
+        raise IncompatibleStateError(
+            f"{file} cannot be read as Parquet: {str(error).splitlines()[0]}",
+            hint="take files that evenflow has not written out of results.path; restore damaged ones from a copy",
+        ) from None
 
 
 def _typed(tables: Iterable[pa.Table], bucket: int, *, kind: pa.DataType) -> Iterator[pa.Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -90,10 +90,10 @@ def nothing_committed(partition: int) -> Committed:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """Where what is left of a log begins, by partition: above 0, the broker has deleted what was below.
+    """Where what is left of a log begins, by partition: above 0, the broker has deleted something of the query below it.
 
-    inputs, rejected: first offset of the input (of what the query was to read of it)
-    and of the rejected topic. A partition that is absent begins at 0.
+    inputs, rejected: first offset that is left of the input and of the rejected topic. A partition that is absent has
+    all that the query was to read.
     """
 
     inputs: Mapping[int, int] = field(default_factory=dict)
@@ -102,3 +102,10 @@ class Kept:
 
 EVERYTHING = Kept()
 """Nothing was deleted."""
+
+
+def gone_below(left: Mapping[int, int], committed: Iterable[Committed]) -> dict[int, int]:
+    """`Kept.inputs` of a topic whose logs begin at `left`: only what lay behind the place where the query began is lost."""
+    return {
+        state.partition: first for state in committed if (first := left.get(state.partition, 0)) > state.begin
+    }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from topics import clients, reader
 from topics.admin import TopicState, describe
 from topics.settled import admitted
 from workbench.verify.core import DUE_WITHIN, Recomputed
-from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Committed, Kept
+from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Committed, Kept, gone_below
 from workbench.verify.messages import input_row, rejected_row
 from workbench.verify.report import Report
 
@@ -175,10 +175,10 @@ def _recomputed(
     progress: Callable[[int], None] | None,
 ) -> Recomputed:
     left = _described(settings, "input").begin
-    # What lies before the place where the query began is no part of it, be it still there or not.
-    inputs_from = {state.partition: max(left.get(state.partition, 0), state.begin) for state in committed}
-    kept = Kept(inputs=inputs_from, rejected=_described(settings, "rejected").begin)
-    inputs = _Watched(_inputs(settings, committed, kept, progress), INPUT_SCHEMA)
+    # What lies before the place where the query began is no part of it.
+    begin = {state.partition: max(left.get(state.partition, 0), state.begin) for state in committed}
+    kept = Kept(inputs=gone_below(left, committed), rejected=_described(settings, "rejected").begin)
+    inputs = _Watched(_inputs(settings, committed, begin, progress), INPUT_SCHEMA)
     rejected = _Watched(_rejected(settings, kept), REJECTED_SCHEMA)
     with _as_it_was(inputs, rejected):
         return Recomputed(
@@ -187,11 +187,14 @@ def _recomputed(
 
 
 def _inputs(
-    settings: Settings, committed: list[Committed], kept: Kept, progress: Callable[[int], None] | None
+    settings: Settings,
+    committed: list[Committed],
+    begin: Mapping[int, int],
+    progress: Callable[[int], None] | None,
 ) -> Iterator[pa.RecordBatch]:
     ends = {state.partition: state.offset for state in committed}
     read = 0
-    records = reader.read_range(settings.kafka, settings.topic("input"), begin=kept.inputs, end=ends)
+    records = reader.read_range(settings.kafka, settings.topic("input"), begin=begin, end=ends)
     for batch in reader.record_batches(records, INPUT_SCHEMA, input_row):
         read += batch.num_rows
         if progress is not None:

@@ -1,3 +1,4 @@
+from datetime import date, datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from evenflow.partitioners import create
 from evenflow.settings import KafkaSettings, PartitionerSettings, load_settings, save_settings
 from evenflow.settings.describe import describe_settings, settings_markdown
 from evenflow.settings.durations import format_duration, parse_duration
+from evenflow.settings.input import parse_start
 from evenflow.settings.kafka import aiokafka_config, java_config, librdkafka_config, spark_options
 
 SASL = KafkaSettings(
@@ -251,3 +253,27 @@ def test_of_settings_that_are_accepted_each_transaction_ends_a_block_s_work_befo
         return
     reads = -(-options.commit_interval // options.linger)
     assert reads * options.linger + 1_000 <= options.transaction_timeout
+
+
+@pytest.mark.parametrize(
+    ("written_as", "canonical"),
+    [
+        ("earliest", "earliest"),
+        ("2026-11-20T10:00:00Z", "2026-11-20T10:00:00.000Z"),
+        ("2026-11-20T12:00:00+02:00", "2026-11-20T10:00:00.000Z"),
+        ("2026-11-20", "2026-11-20T00:00:00.000Z"),
+        (datetime(2026, 11, 20, 10), "2026-11-20T10:00:00.000Z"),
+        (date(2026, 11, 20), "2026-11-20T00:00:00.000Z"),
+    ],
+)
+def test_a_start_is_a_word_or_a_time_in_any_zone(written_as: object, canonical: str) -> None:
+    assert parse_start(written_as) == canonical
+    assert parse_start(canonical) == canonical
+
+
+@pytest.mark.parametrize(
+    "wrong", ["newest", "", 5, True, "0001-01-01T00:00:00+02:00", "9999-12-31T23:59:59-02:00", "1969-12-31"]
+)
+def test_what_is_no_start_is_refused(wrong: object) -> None:
+    with pytest.raises(ValueError, match=r"start|1970"):
+        parse_start(wrong)

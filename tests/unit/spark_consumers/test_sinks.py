@@ -364,3 +364,11 @@ def test_a_key_that_is_not_of_the_querys_type_is_refused(sink: ResultSink, tmp_p
         table = pa.table([[0], [1], pa.array([key], pa.binary()), [1]], schema)
         with pytest.raises(ProtocolError, match="a key is not of the query's type"):
             list(sink.shaper(settings)(iter([table]), 0))
+
+
+@pytest.mark.parametrize("damage", [b"", b"no parquet", b"PAR1" + bytes(20) + b"PAR1", None])
+def test_a_file_that_is_no_parquet_is_named_with_what_to_do(tmp_path: Path, damage: bytes | None) -> None:
+    file = tmp_path / "q-0000000001-0000.parquet"
+    file.mkdir() if damage is None else file.write_bytes(damage)
+    with pytest.raises(IncompatibleStateError, match=r"q-0000000001-0000\.parquet cannot be read as Parquet"):
+        read_parquet_results(tmp_path)

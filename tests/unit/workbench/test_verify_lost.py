@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from evenflow.settings import Settings
 from tests.unit.workbench.pipeline_model import Record, Topics, end, record, run
 from workbench.verify import Kept
+from workbench.verify.inputs import gone_below
 
 
 def _settings(**query: Any) -> Settings:
@@ -182,3 +183,16 @@ def test_however_many_rejections_are_lost_nothing_is_called_different(
     assume(mine)
     topics.rejected = [r for r in topics.rejected if r not in mine[:gone]]
     assert topics.check(kept=Kept(rejected={0: gone})).differences == 0
+
+
+def test_where_a_query_began_is_no_loss_and_hides_no_difference() -> None:
+    topics = run(_settings(), [[record("a", 5), record("b", 27), end(2)], [end(0)]])
+    topics.inputs = [row | {"offset": row["offset"] + 100 * (row["partition"] == 0)} for row in topics.inputs]
+    topics.recommit(0, begin=100, offset=topics.committed[0].offset + 100)
+    for left in ({0: 0, 1: 0}, {0: 100, 1: 0}):
+        kept = Kept(inputs=gone_below(left, topics.committed))
+        assert topics.check(kept=kept).exact
+    topics.recommit(0, read=3, routed=3)
+    report = topics.check(kept=kept)
+    assert report.kinds == {"counters": 2}
+    assert report.lost == ()
