@@ -26,6 +26,7 @@ from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
 from topics.admin import TopicState
+from topics.offsets import first_offsets
 from topics.query_record import write_identity
 
 log = logging.getLogger(__name__)
@@ -100,9 +101,7 @@ class _Claim:
         if len(known) == self._settings.input_partitions:
             return []
         self._refuse_lost(topics, known)
-        begin = topic_admin.first_offsets(
-            self._settings.kafka, topics[self._input], self._settings.input.start
-        )
+        begin = first_offsets(self._settings.kafka, topics[self._input], self._settings.input.start)
         return [
             TopicPartition(
                 self._input,

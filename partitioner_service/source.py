@@ -32,7 +32,8 @@ from evenflow.talking.words import numbers
 from partitioner_service.ends import LogEnds
 from partitioner_service.route import Slice
 from topics import clients
-from topics.admin import check_group_rights, log_ends
+from topics.admin import check_group_rights
+from topics.offsets import log_ends
 
 log = logging.getLogger(__name__)
 

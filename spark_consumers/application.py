@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
-from pyspark import Accumulator
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql import SparkSession
 
-import evenflow.errors
-from evenflow.errors import ConfigError, EvenflowError, ServiceError
+from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
 from evenflow.twostep import Tally
-from spark_consumers import combiner, reducer
-from spark_consumers.begun import begun_at, note_beginning
 from spark_consumers.checkpoints import (
-    Checkpoint,
     Stage,
     refuse_changed_notes,
     refuse_other_wiring,
     refuse_unwritable,
-    resume_offsets,
 )
-from spark_consumers.ending import EndOfTopic
-from spark_consumers.folders import Folder
 from spark_consumers.java_log import JavaLog
-from spark_consumers.labels import bucket_labels
-from spark_consumers.layout import Layout
 from spark_consumers.listener import Tallies, Telemetry
 from spark_consumers.session import make_session, session_conf
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.base import Found, Start, spark_types
-from spark_consumers.sinks.topic import topic_options
-from spark_consumers.sources import records
-from spark_consumers.talk import Talk, say_where_it_begins
+from spark_consumers.stage import RunningStage
+from spark_consumers.talk import Talk
 from spark_consumers.upstream import unread
 from topics.admin import TopicState, ensure_topics, may_write, pipeline_topics
 from topics.settled import admitted
@@ -51,7 +34,6 @@ from topics.watch import TopicWatch
 
 _LOG = logging.getLogger("evenflow.spark")
 _LOOK_SECONDS = 0.25
-_GRACE_SECONDS = 20
 
 
 def run(
@@ -80,10 +62,10 @@ def run(
     talk = Talk(settings, partial(unread, settings))
     with _session(settings, log) as spark, _signals(stop), _telemetry(spark, settings, talk) as telemetry:
         refuse_other_wiring(spark, settings, chosen)
-        running: list[_Stage] = []
+        running: list[RunningStage] = []
         try:
             for stage in chosen:
-                running.append(_Stage(spark, settings, stage, topics, tally=telemetry.tally))
+                running.append(RunningStage(spark, settings, stage, topics, tally=telemetry.tally))
             _LOG.info("running: %s", ", ".join(stages))
             watch = TopicWatch(settings.kafka, (topics[role] for role in topics if role != "telemetry"))
             _wait(running, stop, until_ended, watch, talk)
@@ -93,108 +75,6 @@ def run(
             talk.look(last=True)
         for started in running:
             started.raise_failure()
-
-
-class _Stage:
-    """One streaming query with its checkpoint."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        settings: Settings,
-        name: Stage,
-        topics: Mapping[str, TopicState],
-        *,
-        tally: Accumulator[Tally],
-    ) -> None:
-        self._spark = spark
-        self.name = name
-        self._role = "partials" if name == "reduce" else "routed"
-        self._topics = {state.name: state for state in topics.values()}
-        self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name)
-        begun = self._checkpoint.planned
-        lost = name == "combine" and begun is None and any(topics["partials"].end.values())
-        starting = _resume(settings, topics) if lost else "earliest"
-        self._admit(topics, resumed=lost)
-        self._end = EndOfTopic(settings, self._role)
-        frame = _frame(spark, settings, name, topics["routed"].topic_id, starting=starting, tally=tally)
-        writer = (
-            frame.writeStream.queryName(f"{settings.query.name} {name}")
-            .outputMode("append")
-            .option("checkpointLocation", self._checkpoint.location)
-            .trigger(processingTime=f"{settings.spark.batch_interval} milliseconds")
-        )
-        spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
-        self.query: StreamingQuery = self._attached(writer).start()
-        writes = settings.topic("partials") if name == "combine" else sink_of(settings).place(settings)
-        say_where_it_begins(settings, name, reads=self._role, writes=writes, before=begun)
-
-    def _admit(self, topics: Mapping[str, TopicState], *, resumed: bool) -> None:
-        """Refuse a start that would lose or mix results."""
-        read, settings = {self._role: topics[self._role]}, self._checkpoint.settings
-        if self.name == "combine":
-            self._checkpoint.admit(read, written={"partials": topics["partials"]}, resumed=resumed)
-            return
-        sink, planned = sink_of(settings), self._checkpoint.planned
-        place = sink.place(settings)
-        written = {role: topics[role] for role in sorted(sink.topics)}
-        # What changed in the settings is told before what lies in the place that they name.
-        if planned is not None:
-            self._checkpoint.admit(read, written=written, results=place)
-        sink.admit(settings, self._found(place, planned))
-        if planned is None:
-            self._checkpoint.admit(read, written=written, results=place)
-            note_beginning(settings, place, self._checkpoint.location)
-
-    def _found(self, place: str, planned: int | None) -> Found:
-        return Found(
-            names=self._names,
-            text=self._text,
-            written=self._written,
-            planned=planned,
-            begun=begun_at(self._checkpoint.settings, place) if planned is None else None,
-            run=self._checkpoint.run,
-        )
-
-    def _attached(self, writer: Any) -> Any:
-        """The stream's writer, told where the stage's rows go."""
-        settings = self._checkpoint.settings
-        if self.name == "combine":
-            return writer.format("kafka").options(**topic_options(settings, settings.topic("partials")))
-        run = self._checkpoint.run
-        assert run is not None  # `admit` has written it
-        return sink_of(settings).attach(writer, settings, Start(spark=self._spark, run=run))
-
-    def _names(self, place: str) -> list[str]:
-        return Folder(self._spark, place).names()
-
-    def _text(self, file: str) -> str | None:
-        folder, _, name = file.rpartition("/")
-        return Folder(self._spark, folder).read(name)
-
-    def _written(self, topic: str) -> int:
-        """Records that were ever written to it, be they still there or not."""
-        return sum(self._topics[topic].end.values()) if topic in self._topics else 0
-
-    @property
-    def failed(self) -> bool:
-        """Whether the query stopped by itself."""
-        return not self.query.isActive
-
-    def over(self) -> bool:
-        """Whether all of the input was read, up to the end of every lane."""
-        return self._end.reached_by(self._checkpoint.committed())
-
-    def finish(self) -> None:
-        """Let the running micro-batch end, then the query."""
-        if self.query.isActive:
-            _end_after_this_batch(self._spark, self.query)
-
-    def raise_failure(self) -> None:
-        """Raise what stopped the query, if anything did."""
-        error = self.query.exception()
-        if error is not None:
-            raise translated(self.name, str(error)) from None
 
 
 def _stages(settings: Settings, stages: Sequence[str]) -> tuple[Stage, ...]:
@@ -210,13 +90,6 @@ def _stages(settings: Settings, stages: Sequence[str]) -> tuple[Stage, ...]:
         return ("fused",)
     ordered: tuple[Stage, ...] = ("combine", "reduce")
     return tuple(stage for stage in ordered if stage in wanted)
-
-
-def _resume(settings: Settings, topics: Mapping[str, TopicState]) -> str:
-    """Spark's `startingOffsets` for a combiner that has lost its checkpoint."""
-    resume = resume_offsets(settings, topics["routed"], topics["partials"])
-    _LOG.warning("the combiner has no checkpoint, but there are partials: it goes on at offsets %s", resume)
-    return json.dumps({topics["routed"].name: {str(number): offset for number, offset in resume.items()}})
 
 
 def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicState]:
@@ -238,39 +111,8 @@ def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicSta
     return {role: states[specs[role].name] for role in roles}
 
 
-def _frame(
-    spark: SparkSession,
-    settings: Settings,
-    stage: Stage,
-    topic_id: str,
-    *,
-    starting: str,
-    tally: Accumulator[Tally],
-) -> DataFrame:
-    """The rows that the stage's sink is to write."""
-    layout = Layout.of(settings, topic_id)
-    if stage == "reduce":
-        labels = ", ".join(str(label) for label in bucket_labels(settings.spark.buckets))
-        source = records(spark, settings, settings.topic("partials"), starting=starting)
-        blobs = source.selectExpr(f"array({labels})[partition] AS label", "value AS blob")
-        return _reduced(blobs, settings, layout, tally)
-    source = records(spark, settings, settings.topic("routed"), starting=starting)
-    blobs = combiner.combined(source, layout, tasks=spark.sparkContext.defaultParallelism, told=tally.add)
-    if stage == "combine":
-        return blobs.select(
-            col("bucket").alias("partition"), col("identity").alias("key"), col("blob").alias("value")
-        )
-    return _reduced(blobs.select("label", "blob"), settings, layout, tally)
-
-
-def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, tally: Accumulator[Tally]) -> DataFrame:
-    sink = sink_of(settings)
-    schema = spark_types(sink.schema(settings))
-    return reducer.reduced(blobs, layout, schema=schema, shape=sink.shaper(settings), tally=tally)
-
-
 def _wait(
-    running: list[_Stage], stop: threading.Event, until_ended: bool, watch: TopicWatch, talk: Talk
+    running: list[RunningStage], stop: threading.Event, until_ended: bool, watch: TopicWatch, talk: Talk
 ) -> None:
     """Until told to stop, until a query stops by itself, or until everything is over."""
     left = list(running)
@@ -283,44 +125,6 @@ def _wait(
             left.pop(0)  # in order of the stages: the reducer is over only once the combiner is
         if not left:
             return
-
-
-def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:
-    """End the query's loop without the interrupt that `query.stop()` sends into a running micro-batch.
-
-    Spark's loop asks its state before every micro-batch; setting it is all that stop() does besides
-    interrupting. A later Spark without that field gets the ordinary stop, which exactness survives.
-    """
-    try:
-        terminated = getattr(
-            getattr(spark._jvm.org.apache.spark.sql.execution.streaming, "TERMINATED$"), "MODULE$"
-        )
-        query._jsq.streamingQuery().state().set(terminated)
-        if not query.status["isTriggerActive"]:
-            query.stop()  # it sleeps until the next trigger, and begins no micro-batch any more
-        if not query.awaitTermination(_GRACE_SECONDS):
-            raise TimeoutError(f"the micro-batch has not ended within {_GRACE_SECONDS} s")
-    except PySparkException:
-        return  # the query failed meanwhile: raise_failure reports it
-    except Exception as error:
-        _LOG.warning("stopping within a micro-batch, which will be repeated: %s", error)
-        query.stop()
-
-
-def translated(stage: str, text: str) -> EvenflowError:
-    """The error that a Python worker raised, out of Spark's report of it; the report itself otherwise."""
-    found = re.findall(r"evenflow\.[\w.]+\.(\w+): ((?:.|\n)*?)(?=\n\s*(?:at |\n|$))", text)
-    for name, message in found:
-        kind = getattr(evenflow.errors, name, EvenflowError)
-        if isinstance(kind, type) and issubclass(kind, EvenflowError):
-            body, _, hint = message.partition("\n  -> ")
-            return kind(f"{stage} stopped: {body.strip()}", hint=hint.strip() or None)
-    lost = re.search(r"(KAFKA_DATA_LOSS[^\n]*|Some data may have been lost[^\n]*)", text)
-    if lost:
-        return evenflow.errors.DataLossError(
-            f"{stage} stopped: {lost[1]}", hint="rebuild the query (docs/operations.md)"
-        )
-    return ServiceError(f"{stage} stopped: {text.strip()[:2000]}")
 
 
 @contextmanager

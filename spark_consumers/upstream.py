@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
 from topics import clients
-from topics.admin import log_ends
+from topics.offsets import log_ends
 
 _SECONDS = 2.0
 

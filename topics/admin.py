@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AclOperation,
     AdminClient,
@@ -22,8 +19,10 @@ from confluent_kafka.admin import (
 
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
-from evenflow.settings.input import start_time
+from topics.answers import REFUSED, UNKNOWN_TOPIC, result_of
 from topics.clients import MAX_RECORD_BYTES, admin, seconds, service_error
+from topics.offsets import offsets
+from topics.state import TopicSpec, TopicState
 
 INPUT_RECORD_BYTES = 4_194_304
 REJECTED_RECORD_BYTES = 8_388_608
@@ -33,20 +32,6 @@ ROLES = ("input", "rejected", "routed", "partials", "results", "telemetry", "pla
 _WEEK_MS = 7 * 24 * 3_600_000
 _NEVER_MS = 2**63 - 1
 _POLL_SECONDS = 0.05
-UNKNOWN_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
-_REFUSED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
-_NOT_YET = frozenset(
-    {
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.REPLICA_NOT_AVAILABLE,
-        KafkaError.OFFSET_NOT_AVAILABLE,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.FENCED_LEADER_EPOCH,
-    }
-)
-"""A broker that has just started or got a topic may not know its leadership yet; asking again heals it."""
-_T = TypeVar("_T")
 _EVENT_TIME = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -54,35 +39,6 @@ _EVENT_TIME = {
     "message.timestamp.after.max.ms": str(_NEVER_MS),
     "message.timestamp.before.max.ms": str(_NEVER_MS),
 }
-
-
-@dataclass(frozen=True)
-class TopicSpec:
-    """What a topic must be. `config` is what it is created with; replication comes from the settings."""
-
-    name: str
-    partitions: int
-    config: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class TopicState:
-    """What a topic is. `begin` and `end` (high watermark) are offsets by partition.
-
-    `config` is empty where we may not read it. `topic_id` changes when a topic is made anew under its name.
-    """
-
-    name: str
-    topic_id: str
-    partitions: int
-    begin: Mapping[int, int]
-    end: Mapping[int, int]
-    config: Mapping[str, str]
-
-    @property
-    def records(self) -> int:
-        """Offsets from begin to end: records, and the markers of transactions among them."""
-        return sum(self.end.values()) - sum(self.begin.values())
 
 
 def input_topic(settings: Settings) -> TopicSpec:
@@ -182,60 +138,13 @@ def topic_names(kafka: KafkaSettings) -> list[str]:
         raise service_error(error, kafka, "listing the topics") from None
 
 
-def log_ends(
-    kafka: KafkaSettings, topic: str, partitions: Iterable[int], *, timeout: float
-) -> dict[int, int]:
-    """High watermarks of these partitions as their leaders say now; without an answer within `timeout` s, absent."""
-    wanted = [TopicPartition(topic, partition) for partition in partitions]
-    futures = admin(kafka).list_offsets(dict.fromkeys(wanted, OffsetSpec.latest()), request_timeout=timeout)
-    found = {}
-    for part, future in futures.items():
-        with suppress(KafkaException, TimeoutError):
-            found[part.partition] = future.result(timeout + 1).offset
-    return found
-
-
-def stable_ends(kafka: KafkaSettings, topic: TopicState) -> dict[int, int]:
-    """Offset by partition up to which no transaction is open: what is below can be read without waiting."""
-    parts = [TopicPartition(topic.name, partition) for partition in topic.begin]
-    asked = admin(kafka).list_offsets(
-        dict.fromkeys(parts, OffsetSpec.latest()),
-        isolation_level=IsolationLevel.READ_COMMITTED,
-        request_timeout=seconds(kafka),
-    )
-    doing = f"reading the offsets of topic {topic.name}"
-    found = {part.partition: _result(future, kafka, doing, absent=_NOT_YET) for part, future in asked.items()}
-    return {
-        partition: topic.begin[partition] if end is None else end.offset for partition, end in found.items()
-    }
-
-
-def first_offsets(kafka: KafkaSettings, topic: TopicState, start: str) -> dict[int, int]:
-    """Offset by partition at which reading begins; start: as `input.start`.
-
-    Of a time it is the first record on whose record timestamp is not before it, the end where there is none.
-    """
-    if start == "earliest":
-        return dict(topic.begin)
-    if start == "latest":
-        return dict(topic.end)
-    time_ms = start_time(start)
-    assert time_ms is not None
-    partitions = [TopicPartition(topic.name, partition) for partition in topic.begin]
-    found = _offsets(admin(kafka), kafka, partitions, OffsetSpec.for_timestamp(time_ms)).get(topic.name, {})
-    return {
-        partition: offset if (offset := found.get(partition, -1)) >= 0 else topic.end[partition]
-        for partition in topic.begin
-    }
-
-
 def delete_topics(kafka: KafkaSettings, names: Iterable[str]) -> None:
     """Delete the topics that exist and wait until they are gone."""
     client, listed = admin(kafka), list(names)
     if not listed:
         return
     for name, future in client.delete_topics(listed, request_timeout=seconds(kafka)).items():
-        _result(future, kafka, f"deleting topic {name}", absent=UNKNOWN_TOPIC)
+        result_of(future, kafka, f"deleting topic {name}", absent=UNKNOWN_TOPIC)
     deadline = time.monotonic() + seconds(kafka)
     while left := _describe_topics(client, kafka, listed):
         if time.monotonic() >= deadline:
@@ -249,7 +158,7 @@ def may_write(kafka: KafkaSettings, topic: str) -> bool:
     found = client.describe_topics(
         TopicCollection([topic]), include_authorized_operations=True, request_timeout=seconds(kafka)
     )
-    description = _result(found[topic], kafka, f"describing topic {topic}", absent=_REFUSED)
+    description = result_of(found[topic], kafka, f"describing topic {topic}", absent=REFUSED)
     return description is not None and AclOperation.WRITE in (description.authorized_operations or [])
 
 
@@ -275,7 +184,7 @@ def _create(client: AdminClient, kafka: KafkaSettings, specs: list[TopicSpec]) -
     timeout = seconds(kafka)
     made = client.create_topics(topics, request_timeout=timeout, operation_timeout=timeout)
     for name, future in made.items():
-        _result(future, kafka, f"creating topic {name}", absent={KafkaError.TOPIC_ALREADY_EXISTS})
+        result_of(future, kafka, f"creating topic {name}", absent={KafkaError.TOPIC_ALREADY_EXISTS})
 
 
 def _wait_for_leaders(client: AdminClient, kafka: KafkaSettings, wanted: Mapping[str, TopicSpec]) -> None:
@@ -304,8 +213,8 @@ def _has_leader(partition: Any) -> bool:
 def _states(client: AdminClient, kafka: KafkaSettings, names: Iterable[str]) -> dict[str, TopicState]:
     found = _describe_topics(client, kafka, names)
     partitions = [TopicPartition(name, part.id) for name, topic in found.items() for part in topic.partitions]
-    begin = _offsets(client, kafka, partitions, OffsetSpec.earliest())
-    end = _offsets(client, kafka, partitions, OffsetSpec.latest())
+    begin = offsets(client, kafka, partitions, OffsetSpec.earliest())
+    end = offsets(client, kafka, partitions, OffsetSpec.latest())
     configs = _configs(client, kafka, list(found))
     return {
         name: TopicState(
@@ -333,31 +242,10 @@ def _describe_topics(
     if not listed:
         return {}
     futures = client.describe_topics(TopicCollection(listed), request_timeout=seconds(kafka))
-    found = {n: _result(f, kafka, f"describing topic {n}", absent=UNKNOWN_TOPIC) for n, f in futures.items()}
+    found = {
+        n: result_of(f, kafka, f"describing topic {n}", absent=UNKNOWN_TOPIC) for n, f in futures.items()
+    }
     return {name: topic for name, topic in found.items() if topic is not None}
-
-
-def _offsets(
-    client: AdminClient, kafka: KafkaSettings, partitions: list[TopicPartition], spec: OffsetSpec
-) -> dict[str, dict[int, int]]:
-    """Offsets by topic and partition; a partition that has just been deleted is absent."""
-    offsets: dict[str, dict[int, int]] = {}
-    deadline = time.monotonic() + seconds(kafka)
-    while partitions:
-        futures = client.list_offsets(dict.fromkeys(partitions, spec), request_timeout=seconds(kafka))
-        partitions = []
-        for part, future in futures.items():
-            last_try = time.monotonic() >= deadline
-            again = frozenset() if last_try else _NOT_YET
-            doing = f"reading the offsets of topic {part.topic}"
-            found = _result(future, kafka, doing, absent=UNKNOWN_TOPIC | again)
-            if found is not None:
-                offsets.setdefault(part.topic, {})[part.partition] = found.offset
-            elif _code(future) in again:
-                partitions.append(TopicPartition(part.topic, part.partition))
-        if partitions:
-            time.sleep(_POLL_SECONDS)
-    return offsets
 
 
 def _configs(client: AdminClient, kafka: KafkaSettings, names: list[str]) -> dict[str, dict[str, str]]:
@@ -368,32 +256,6 @@ def _configs(client: AdminClient, kafka: KafkaSettings, names: list[str]) -> dic
     configs: dict[str, dict[str, str]] = {}
     for resource, future in futures.items():
         doing = f"reading the configuration of topic {resource.name}"
-        entries = _result(future, kafka, doing, absent=UNKNOWN_TOPIC | _REFUSED)
+        entries = result_of(future, kafka, doing, absent=UNKNOWN_TOPIC | REFUSED)
         configs[resource.name] = {entry.name: entry.value for entry in (entries or {}).values()}
     return configs
-
-
-def _code(future: Future[Any]) -> int | None:
-    """Error code of a future that is done; None if it has a result."""
-    error = future.exception()
-    return error.args[0].code() if isinstance(error, KafkaException) else None
-
-
-def _result(
-    future: Future[_T], kafka: KafkaSettings, doing: str, *, absent: frozenset[int] | set[int] = frozenset()
-) -> _T | None:
-    """Result of an admin future; None for the error codes `absent`; ServiceError for all others.
-
-    The caller must hold the client until here. The margin lets the broker's own answer come first.
-    """
-    try:
-        return future.result(timeout=seconds(kafka) + 5)
-    except KafkaException as error:
-        if error.args[0].code() in absent:
-            return None
-        raise service_error(error, kafka, doing) from None
-    except TimeoutError:
-        raise ServiceError(
-            f"{doing}: no answer from {kafka.bootstrap_servers} within {seconds(kafka):g} s",
-            hint="is the broker running? see `evenflow doctor`",
-        ) from None

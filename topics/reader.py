@@ -12,8 +12,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from evenflow.errors import DataLossError, ServiceError
 from evenflow.settings import KafkaSettings
-from topics.admin import describe, stable_ends
+from topics.admin import describe
 from topics.clients import consumer, seconds, service_error
+from topics.offsets import stable_ends
 
 _BATCH = 10_000
 _STEP_SECONDS = 0.2

@@ -14,8 +14,10 @@ from confluent_kafka import KafkaException, TopicCollection
 
 from evenflow.errors import DataLossError
 from evenflow.settings import KafkaSettings
-from topics.admin import UNKNOWN_TOPIC, TopicState, url_safe
+from topics.admin import url_safe
+from topics.answers import UNKNOWN_TOPIC
 from topics.clients import admin
+from topics.state import TopicState
 
 _EVERY_SECONDS = 3.0
 _ANSWER_SECONDS = 10.0

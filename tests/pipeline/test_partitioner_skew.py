@@ -19,7 +19,7 @@ from tests.pipeline.routed import (
     write,
     write_end,
 )
-from topics.admin import log_ends
+from topics.offsets import log_ends
 
 pytestmark = pytest.mark.pipeline
 

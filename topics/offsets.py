@@ -1,0 +1,90 @@
+"""Where logs begin and end, and where a query begins to read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from evenflow.settings import KafkaSettings
+from evenflow.settings.input import start_time
+from topics.answers import NOT_YET, UNKNOWN_TOPIC, code_of, result_of
+from topics.clients import admin, seconds
+from topics.state import TopicState
+
+_POLL_SECONDS = 0.05
+
+
+def log_ends(
+    kafka: KafkaSettings, topic: str, partitions: Iterable[int], *, timeout: float
+) -> dict[int, int]:
+    """High watermarks of these partitions as their leaders say now; without an answer within `timeout` s, absent."""
+    wanted = [TopicPartition(topic, partition) for partition in partitions]
+    futures = admin(kafka).list_offsets(dict.fromkeys(wanted, OffsetSpec.latest()), request_timeout=timeout)
+    found = {}
+    for part, future in futures.items():
+        with suppress(KafkaException, TimeoutError):
+            found[part.partition] = future.result(timeout + 1).offset
+    return found
+
+
+def stable_ends(kafka: KafkaSettings, topic: TopicState) -> dict[int, int]:
+    """Offset by partition up to which no transaction is open: what is below can be read without waiting."""
+    parts = [TopicPartition(topic.name, partition) for partition in topic.begin]
+    asked = admin(kafka).list_offsets(
+        dict.fromkeys(parts, OffsetSpec.latest()),
+        isolation_level=IsolationLevel.READ_COMMITTED,
+        request_timeout=seconds(kafka),
+    )
+    doing = f"reading the offsets of topic {topic.name}"
+    found = {
+        part.partition: result_of(future, kafka, doing, absent=NOT_YET) for part, future in asked.items()
+    }
+    return {
+        partition: topic.begin[partition] if end is None else end.offset for partition, end in found.items()
+    }
+
+
+def first_offsets(kafka: KafkaSettings, topic: TopicState, start: str) -> dict[int, int]:
+    """Offset by partition at which reading begins; start: as `input.start`.
+
+    Of a time it is the first record on whose record timestamp is not before it, the end where there is none.
+    """
+    if start == "earliest":
+        return dict(topic.begin)
+    if start == "latest":
+        return dict(topic.end)
+    time_ms = start_time(start)
+    assert time_ms is not None
+    partitions = [TopicPartition(topic.name, partition) for partition in topic.begin]
+    found = offsets(admin(kafka), kafka, partitions, OffsetSpec.for_timestamp(time_ms)).get(topic.name, {})
+    return {
+        partition: offset if (offset := found.get(partition, -1)) >= 0 else topic.end[partition]
+        for partition in topic.begin
+    }
+
+
+def offsets(
+    client: AdminClient, kafka: KafkaSettings, partitions: list[TopicPartition], spec: OffsetSpec
+) -> dict[str, dict[int, int]]:
+    """Offsets by topic and partition; a partition that has just been deleted is absent."""
+    offsets: dict[str, dict[int, int]] = {}
+    deadline = time.monotonic() + seconds(kafka)
+    while partitions:
+        futures = client.list_offsets(dict.fromkeys(partitions, spec), request_timeout=seconds(kafka))
+        partitions = []
+        for part, future in futures.items():
+            last_try = time.monotonic() >= deadline
+            again = frozenset() if last_try else NOT_YET
+            doing = f"reading the offsets of topic {part.topic}"
+            found = result_of(future, kafka, doing, absent=UNKNOWN_TOPIC | again)
+            if found is not None:
+                offsets.setdefault(part.topic, {})[part.partition] = found.offset
+            elif code_of(future) in again:
+                partitions.append(TopicPartition(part.topic, part.partition))
+        if partitions:
+            time.sleep(_POLL_SECONDS)
+    return offsets
