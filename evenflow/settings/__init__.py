@@ -5,6 +5,7 @@ fields into each client's names. Nothing in here connects to anything.
 """
 
 from evenflow.settings.input import InputSettings
+from evenflow.settings.loading import load_settings, save_settings
 from evenflow.settings.model import (
     KafkaSettings,
     PartitionerSettings,
@@ -12,8 +13,6 @@ from evenflow.settings.model import (
     ResultsSettings,
     Settings,
     SparkSettings,
-    load_settings,
-    save_settings,
 )
 from evenflow.settings.query import AggregateSpec, Query
 

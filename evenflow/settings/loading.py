@@ -1,0 +1,93 @@
+"""Settings out of files, the environment and arguments, and into a file for another process."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
+
+from evenflow.errors import ConfigError
+from evenflow.settings.model import Settings
+
+DEFAULT_FILE = Path("evenflow.toml")
+
+
+def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
+    """Settings from a TOML or .json file (default `evenflow.toml` if there is one), EVENFLOW_* and overrides.
+
+    `overrides` are nested dicts that win over everything. Raises ConfigError with every problem listed.
+    """
+    path = file if file is not None else DEFAULT_FILE
+    content: dict[str, Any] = {}
+    if path.exists():
+        try:
+            text = path.read_text(encoding="utf-8")
+            content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+            kind = "JSON" if path.suffix == ".json" else "TOML"
+            raise ConfigError(f"{path} is not valid {kind}: {error}") from None
+    elif file is not None:
+        raise ConfigError(
+            f"there is no settings file {file}", hint="name an existing file, or leave --config out"
+        )
+    try:
+        if not overrides:
+            return Settings(**content)
+        base = Settings(**content).model_dump(mode="python", exclude_unset=True)
+        return _FixedSettings(**_merge(base, overrides))
+    except ValidationError as error:
+        problems = [_problem(item["loc"], item["msg"]) for item in error.errors()]
+        raise ConfigError("settings are not valid:\n  " + "\n  ".join(problems)) from None
+
+
+def _problem(where: tuple[int | str, ...], message: str) -> str:
+    name = ".".join(map(str, where)) or "settings"
+    return f"{name}: {message.removeprefix('Value error, ')}"
+
+
+def save_settings(settings: Settings, file: Path) -> None:
+    """Write a .json settings file that `load_settings` reads back, for a process that is started with it.
+
+    It holds passwords in the clear, so only its owner may read it.
+    """
+    fields = settings.model_dump(mode="json", exclude_unset=True)
+    for name in ("sasl_password", "ssl_key_password"):
+        secret = getattr(settings.kafka, name)
+        if secret is not None:
+            fields["kafka"][name] = secret.get_secret_value()
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as target:
+        json.dump(fields, target)
+
+
+class _FixedSettings(Settings):
+    """Settings that read no environment: the overrides were merged over it already."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+
+def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        if (
+            isinstance(value, dict)
+            and isinstance(merged.get(key), dict)
+            and key not in ("aggregates", "options")
+        ):
+            merged[key] = _merge(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
