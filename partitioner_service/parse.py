@@ -37,8 +37,6 @@ from partitioner_service.reading.strings import texts
 from partitioner_service.reading.text_records import TextReader
 from partitioner_service.reading.times import MAX_TIME, far, from_iso, from_seconds
 
-__all__ = ["MAX_TIME", "Parsed", "Parser", "taken_apart"]
-
 _ARROW_TYPES = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
 
 
@@ -101,7 +99,10 @@ class Parser:
         keys: Sequence[bytes | None] | None = None,
         timestamps: Sequence[int] | None = None,
     ) -> Parsed:
-        """Columns of n records; `keys` and `timestamps` (ms) have n entries where the query needs them."""
+        """Columns of n records; `keys` and `timestamps` (ms) have n entries where the query needs them.
+
+        Values, and keys, are below 2 GiB together (see `blocks`).
+        """
         faults = Faults.none(len(values))
         block = Block.of(values if self._names else [])
         if block.missing is not None:

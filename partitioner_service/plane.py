@@ -28,7 +28,7 @@ from partitioner_service.learned import LearnedState
 from partitioner_service.pace import Pace
 from partitioner_service.records import SideRecords
 from partitioner_service.rejected import Rejected
-from partitioner_service.route import Router
+from partitioner_service.route import Router, Slice
 from partitioner_service.sink import CommitAborted, Sink
 from partitioner_service.source import Source, Stopping, TopicIds
 from partitioner_service.talk import Talk
@@ -148,26 +148,15 @@ class DataPlane:
         self._source.subscribe()
 
     def _step(self) -> None:
-        slices = self._source.read(self._options.block_tuples, self._options.linger / 1000)
+        blocks = self._source.read(self._options.block_tuples, self._options.linger / 1000)
         if self._source.rewinds != self._rewinds:  # other partitions, or an aborted transaction
             self._rewinds = self._source.rewinds
             self._router.forget_what_was_told()
         self._progressed_at = self.clock()
         self._watch.check()
         try:
-            if slices:
-                began = self.clock()
-                self._apply_plans()
-                routed = self._router.route(slices, self._source.states)
-                self._sink.write_frames(routed.frames)
-                records = {piece.partition: piece.records for piece in slices}
-                for group in routed.rejections:
-                    self._sink.write_rejected(records[group.partition], group)
-                self._source.states.update(routed.states)
-                self._work.tuples += routed.tuples
-                self._work.rejected.note(routed.rejections)
-                self._work.blocks += 1
-                self._work.busy_seconds += self.clock() - began
+            for slices in blocks:
+                self._work_through(slices)
             self._put_to_sleep()
             self._tell_the_workers()
             if not self._source.just_assigned:
@@ -179,6 +168,21 @@ class DataPlane:
                 self._commit()
         except CommitAborted as error:
             self._after_abort(error)
+
+    def _work_through(self, slices: list[Slice]) -> None:
+        """Route a block into the open transaction."""
+        began = self.clock()
+        self._apply_plans()
+        routed = self._router.route(slices, self._source.states)
+        self._sink.write_frames(routed.frames)
+        records = {piece.partition: piece.records for piece in slices}
+        for group in routed.rejections:
+            self._sink.write_rejected(records[group.partition], group)
+        self._source.states.update(routed.states)
+        self._work.tuples += routed.tuples
+        self._work.rejected.note(routed.rejections)
+        self._work.blocks += 1
+        self._work.busy_seconds += self.clock() - began
 
     def _commit(self) -> None:
         states = self._source.states

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
 from typing import Any
 
 from confluent_kafka import (
@@ -109,23 +108,21 @@ class Sink:
                 told = [*headers, *told]
             if size > self._rejected_limit:
                 value, key, told = None, None, [(OMITTED, str(size).encode()), *told[len(headers or ()) :]]
-            kind, stamp = record.timestamp()
-            stamp = _NOW if kind == TIMESTAMP_NOT_AVAILABLE or stamp < 0 else stamp
-            self._produce(self._rejected, value, key, partition, stamp, told)
+            self._produce(self._rejected, value, key, partition, _timestamp(record), told)
         self._producer.poll(0)
 
     def _told(self, records: Sequence[Message], group: Rejections) -> Iterator[tuple[Message, list[Header]]]:
         """Each rejected record and what its headers say of it."""
         reason = (REASON, group.reason.encode())
         source = f"{self._input}:{group.partition}:"
-        marks = map(str, group.marks.tolist()) if len(group.marks) else repeat(None)
+        marks: list[int | None] = group.marks.tolist() or [None] * len(group.positions)
         for position, detail, mark in zip(
-            group.positions.tolist(), group.details.to_pylist(), marks, strict=False
+            group.positions.tolist(), group.details.to_pylist(), marks, strict=True
         ):
             record = records[position]
             told: list[Header] = [reason, (DETAIL, detail), (SOURCE, f"{source}{record.offset()}")]
             if mark is not None:
-                told.append((MARK, mark))
+                told.append((MARK, str(mark)))
             yield record, told
 
     def commit(self, states: dict[int, PartitionState], group_metadata: object) -> None:
@@ -217,6 +214,12 @@ class Sink:
                 self._producer.poll(0.1)
             except KafkaException as error:
                 self._abort_after(error.args[0])
+
+
+def _timestamp(record: Message) -> int:
+    """A record's own; one of 1970's first millisecond gets the second, as 0 means `_NOW`."""
+    kind, stamp = record.timestamp()
+    return _NOW if kind == TIMESTAMP_NOT_AVAILABLE or stamp < 0 else max(stamp, 1)
 
 
 def producer_config(settings: Settings) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.talking.words import numbers
+from partitioner_service.blocks import cut
 from partitioner_service.ends import LogEnds
 from partitioner_service.route import Slice
 from topics import clients
@@ -117,8 +118,8 @@ class Source:
         """What a transaction needs to commit offsets for this member."""
         return self._consumer.consumer_group_metadata()
 
-    def read(self, most: int, timeout: float) -> list[Slice]:
-        """The next records of owned partitions, a slice per partition; may be empty.
+    def read(self, most: int, timeout: float) -> list[list[Slice]]:
+        """The next records of owned partitions in blocks, a slice per partition; mostly one block, or none.
 
         Raises what went wrong in a rebalance, DataLossError when offsets are gone, ServiceError for
         errors that Kafka calls fatal.
@@ -134,7 +135,8 @@ class Source:
             return []
         if messages:
             self.just_assigned = False
-        return self._slices(messages)
+        blocks = map(self._slices, cut(messages, with_keys=self._needs_key))
+        return [slices for slices in blocks if slices]
 
     def rewind(self, states: dict[int, PartitionState]) -> None:
         """Continue from these states: position and working state go together (rule 2)."""

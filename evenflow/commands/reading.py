@@ -14,10 +14,12 @@ _NUMBERED_RATE = 1000.0
 
 def _character(text: str) -> str:
     """A delimiter as it is written: one character, or \\t."""
-    found = "\t" if text == "\\t" else text
-    if len(found) != 1 or not found.isascii() or found in '\r\n"':
-        raise typer.BadParameter(f"{text!r} is not one character (a tab is \\t)")
-    return found
+    from evenflow.settings.input import parse_delimiter
+
+    try:
+        return parse_delimiter("\t" if text == "\\t" else text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error} (a tab is \\t)") from None
 
 
 Format = Annotated[

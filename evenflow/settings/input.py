@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from evenflow.settings.section import Section
 
@@ -45,6 +45,13 @@ def start_time(start: str) -> int | None:
     return round(datetime.fromisoformat(start).timestamp() * 1000)
 
 
+def parse_delimiter(text: str) -> str:
+    """The same text; raises ValueError unless it is one character that readers of csv take for a delimiter."""
+    if len(text) != 1 or not text.isascii() or text in '"\r\n\0':
+        raise ValueError(f"{text!r} is not one character of ASCII other than a quote, a line break and NUL")
+    return text
+
+
 class InputSettings(Section):
     """The input topic. A service never makes it: `evenflow replay`, `demo` and `topics create` do."""
 
@@ -64,8 +71,9 @@ class InputSettings(Section):
         "text: the whole record is the column 'value'.",
     )
     columns: list[str] = Field(default_factory=list, description="Column names of csv records, in order.")
-    delimiter: str = Field(
-        default=",", min_length=1, max_length=1, description="Field delimiter of csv records."
+    delimiter: Annotated[str, AfterValidator(parse_delimiter)] = Field(
+        default=",",
+        description="Field delimiter of csv records: one character of ASCII, no quote, line break or NUL.",
     )
     partitions: int | None = Field(
         default=None,

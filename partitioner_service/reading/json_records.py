@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from partitioner_service.reading.cells import KINDS, Block, Cells
-from partitioner_service.reading.json_scan import POWERS, Columns, scan
-from partitioner_service.reading.numbers import convert_long
+from partitioner_service.reading.json_scan import Columns, scan
+from partitioner_service.reading.numbers import POWERS, convert_long
 from partitioner_service.reading.reasons import Faults
 from partitioner_service.reading.strings import JSON
 

@@ -19,6 +19,7 @@ from partitioner_service.reading.json_grammar import (
     space,
     string,
 )
+from partitioner_service.reading.numbers import EXACT_FLOAT
 from partitioner_service.reading.reasons import (
     CUT_OFF,
     MORE_JSON,
@@ -36,15 +37,14 @@ from partitioner_service.reading.reasons import (
 )
 from partitioner_service.reading.strings import is_utf8, unescape
 
-POWERS = 10.0 ** np.arange(16)
-_EXACT_INT, _EXACT_FLOAT = 18, 15
-"""Digits of a whole number that int64 surely holds; digits that a double holds exactly."""
+_EXACT_INT = 18
+"""Digits of a whole number that int64 surely holds."""
 
 
 class Columns(NamedTuple):
     """Needed columns: UTF-8 names one after the other, name n is names[ends[n] : ends[n + 1]]; kinds: what each needs.
 
-    powers: POWERS.
+    powers: POWERS of `numbers`.
     """
 
     names: UInt8s
@@ -101,7 +101,7 @@ def _keep_number(
     elif kind == FLOAT:
         if how == WORD:
             return NOT_FINITE
-        if how == EXPONENT or digits > _EXACT_FLOAT:
+        if how == EXPONENT or digits > EXACT_FLOAT:
             cells.states[column, row] = LONG
         else:
             # Both are exact doubles, so their quotient is the double nearest to the text.

@@ -11,10 +11,11 @@ from evenflow.arrays import Int64s, UInt8s
 from evenflow.kernels import inlined, kernel
 from partitioner_service.reading.cells import ABSENT, ESCAPED, FLOAT, INT, LONG, NULL, TEXT, VALUE, Cells
 from partitioner_service.reading.reasons import NOT_WHOLE, OTHER_TYPE_TEXT, TOO_LARGE, Faults
-from partitioner_service.reading.strings import CSV, JSON, hexadecimal, texts
+from partitioner_service.reading.strings import CSV, PLAIN, hexadecimal, texts
 
-_POWERS = 10.0 ** np.arange(16)
-_EXACT_FLOAT = 15
+EXACT_FLOAT = 15
+"""Digits that a double holds exactly."""
+POWERS = 10.0 ** np.arange(EXACT_FLOAT + 1)
 
 
 def convert_long(data: UInt8s, cells: Cells, kinds: Int64s) -> None:
@@ -22,7 +23,7 @@ def convert_long(data: UInt8s, cells: Cells, kinds: Int64s) -> None:
     for column in np.flatnonzero(kinds == FLOAT):
         rows = np.flatnonzero(cells.states[column] == LONG)
         if len(rows):
-            written = texts(data, cells, column, JSON, rows)
+            written = texts(data, cells, column, PLAIN, rows)
             cells.floats[column, rows] = written.cast(pa.float64()).to_numpy(zero_copy_only=False)
             cells.states[column, rows] = VALUE
 
@@ -100,7 +101,7 @@ def _decimal(data: Any, at: int, stop: int, powers: Any) -> tuple[float, int]:
         decimals = at - begin
     if count + decimals == 0:
         return 0.0, OTHER_TYPE_TEXT
-    long = count + decimals > _EXACT_FLOAT
+    long = count + decimals > EXACT_FLOAT
     if at < stop and data[at] | 32 == 101:
         long = True
         at += 1
@@ -153,7 +154,7 @@ def convert_csv(data: UInt8s, cells: Cells, kinds: Int64s, faults: Faults) -> No
     for column in np.flatnonzero(kinds != TEXT):
         rows = np.flatnonzero(cells.states[column] == ESCAPED)
         codes = np.zeros(len(faults.codes), np.uint8)
-        _read_numbers(data, column, kinds[column], _POWERS, cells, codes)
+        _read_numbers(data, column, kinds[column], POWERS, cells, codes)
         if len(rows):
             codes[rows] = _convert_quoted(data, cells, column, kinds[column], rows)
         for code in np.unique(codes[codes > 0]):
@@ -172,7 +173,7 @@ def _convert_quoted(data: UInt8s, cells: Cells, column: int, kind: int, rows: In
     bare.begins[0], bare.lengths[0] = ends[:-1], np.diff(ends)
     plain = np.frombuffer(written, np.uint8)
     codes = np.zeros(len(rows), np.uint8)
-    _read_numbers(plain, 0, kind, _POWERS, bare, codes)
+    _read_numbers(plain, 0, kind, POWERS, bare, codes)
     convert_long(plain, bare, kinds)
     for ours, theirs in ((cells.states, bare.states), (cells.ints, bare.ints), (cells.floats, bare.floats)):
         if ours.shape == cells.states.shape:

@@ -11,39 +11,42 @@ from evenflow.arrays import Bools, Int64s, UInt8s
 from evenflow.kernels import kernel
 from partitioner_service.reading.cells import ABSENT, ESCAPED, VALUE, Cells
 
-JSON, CSV = range(2)
-"""How a cell that is ESCAPED was written."""
+JSON, CSV, PLAIN = range(3)
+"""How a cell that is ESCAPED was written; of PLAIN text none is."""
 
 _SHOWN = 40
-"""Bytes of a cell that a reason shows."""
+"""Bytes of a cell that a reason shows; a character that begins among them is shown whole."""
+_BEHIND_SHOWN = 3 + 3
+"""The rest of that character, at most, and three dots."""
 
 
 @kernel
-def utf8_length(data: Any, at: int) -> int:
-    """Bytes of the character that begins here, 0 when none does. A byte below 128 stands behind the text."""
+def utf8_length(data: Any, at: int, stop: int) -> int:
+    """Bytes of the character that begins here and ends by `stop`, 0 when none does."""
     first = data[at]
     if first < 0x80:
         return 1
-    if first < 0xC2 or first > 0xF4 or data[at + 1] & 0xC0 != 0x80:
+    if first < 0xC2 or first > 0xF4:
         return 0
-    if first < 0xE0:
-        return 2
+    length = 2 + (first >= 0xE0) + (first >= 0xF0)
+    if at + length > stop:
+        return 0
     second = data[at + 1]
-    if data[at + 2] & 0xC0 != 0x80:
+    overlong = (first == 0xE0 and second < 0xA0) or (first == 0xF0 and second < 0x90)
+    surrogate_or_beyond = (first == 0xED and second > 0x9F) or (first == 0xF4 and second > 0x8F)
+    if overlong or surrogate_or_beyond:
         return 0
-    if first < 0xF0:
-        overlong_or_surrogate = (first == 0xE0 and second < 0xA0) or (first == 0xED and second > 0x9F)
-        return 0 if overlong_or_surrogate else 3
-    if (first == 0xF0 and second < 0x90) or (first == 0xF4 and second > 0x8F) or data[at + 3] & 0xC0 != 0x80:
-        return 0
-    return 4
+    for place in range(1, length):
+        if data[at + place] & 0xC0 != 0x80:
+            return 0
+    return length
 
 
 @kernel
 def is_utf8(data: Any, at: int, stop: int) -> bool:
     """Whether these bytes are text."""
     while at < stop:
-        length = utf8_length(data, at)
+        length = utf8_length(data, at, stop)
         if length == 0:
             return False
         at += length
@@ -188,7 +191,7 @@ def _write_shown(data: Any, begins: Any, lengths: Any, out: Any, offsets: Any) -
         stop = at + lengths[row]
         most = min(stop, at + _SHOWN)
         while at < most:
-            length = utf8_length(data, at)
+            length = utf8_length(data, at, stop)
             if length < 2:
                 out[to] = data[at] if 32 <= data[at] < 127 else 63
                 length = 1
@@ -208,7 +211,7 @@ def _write_shown(data: Any, begins: Any, lengths: Any, out: Any, offsets: Any) -
 def shown(data: UInt8s, cells: Cells, columns: Int64s, rows: Int64s) -> pa.BinaryArray:
     """How these cells, each (column, row), begin as they were written."""
     begins, lengths = cells.begins[columns, rows], cells.lengths[columns, rows]
-    out = np.empty(int(np.minimum(lengths, _SHOWN + 7).sum(dtype=np.int64)), np.uint8)
+    out = np.empty(int((np.minimum(lengths, _SHOWN) + _BEHIND_SHOWN).sum(dtype=np.int64)), np.uint8)
     offsets = np.empty(len(rows) + 1, np.int32)
     _write_shown(data, begins, lengths, out, offsets)
     return pa.BinaryArray.from_buffers(

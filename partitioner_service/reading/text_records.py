@@ -6,13 +6,13 @@ import numpy as np
 
 from partitioner_service.reading.cells import TEXT, VALUE, Block, Cells
 from partitioner_service.reading.reasons import NOT_UTF8, Faults
-from partitioner_service.reading.strings import JSON, check_utf8
+from partitioner_service.reading.strings import PLAIN, check_utf8
 
 
 class TextReader:
     """The whole record is the only column."""
 
-    written = JSON
+    written = PLAIN
 
     def read(self, block: Block, faults: Faults) -> Cells:
         """Cells of the records without a fault; adds the faults of others."""

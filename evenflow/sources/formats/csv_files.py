@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from evenflow.errors import ConfigError
+from evenflow.settings.input import parse_delimiter
 from evenflow.sources.files import ByteStream, head_lines, opened_single, read_single, unwrapped_name
 from evenflow.sources.source import (
     ARROW_TYPES,
@@ -58,7 +59,12 @@ def look(path: str, options: SourceOptions) -> tuple[SourceOptions, str]:
 
 def _delimiter(path: Path, options: SourceOptions) -> str:
     if options.delimiter is not None:
-        return options.delimiter
+        try:
+            return parse_delimiter(options.delimiter)
+        except ValueError as error:
+            raise ConfigError(
+                f"{path}: the delimiter {error}", hint="give --delimiter, or none to let the rows say"
+            ) from None
     name = unwrapped_name(path)
     if name.endswith(".tsv"):
         return "\t"

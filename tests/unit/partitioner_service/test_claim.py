@@ -28,14 +28,14 @@ def attempt(monkeypatch: pytest.MonkeyPatch, *, known: list[int], ends: dict[str
         for role, end in {"input": 9, "routed": 0, "rejected": 0, **ends}.items()
     }
 
-    def commit(self: Any, producer: object, offsets: list[Any]) -> None:
+    def commit(settings: Settings, watchdog: Watchdog, producer: object, offsets: list[Any]) -> None:
         assert [(entry.partition, entry.offset) for entry in offsets] == [(0, 0), (1, 0)]
         raise Began
 
     monkeypatch.setattr(claim.topic_admin, "describe", lambda kafka, names: topics)
     monkeypatch.setattr(claim, "all_states", lambda settings, stable=False: dict.fromkeys(known))
-    monkeypatch.setattr(claim._Claim, "_locked", lambda self: None)
-    monkeypatch.setattr(claim._Claim, "_commit", commit)
+    monkeypatch.setattr(claim, "lock", lambda settings, watchdog: None)
+    monkeypatch.setattr(claim, "commit_first", commit)
     claim.claim(SETTINGS, Watchdog(), pause=lambda seconds: None)
 
 

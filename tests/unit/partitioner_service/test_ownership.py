@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from evenflow.errors import ConfigError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service import app, source
+from partitioner_service.blocks import cut
 from partitioner_service.plane import DataPlane
+from partitioner_service.route import Slice
 from partitioner_service.sink import CommitAborted
 from partitioner_service.source import Source, TopicIds, data_plane_group
 
@@ -42,6 +45,9 @@ class Record:
 
     def value(self) -> bytes:
         return b"{}"
+
+    def __len__(self) -> int:
+        return len(self.value())
 
 
 class EndOfPartition(Record):
@@ -109,11 +115,27 @@ def test_the_open_transaction_is_settled_while_the_partitions_are_still_ours(
     assert (reader.states, reader.committed, consumer.assigned) == ({}, {}, [])
 
 
+def bounds(blocks: list[list[Slice]]) -> list[list[tuple[int, int]]]:
+    """First and last offset of each slice of each block."""
+    return [[(piece.first, piece.last) for piece in slices] for slices in blocks]
+
+
+def test_what_is_too_much_for_one_block_becomes_several(
+    consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "cut", partial(cut, most_bytes=2 * len(Record(0))))
+    reader = reading(lambda commit: None)
+    reader.rewind({0: state(5)})
+    consumer.records = [Record(5), Record(7), Record(8), EndOfPartition(9)]
+    assert bounds(reader.read(10, 0)) == [[(5, 7)], [(8, 8)]]
+    assert reader.ends.seen(0) is not None
+
+
 def test_a_block_that_was_read_across_a_rebalance_is_thrown_away_and_read_again(consumer: Consumer) -> None:
     reader = reading(lambda commit: None)
     reader.rewind({0: state(5)})
     consumer.records = [Record(5), Record(6)]
-    assert [(piece.first, piece.last) for piece in reader.read(10, 0)] == [(5, 6)]
+    assert bounds(reader.read(10, 0)) == [[(5, 6)]]
 
     def rebalance() -> None:
         reader._on_revoke(consumer, [])

@@ -153,7 +153,7 @@ def json_records(draw: Any) -> bytes:
 
 
 @given(st.lists(json_records(), min_size=1, max_size=8), UNITS, TYPES, st.sampled_from(["int64", "string"]))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=100)
 def test_json_records_are_read_as_arrow_reads_each_alone(
     records: list[bytes], unit: str, kind: str, key: str
 ) -> None:
@@ -214,7 +214,7 @@ def csv_records(draw: Any) -> bytes:
 
 
 @given(st.lists(csv_records(), min_size=1, max_size=8), UNITS, TYPES, st.sampled_from(["int64", "string"]))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=100)
 def test_csv_records_are_read_as_arrow_reads_each_alone(
     records: list[bytes], unit: str, kind: str, key: str
 ) -> None:
@@ -235,7 +235,7 @@ def test_any_csv_field_is_read_as_arrow_reads_it(unit: str, kind: str, place: in
 
 
 @given(st.lists(st.binary(max_size=12), max_size=6))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None)
 def test_text_is_readable_when_it_is_utf8(records: list[bytes]) -> None:
     query = load_settings(query={"key": "value", "time": "@timestamp"}, input={"format": "text"})
     parsed = Parser(query).parse(records, timestamps=[5] * len(records))

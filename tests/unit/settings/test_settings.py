@@ -80,6 +80,13 @@ def test_broken_toml_names_the_file(tmp_path: Path) -> None:
         ("[partitioner]\nworkers = 4\nrouted_partitions = 2", "exceeds"),
         ('[input]\nformat = "csv"', "needs columns"),
         ('[input]\nformat = "text"', "@timestamp"),
+        *(
+            (
+                f'[input]\nformat = "csv"\ncolumns = ["key"]\ndelimiter = "{text}"',
+                "input.delimiter.*not one character",
+            )
+            for text in ("", "ab", "§", "\\u0100", '\\"', "\\n", "\\r", "\\u0000")
+        ),
         ('[results]\nsink = "parquet"', "needs results.path"),
         ('[kafka]\nsecurity_protocol = "SASL_SSL"', "sasl_mechanism, sasl_username and sasl_password"),
         ('[kafka]\nsasl_username = "ann"', "security_protocol is not SASL"),

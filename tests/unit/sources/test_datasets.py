@@ -231,6 +231,8 @@ def test_every_registered_format_refuses_what_is_not_there(item) -> None:
         ("r.csv", ROWS, SourceOptions(key="key"), "which column is the event time"),
         ("r.csv", ROWS, SourceOptions(time="time"), "which column is the record key"),
         ("r.csv", ROWS, SourceOptions(key="key", time="time", delimiter=";"), "--delimiter"),
+        ("r.csv", ROWS, SourceOptions(key="key", time="time", delimiter="§"), "'§' is not one character"),
+        ("r.csv", ROWS, SourceOptions(key="key", time="time", delimiter="\0"), "is not one character"),
         ("r.csv", ROWS + "d,soon,1\n", KEYED, "'time' is 'soon' in row 5"),
         ("r.csv", ROWS + "d,,1\n", KEYED, "'time' is blank in row 5"),
         ("r.csv", ROWS + "d,1\n", KEYED, "r.csv: .*#6.*Expected 3 columns, got 2"),

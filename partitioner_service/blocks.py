@@ -1,0 +1,30 @@
+"""Blocks that are not too large: Arrow's columns of text hold less than 2 GiB each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import add
+
+import numpy as np
+from confluent_kafka import Message
+
+MOST_BYTES = 1 << 30
+
+
+def cut(messages: list[Message], *, with_keys: bool, most_bytes: int = MOST_BYTES) -> Iterator[list[Message]]:
+    """The same messages in stretches of at most `most_bytes` of values (and keys), or of a single message."""
+    if sum(_sizes(messages, with_keys)) <= most_bytes:
+        yield messages
+        return
+    ends = np.cumsum([0, *_sizes(messages, with_keys)])
+    first = 0
+    while first < len(messages):
+        stop = int(np.searchsorted(ends, ends[first] + most_bytes, side="right")) - 1
+        stop = max(stop, first + 1)
+        yield messages[first:stop]
+        first = stop
+
+
+def _sizes(messages: list[Message], with_keys: bool) -> Iterator[int]:
+    values = map(len, messages)
+    return map(add, values, (len(message.key() or b"") for message in messages)) if with_keys else values
