@@ -14,6 +14,7 @@ from topics.reader import read_newest
 
 _NEWEST = 1_000
 _LARGEST = 1_000_000
+_LONGEST = 250
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +67,9 @@ def look(settings: Settings) -> Alive:
 def _part(message: Message) -> Part | None:
     """None for a record that is no telemetry of ours."""
     try:
-        said = read_object(message.value(), most_bytes=_LARGEST, depth=10).fields
+        said = read_object(message.value(), most_bytes=_LARGEST, depth=10)
+        kind, which = ("source", "stage") if said.fields.get("source") == "spark" else ("part", "instance")
+        name = f"{said.text(kind, most=_LONGEST)} {said.text(which, most=_LONGEST)}"
     except ValueError:
         return None
-    kind = said.get("source") or said.get("part")
-    which = said.get("stage") or said.get("instance")
-    if kind is None or which is None:
-        return None
-    return Part(name=f"{kind} {which}", at=int(message.timestamp()[1]), said=said)
+    return Part(name=name, at=int(message.timestamp()[1]), said=said.fields)

@@ -10,6 +10,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from evenflow.settings.section import Section
 
 _WORDS = ("earliest", "latest")
+DEFAULT_PARTITIONS = 4
+"""Of an input topic that evenflow makes, unless `partitions` says another number."""
 
 
 def parse_start(value: Any) -> str:
@@ -68,7 +70,7 @@ class InputSettings(Section):
         ge=1,
         le=256,
         description="Partitions of the input topic, fixed for the life of a query. None: as many as the topic has. A "
-        "topic that evenflow makes gets this many, 4 if none.",
+        f"topic that evenflow makes gets this many, {DEFAULT_PARTITIONS} if none.",
     )
     producers: int = Field(
         default=1, ge=1, le=16, description="Producers that must all end before a partition counts as ended."

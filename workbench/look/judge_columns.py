@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from reprlib import Repr
 from typing import Any
 
 from evenflow.settings import Settings
@@ -23,6 +24,7 @@ _FITTING: dict[str, tuple[str, frozenset[Kind]]] = {
     "us": ("a whole number of microseconds", frozenset({"whole number"})),
 }
 """By column type or time unit: what a column must hold, in words and as kinds."""
+_CUT = Repr(maxlevel=3, maxstring=60, maxlong=60, maxother=60)
 _ANY: tuple[str, frozenset[Kind]] = ("text", frozenset({"text", "whole number", "decimal"}))
 
 
@@ -182,5 +184,5 @@ def _grade(wrong: int, of: int) -> Status:
 
 
 def _cut(value: Any) -> str:
-    text = repr(value)
+    text = _CUT.repr(value)  # `repr` itself goes as deep as the value does, and may end in a RecursionError
     return text if len(text) <= 60 else text[:57] + "..."

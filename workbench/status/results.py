@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import Message
 
 from evenflow.settings import Settings
+from evenflow.strict_json import read_object
+from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire.result_frames import METADATA_KEY
 from spark_consumers.sinks import sink_of
 from topics.reader import read_newest
@@ -20,6 +20,7 @@ from workbench.lifetime.remains import local
 
 _NEWEST = 10
 _FILES = 10
+_LARGEST = 10_000_000
 
 Written = tuple[int, int]
 """(end of a window in ms, when it was written in ms of processing time)."""
@@ -41,15 +42,16 @@ def _of_record(message: Message) -> Written | None:
     """None for a record that is no result of ours."""
     value = message.value() or b""
     try:
-        said = json.loads(value) if value[:1] == b"{" else _frame_header(value)
-        return int(said["window_end"]), int(message.timestamp()[1])
-    except (KeyError, TypeError, ValueError, RecursionError, pa.ArrowException):
+        said = value if value[:1] == b"{" else _frame_header(value)
+        end = read_object(said, most_bytes=_LARGEST).whole("window_end", NO_MARK, END_MARK)
+    except (ValueError, OSError, pa.ArrowException):
         return None
+    return end, int(message.timestamp()[1])
 
 
-def _frame_header(value: bytes) -> Any:
+def _frame_header(value: bytes) -> bytes | None:
     schema = pa.ipc.read_schema(pa.py_buffer(value))
-    return json.loads((schema.metadata or {})[METADATA_KEY])
+    return (schema.metadata or {}).get(METADATA_KEY)
 
 
 def _newest_files(folder: Path) -> list[Path]:
@@ -73,7 +75,7 @@ def _of_file(file: Path) -> Written | None:
         groups = [found.metadata.row_group(number) for number in range(found.metadata.num_row_groups)]
         ends = [group.column(column).statistics.max for group in groups]
         return max(map(_ms, ends)), round(file.stat().st_mtime * 1000)
-    except (OSError, AttributeError, ValueError, pa.ArrowException):
+    except (OSError, AttributeError, TypeError, IndexError, ValueError, OverflowError, pa.ArrowException):
         return None
 
 
