@@ -15,7 +15,7 @@ from workbench.look.judge_times import judge_times
 from workbench.look.order import furthest_behind, late_tuples
 from workbench.look.propose import applied, as_toml, merged
 from workbench.look.sample import TopicRecords
-from workbench.look.words import shown_span
+from workbench.look.words import printable, shown_span
 
 _ROUNDS = 5
 
@@ -66,7 +66,7 @@ class Look:
             "unreadable": facts.rejected,
             "late": self.late,
             "keys": facts.keys,
-            "columns": {name: dict(column.kinds) for name, column in facts.shape.columns.items()},
+            "columns": {printable(name): dict(column.kinds) for name, column in facts.shape.columns.items()},
             "times_ms": facts.span,
             "partitions": {str(part.partition): part.records for part in facts.partitions},
         }

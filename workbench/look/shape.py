@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ _EXAMPLES = 1_000
 _CELLS = 500_000
 """Values that are looked at, at most about: of wide records every second, third, ... is taken."""
 _INT64_DIGITS = len(str(-(2**63)))
+_NAME = re.compile(r"[^@()\s]([^()]*[^()\s])?")
 _CSV_NULLS = frozenset({"", "NA", "null", "NULL"})
 _PER_MS = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
 EARLIEST, LATEST = 631_152_000_000, 4_102_444_800_000
@@ -123,6 +125,11 @@ def split_line(value: bytes | None, delimiter: str) -> list[str] | None:
     return lines[0] if len(lines) == 1 and lines[0] else None
 
 
+def can_be_named(column: str) -> bool:
+    """Whether settings can name this column, as key, as time and within an aggregate."""
+    return column.isprintable() and _NAME.fullmatch(column) is not None
+
+
 def kind_of(value: Any) -> Kind:
     """What a value is, in words."""
     if value is None:
@@ -209,20 +216,7 @@ def _columns(rows: Sequence[Row]) -> dict[str, Column]:
                 examples[name].append(value)
             if kind in ("text", "whole number", "decimal"):
                 seen[name].add(value)
-    return {
-        name: Column(name, dict(kinds[name]), tuple(examples[name]), len(seen[name]))
-        for name in kinds
-        if _is_text(name)
-    }
-
-
-def _is_text(name: str) -> bool:
-    """Whether a settings file can name it: half of a surrogate pair is no text."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return {name: Column(name, dict(kinds[name]), tuple(examples[name]), len(seen[name])) for name in kinds}
 
 
 def _is_iso(text: str) -> bool:

@@ -28,13 +28,13 @@ def shown_bytes(value: bytes | None) -> str:
     """A record or key for people, cut where it is long."""
     if value is None:
         return "no value"
-    text = _printable(value[: 4 * _LONGEST].decode("utf-8", "backslashreplace"))
+    text = printable(value[: 4 * _LONGEST].decode("utf-8", "backslashreplace"))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def listed(names: Iterable[str], *, most: int = 12) -> str:
     """ "a, b, c"; "none" of nothing, and "..." after many."""
-    every = [_printable(name[:_LONGEST]) for name in names]
+    every = [printable(name[:_LONGEST]) for name in names]
     return ", ".join(every[:most]) + (", ..." if len(every) > most else "") if every else "none"
 
 
@@ -43,5 +43,6 @@ def plural(kind: str) -> str:
     return {"text": "text", "null": "nulls", "nested": "nested values"}.get(kind, f"{kind}s")
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """The text with escapes for what a terminal would not show, or could not be written to a file."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

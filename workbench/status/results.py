@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from confluent_kafka import Message
 
 from evenflow.settings import Settings
 from evenflow.strict_json import read_object
@@ -29,24 +28,21 @@ Written = tuple[int, int]
 def newest_written(settings: Settings) -> Written | None:
     """Windows of a bucket are written in order, so the newest records or files have it; None when there is none."""
     if "results" in sink_of(settings).topics:
-        found = [
-            _of_record(message) for message in read_newest(settings.kafka, settings.topic("results"), _NEWEST)
-        ]
+        newest = read_newest(settings.kafka, settings.topic("results"), _NEWEST)
+        found = [(end_of(message.value()), int(message.timestamp()[1])) for message in newest]
     else:
         folder = None if settings.results.path is None else local(settings.results.path)
         found = [] if folder is None else [_of_file(file) for file in _newest_files(folder)]
-    return max((one for one in found if one is not None), default=None)
+    return max(((end, at) for end, at in found if end is not None), default=None)
 
 
-def _of_record(message: Message) -> Written | None:
-    """None for a record that is no result of ours."""
-    value = message.value() or b""
+def end_of(value: bytes | None) -> int | None:
+    """End of the window (ms) of a row or frame of results; None for a record that is no result of ours."""
     try:
-        said = value if value[:1] == b"{" else _frame_header(value)
-        end = read_object(said, most_bytes=_LARGEST).whole("window_end", NO_MARK, END_MARK)
+        said = value if value is None or value[:1] == b"{" else _frame_header(value)
+        return read_object(said, most_bytes=_LARGEST).whole("window_end", NO_MARK, END_MARK)
     except (ValueError, OSError, pa.ArrowException):
         return None
-    return end, int(message.timestamp()[1])
 
 
 def _frame_header(value: bytes) -> bytes | None:
@@ -67,7 +63,7 @@ def _newest_files(folder: Path) -> list[Path]:
     return [Path(path) for _, path in sorted(files)[-_FILES:]]
 
 
-def _of_file(file: Path) -> Written | None:
+def _of_file(file: Path) -> tuple[int | None, int]:
     """By the statistics in the file's footer."""
     try:
         found = pq.ParquetFile(file)
@@ -76,7 +72,7 @@ def _of_file(file: Path) -> Written | None:
         ends = [group.column(column).statistics.max for group in groups]
         return max(map(_ms, ends)), round(file.stat().st_mtime * 1000)
     except (OSError, AttributeError, TypeError, IndexError, ValueError, OverflowError, pa.ArrowException):
-        return None
+        return None, 0
 
 
 def _ms(value: int | datetime) -> int:

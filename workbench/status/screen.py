@@ -45,7 +45,7 @@ def lines(facts: Facts) -> Iterator[str]:
         owned = numbers(member.partitions) or "no partitions (stands by)"
         yield f"alive: {member.client_id} on {member.host} reads {owned}"
     for part in facts.parts:
-        yield f"heard: {part.name}, {ago(facts.now - part.at)} ago{_said(part)}"
+        yield f"heard: {part.name}, {ago(facts.now - part.at)} ago{said_of(part)}"
     for stage in facts.stages:
         when = "" if stage.last_at is None else f", the last {ago(facts.now - stage.last_at)} ago"
         yield f"checkpoint: {stage.stage}, {stage.batches:,} micro-batches done{when}"
@@ -168,7 +168,8 @@ def _plan(facts: Facts) -> str:
     return f"plan: epoch {plan.epoch}, {count(plan.workers, 'worker')}, {since}"
 
 
-def _said(part: Part) -> str:
+def said_of(part: Part) -> str:
+    """What a part has last told of itself, behind its name."""
     said = part.said
     if not part.is_spark:
         return f": {_plain(said.get('state'))}, {_plain(said.get('tuples_per_second'))} tuples/s"
