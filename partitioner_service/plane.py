@@ -252,9 +252,9 @@ class DataPlane:
         everyone = self._pace.everyone()
         if len(everyone) < self._settings.input_partitions or not all(s.ended for s in everyone.values()):
             return False
-        self._source.check(
-            everyone
-        )  # an input that had ended before needs no partition assigned to end again
+        # If the input had ended before this run, no partition needs to be assigned: what an assignment would refuse
+        # is refused here.
+        self._source.check(everyone)
         return True
 
     def _put_to_sleep(self) -> None:

@@ -27,6 +27,7 @@ from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, pane_of, panes_closed_by
 from partitioner_service.parse import Parsed, Parser, taken_apart
 
+UNREADABLE = "unreadable"
 REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump"}
 _WORDS = {
     Verdict.LATE: ("the pane of event time ", " ended at or before its partition's mark "),
@@ -312,7 +313,7 @@ def _unreadable(piece: Slice, parsed: Parsed, ended_at: int) -> Iterator[Rejecti
         keep = ~np.isin(rows, list(piece.markers))
         rows, details = rows[keep], details.filter(pa.array(keep))
     if len(rows):
-        yield Rejections(piece.partition, "unreadable", rows, details)
+        yield Rejections(piece.partition, UNREADABLE, rows, details)
 
 
 def _after_end(piece: Slice, ended_at: int) -> Iterator[Rejections]:

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from confluent_kafka import (
-    TIMESTAMP_NOT_AVAILABLE,
     Consumer,
     KafkaError,
     KafkaException,
@@ -24,13 +23,14 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from evenflow.errors import DataLossError, EvenflowError, IncompatibleStateError, ProtocolError, ServiceError
+from evenflow.errors import DataLossError, EvenflowError, IncompatibleStateError, ServiceError
 from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.talking.words import numbers
 from partitioner_service.blocks import cut
 from partitioner_service.ends import LogEnds
+from partitioner_service.messages import marker_of, timestamp_of
 from partitioner_service.route import Slice
 from topics import clients
 from topics.admin import check_group_rights
@@ -214,7 +214,7 @@ class Source:
         markers: dict[int, EndOfStream] = {}
         if None in values:
             for position, value in enumerate(values):
-                if value is None and records[position].key() is None:
+                if value is None:
                     marker = _marker(records[position])
                     if marker is not None:
                         markers[position] = marker
@@ -224,7 +224,7 @@ class Source:
             last=records[-1].offset(),
             values=values,
             keys=list(map(_KEY, records)) if self._needs_key else None,
-            timestamps=[_timestamp(record) for record in records] if self._needs_timestamp else None,
+            timestamps=[timestamp_of(record) for record in records] if self._needs_timestamp else None,
             markers=markers,
             records=records,
         )
@@ -441,13 +441,5 @@ def _by_partition(messages: list[Message]) -> dict[int, list[Message]]:
 
 
 def _marker(record: Message) -> EndOfStream | None:
-    try:
-        return EndOfStream.from_headers(record.headers())
-    except ProtocolError as error:
-        log.warning("%s[%s]@%s: %s", record.topic(), record.partition(), record.offset(), error)
-        return None
-
-
-def _timestamp(record: Message) -> int:
-    kind, stamp = record.timestamp()
-    return -1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp
+    where = record.topic(), record.partition(), record.offset()
+    return marker_of(record, damaged=lambda error: log.warning("%s[%s]@%s: %s", *where, error))

@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
 
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
+from evenflow.settings.input import DEFAULT_PARTITIONS
 from topics.answers import REFUSED, UNKNOWN_TOPIC, result_of
 from topics.clients import MAX_RECORD_BYTES, admin, seconds, service_error
 from topics.offsets import offsets
@@ -26,7 +27,6 @@ from topics.state import TopicSpec, TopicState
 
 INPUT_RECORD_BYTES = 4_194_304
 REJECTED_RECORD_BYTES = 8_388_608
-DEFAULT_INPUT_PARTITIONS = 4
 ROLES = ("input", "rejected", "routed", "partials", "results", "telemetry", "plan", "snapshots")
 """What the topics of a query are for: the words that `Settings.topic` takes."""
 _WEEK_MS = 7 * 24 * 3_600_000
@@ -43,7 +43,7 @@ _EVENT_TIME = {
 
 def input_topic(settings: Settings) -> TopicSpec:
     """The input topic as `evenflow replay`, `demo` and `topics create` make it."""
-    partitions = settings.input.partitions or DEFAULT_INPUT_PARTITIONS
+    partitions = settings.input.partitions or DEFAULT_PARTITIONS
     config = _EVENT_TIME | {"max.message.bytes": str(INPUT_RECORD_BYTES)}
     return TopicSpec(name=settings.topic("input"), partitions=partitions, config=config)
 

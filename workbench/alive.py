@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Message
-
 from evenflow.settings import Settings
 from evenflow.strict_json import read_object
 from topics.groups import Member, members
@@ -14,6 +12,7 @@ from topics.reader import read_newest
 
 _NEWEST = 1_000
 _LARGEST = 1_000_000
+_LONGEST = 250
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +53,7 @@ def look(settings: Settings) -> Alive:
     """Ask the broker once; makes and joins nothing. Raises ServiceError when it does not answer."""
     newest: dict[str, Part] = {}
     for message in read_newest(settings.kafka, settings.topic("telemetry"), _NEWEST):
-        part = _part(message)
+        part = part_of(message.value(), at=int(message.timestamp()[1]))
         if part is not None:
             newest[part.name] = part
     return Alive(
@@ -63,14 +62,12 @@ def look(settings: Settings) -> Alive:
     )
 
 
-def _part(message: Message) -> Part | None:
+def part_of(value: bytes | None, *, at: int) -> Part | None:
     """None for a record that is no telemetry of ours."""
     try:
-        said = read_object(message.value(), most_bytes=_LARGEST, depth=10).fields
+        said = read_object(value, most_bytes=_LARGEST, depth=10)
+        kind, which = ("source", "stage") if said.fields.get("source") == "spark" else ("part", "instance")
+        name = f"{said.text(kind, most=_LONGEST)} {said.text(which, most=_LONGEST)}"
     except ValueError:
         return None
-    kind = said.get("source") or said.get("part")
-    which = said.get("stage") or said.get("instance")
-    if kind is None or which is None:
-        return None
-    return Part(name=f"{kind} {which}", at=int(message.timestamp()[1]), said=said)
+    return Part(name=name, at=at, said=said.fields)

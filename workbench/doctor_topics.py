@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from evenflow.errors import DataLossError, EvenflowError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.durations import format_duration
+from evenflow.talking.words import span
 from spark_consumers.sinks import SINKS, sink_of
 from topics.admin import (
     TopicSpec,
@@ -21,11 +22,11 @@ from topics.admin import (
     topic_names,
 )
 from topics.settled import missing_input
-from workbench.findings import Finding
+from workbench.findings import Finding, unforeseen
 from workbench.look.guess import starting_file
 from workbench.look.look import Look, look_at
 from workbench.look.sample import TopicRecords, newest_records
-from workbench.look.words import listed, shown_long
+from workbench.look.words import listed
 
 _PATIENCE_MS = 5_000
 _OFFSETS = "__"
@@ -67,8 +68,12 @@ def _examine(report: Report, settings: Settings, names: Sequence[str], *, most: 
     sample = _sampled(report, settings, state, most=most) if most else None
     oldest = None if sample is None else sample.oldest
     report.findings.append(check_input(settings, state, oldest=oldest, now=_now()))
-    if sample is not None:
+    if sample is None:
+        return
+    try:
         _look(report, settings, sample)
+    except Exception as error:  # whatever the records are, the rest of the report stands
+        report.findings.append(Finding("sample", "warning", f"the look failed: {unforeseen(error)}"))
 
 
 def _sampled(report: Report, settings: Settings, state: TopicState, *, most: int) -> TopicRecords | None:
@@ -116,7 +121,7 @@ def check_input(settings: Settings, state: TopicState, *, oldest: int | None, no
     kept = f"keeps records for {format_duration(keeps)} counted from their own timestamp"
     mend = f"set retention.ms=-1 (or message.timestamp.type=LogAppendTime) on {state.name}"
     if oldest is not None and now - oldest > keeps:
-        age = f"the sample holds records of {shown_long(now - oldest)} ago: the broker deletes such within minutes"
+        age = f"the sample holds records of {span(now - oldest)} ago: the broker deletes such within minutes"
         return Finding(name, "problem", f"{size}; {kept}, and {age}", mend)
     if settings.input.topic is None:
         return Finding(

@@ -16,10 +16,11 @@ import pyarrow as pa
 from evenflow.advice import Sample
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
+from partitioner_service.messages import marker_of, timestamp_of
 from partitioner_service.parse import Parser
 from topics import reader
 from topics.admin import describe
-from workbench.look.sample import is_marker, stretch, timestamp_of
+from workbench.look.sample import stretch
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def topic_sample(
     for block in reader.read_range(settings.kafka, topic, begin=begin, end=end):
         records += len(block)
         progress(records)
-        tuples_of = [record for record in block if not is_marker(record)]
+        tuples_of = [record for record in block if marker_of(record) is None]
         parsed = parser.parse(
             [record.value() for record in tuples_of],
             keys=[record.key() for record in tuples_of],

@@ -99,6 +99,7 @@ def advise(
     from evenflow.advice import Wishes
     from evenflow.advice import advise as run
     from evenflow.errors import ConfigError
+    from evenflow.settings.input import DEFAULT_PARTITIONS
     from evenflow.sources.sample import first_tuples
 
     if input is not None and topic is not None:
@@ -126,7 +127,7 @@ def advise(
             event_rate=rate,
         )
         found = first_tuples(opened(input, options), sample, timed=time is not None)
-        inputs = settings.input.partitions or 4  # what a topic made for the file would get
+        inputs = settings.input.partitions or DEFAULT_PARTITIONS  # what a topic made for the file would get
     else:
         for_files = {"--no-header": no_header, "--format": format, "--encoding": encoding != "utf-8"}
         if given := [word for word, value in for_files.items() if value]:

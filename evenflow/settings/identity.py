@@ -26,4 +26,7 @@ def changes(before: Any, now: Any, name: str = "") -> list[str]:
 
 
 def _word(value: Any) -> str:
-    return "none" if value is None else json.dumps(value, ensure_ascii=False)
+    if value is None:
+        return "none"
+    # Half of a surrogate pair, which anybody may have written there, cannot be printed.
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()

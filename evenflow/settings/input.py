@@ -11,6 +11,8 @@ from evenflow.settings.section import Section
 
 _WORDS = ("earliest", "latest")
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
+DEFAULT_PARTITIONS = 4
+"""Of an input topic that evenflow makes, unless `partitions` says another number."""
 
 
 def parse_start(value: Any) -> str:
@@ -80,7 +82,7 @@ class InputSettings(Section):
         ge=1,
         le=256,
         description="Partitions of the input topic, fixed for the life of a query. None: as many as the topic has. A "
-        "topic that evenflow makes gets this many, 4 if none.",
+        f"topic that evenflow makes gets this many, {DEFAULT_PARTITIONS} if none.",
     )
     producers: int = Field(
         default=1, ge=1, le=16, description="Producers that must all end before a partition counts as ended."

@@ -58,7 +58,7 @@ def combine_task(
     layout: Layout,
     stretches: Iterable[tuple[int, Frames]],
     *,
-    told: Callable[[Tally], object] = id,
+    told: Callable[[Tally], object] | None = None,
 ) -> list[BlobPart]:
     """Blobs of these (routed partition, its frames), in order of bucket; none when there is no frame.
 
@@ -76,7 +76,8 @@ def combine_task(
             ranges[routed] = combined
     if not ranges:
         return []
-    told(Tally(tuples=sum(entry.tuples for entry in ranges.values())))
+    if told is not None:
+        told(Tally(tuples=sum(entry.tuples for entry in ranges.values())))
     return list(_blobs(layout, [ranges[routed] for routed in sorted(ranges)]))
 
 

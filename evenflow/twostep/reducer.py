@@ -52,7 +52,7 @@ def reduce_windows(
     state: BucketState,
     blobs: Iterable[bytes | pa.Buffer],
     *,
-    told: Callable[[Tally], object] = id,
+    told: Callable[[Tally], object] | None = None,
 ) -> Iterator[pa.Table]:
     """As `reduce`, tables of one window each, a window in slices of about `RESULT_BYTES`.
 
@@ -73,7 +73,8 @@ def reduce_windows(
         for table in _close(plan, bucket, emitted):
             emitted.rows += table.num_rows
             yield table
-        told(_tally(plan, bucket, emitted))
+        if told is not None:
+            told(_tally(plan, bucket, emitted))
         bucket.save()
 
 

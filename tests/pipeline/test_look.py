@@ -24,7 +24,7 @@ from tests.pipeline.planes import began, total
 from tests.pipeline.routed import make_settings, write
 from topics.admin import topic_names
 from topics.settled import settled
-from workbench.look import before_start
+from workbench.look import Look, before_start
 
 pytestmark = pytest.mark.pipeline
 ORDERS = 2_000
@@ -285,6 +285,16 @@ def test_without_a_topic_to_look_at_the_doctor_says_which_there_are(
     assert "no settings name a topic; topics there are: " in said(json.loads(result.stdout), "warning")
 
 
+def test_a_look_that_fails_is_a_warning_that_says_where(
+    stranger: Stranger, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger.make()
+    stranger.write(orders())
+    monkeypatch.setattr(Look, "summary", lambda look: str(1 // 0))
+    before_start(load_settings(stranger.settings(FIT)))
+    assert "nothing is known of its records: ZeroDivisionError at test_look.py:" in caplog.text
+
+
 def test_a_query_that_has_begun_is_only_warned(
     kafka_settings: KafkaSettings, query_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -293,6 +303,8 @@ def test_a_query_that_has_begun_is_only_warned(
     write(settings, [(number % 4, {"k": "a", "v": 1}) for number in range(600)], end=False)
     before_start(settings, most=400)
     assert "records has a column 't' (the event time); columns seen: k, v" in caplog.text
+    write(settings, [(0, b'{"k":"a","t":%s,"v":1}' % (b"9" * 310))], end=False)
+    before_start(settings, most=400)
     fresh = make_settings(kafka_settings, f"{query_name}-new", input={"topic": settings.topic("input")})
     with pytest.raises(ConfigError, match="has not begun, so nothing was made or read"):
         before_start(fresh, most=400)

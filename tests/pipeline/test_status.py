@@ -17,7 +17,9 @@ from evenflow.wire.result_frames import encode_results
 from partitioner_service.plane import DataPlane
 from partitioner_service.plans import publish
 from partitioner_service.prepare import prepare
+from partitioner_service.sink import REASON
 from partitioner_service.source import all_states
+from tests.hostile import BYTES
 from tests.pipeline.end_to_end import as_toml
 from tests.pipeline.planes import run, some_rows, start_thread, total, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write, write_end
@@ -99,7 +101,7 @@ def test_a_query_is_shown_from_the_missing_topic_to_its_last_result(
     assert nothing.startswith(
         "nothing aggregates: up to 6 windows are due and not written, and Spark has not run yet"
     )
-    assert share == "1% of what was read is rejected, mostly unreadable"
+    assert share == "1.1 % of what was read is rejected, mostly unreadable"
 
     create_topics(settings)
     produce(settings, "results", b'{"window_start":2000,"window_end":6000,"key":"k","n":1,"s":1}')
@@ -109,6 +111,27 @@ def test_a_query_is_shown_from_the_missing_topic_to_its_last_result(
     found = status(changed, tmp_path)
     assert found["changed"] == ['query.window: "4s" -> "8s"']
     assert found["begun"]
+
+
+def test_what_anybody_writes_into_the_topics_of_a_query_is_passed_over(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(kafka_settings, query_name)
+    create_topics(settings)
+    write(settings, some_rows(200))
+    run(settings)
+    before = status_alone(settings, tmp_path)
+    client = clients.producer(settings.kafka)
+    hostile = [data for data in BYTES if len(data) < 500_000]
+    hostile += [b'{"window_end":1e400}', b'{"source":["x"],"stage":{},"part":"\\ud800","instance":"\x1b[2J"}']
+    for data in hostile:
+        for role in ("telemetry", "plan", "results", "rejected"):
+            client.produce(settings.topic(role), value=data, headers=[(REASON, data[:100])])
+    clients.flush(client, settings.kafka)
+    found = status(settings, tmp_path)
+    assert found["rejected"] == {"by_reason": {"?": len(hostile)}, "whole": True}
+    for same in ("parts", "plan", "windows", "wrong"):
+        assert found[same] == before[same]
 
 
 def test_the_newest_window_is_found_in_frames_and_in_files_too(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -24,10 +25,17 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.strict_json import NotStrict, read_object
 from evenflow.wire import decode_blob, decode_frame
+from evenflow.wire.result_frames import encode_results
 from partitioner_service.parse import Parser
 from partitioner_service.records import parse_epoch, parse_plan
 from tests.hostile import BYTES, with_a_wrong_number
 from tests.unit.wire.examples import a_blob, a_frame
+from workbench.alive import Part, part_of
+from workbench.look.guess import starting_file
+from workbench.look.look import look_at
+from workbench.look.sample import Stretch, TopicRecords
+from workbench.status.results import end_of
+from workbench.status.screen import said_of
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,28 @@ def _parser(**words: Any) -> Callable[[bytes], Any]:
     )
     parser = Parser(made)
     return lambda data: parser.parse([data])
+
+
+def _look(**words: Any) -> Callable[[bytes], Any]:
+    """All that is said and refused of a sample: one record, and the same among others."""
+    made = Settings(query={"name": "q", "key": "k", "time": "t", "aggregates": {"s": "sum(v)"}}, input=words)
+
+    def look(data: bytes) -> None:
+        for values in ([data], [b'{"k":"a","t":1,"v":2}', data, None, b"a,1,2"]):
+            many = len(values)
+            stretch = Stretch(0, many, values=values, keys=[None] * many, timestamps=[1] * many)
+            found = look_at(made, TopicRecords("t", (stretch,)), now=1_800_000_000_000)
+            said = [found.summary(), found.toml(), *(one.what + one.do for one in found.findings)]
+            said.append(json.dumps(found.as_json(), ensure_ascii=False))
+            "".join(said).encode()
+            starting_file(Settings(), TopicRecords("t", (stretch,)), now=1_800_000_000_000).encode()
+
+    return look
+
+
+def _shown(part: Part | None) -> None:
+    if part is not None:
+        "".join((part.name, said_of(part), json.dumps(part.said))).encode()
 
 
 def _text(data: bytes) -> str:
@@ -85,6 +115,12 @@ SYNC = SyncMessage(
     values=np.zeros((1, 4)),
 )
 TABLE = GlobalTable(round=1, total=9, dsync_ms=5, keys=np.array([1], np.uint64), values=np.zeros((1, 4)))
+TELEMETRY = b'{"source":"spark","stage":"fused","batch":7,"rows":1200,"load":0.5}'
+RESULT = next(
+    encode_results(
+        [pa.table({"window_start": [0], "window_end": [4_000], "key": [b"a"]})], fingerprint="f", bucket=0
+    )
+)
 ROW = b'{"k":"a","t":1,"v":2}'
 
 DECODERS: dict[str, Decoder] = {
@@ -110,6 +146,11 @@ DECODERS: dict[str, Decoder] = {
     "strict JSON": Decoder(lambda data: read_object(data, most_bytes=10_000), b'{"a":[1]}', NotStrict),
     "tuple, json": Decoder(_parser(), ROW, NotImplementedError),
     "tuple, csv": Decoder(_parser(format="csv", columns=["k", "t", "v"]), b"a,1,2", NotImplementedError),
+    "look, json": Decoder(_look(), ROW, NotImplementedError),
+    "look, csv": Decoder(_look(format="csv", columns=["k", "t", "v"]), b"a,1,2", NotImplementedError),
+    "telemetry": Decoder(lambda data: _shown(part_of(data, at=1)), TELEMETRY, NotImplementedError),
+    "result": Decoder(end_of, b'{"window_end":4000}', NotImplementedError),
+    "result frame": Decoder(end_of, RESULT, NotImplementedError),
 }
 each = pytest.mark.parametrize("decoder", DECODERS.values(), ids=DECODERS)
 

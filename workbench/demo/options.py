@@ -13,10 +13,10 @@ import pyarrow as pa
 from evenflow import queries
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings, load_settings
+from evenflow.settings.input import DEFAULT_PARTITIONS
 from evenflow.sources.datasets import open_source
 from evenflow.sources.event_time import TimeUnit
 from evenflow.sources.source import FileFormat, Source, SourceOptions, require_columns
-from topics.admin import DEFAULT_INPUT_PARTITIONS
 
 DEFAULT_WINDOW, DEFAULT_SLIDE = "60s", "10s"
 _EVENT_RATE = 1_000.0
@@ -63,7 +63,7 @@ def prepare(options: DemoOptions, folder: Path, opener: Opener = open_source) ->
     settings = load_settings(
         empty,
         query=fields,
-        input={"partitions": DEFAULT_INPUT_PARTITIONS},
+        input={"partitions": DEFAULT_PARTITIONS},
         partitioner={
             "name": options.partitioner,
             "options": dict(options.partitioner_options),

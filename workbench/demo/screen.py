@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
@@ -20,6 +19,7 @@ from rich.progress import (
 from rich.table import Table
 
 from evenflow.settings import Settings
+from evenflow.talking.words import clock
 from workbench.demo.figures import Routing
 from workbench.demo.windows import Window
 
@@ -57,7 +57,7 @@ class Screen:
             table.add_column(heading, justify="left" if heading in ("from", "to") else "right", no_wrap=True)
         for window in windows:
             cells = [window.tuples, window.keys, window.key, *(window.values[name] for name in names)]
-            table.add_row(_moment(window.start), _moment(window.end), *map(_cell, cells))
+            table.add_row(clock(window.start), clock(window.end), *map(_cell, cells))
         self.console.print(table)
 
     def loads(self, routing: Routing) -> None:
@@ -102,14 +102,6 @@ class Bars:
             if self._told.get(name) != step:
                 self._told[name] = step
                 self._plain.print(f"{name}: {done:,}" + (f" of {total:,}" if total else ""), highlight=False)
-
-
-def _moment(ms: int) -> str:
-    try:
-        shown = datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        return shown.removesuffix(":00")
-    except (ValueError, OverflowError, OSError):
-        return str(ms)
 
 
 def _cell(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from evenflow.arrays import Int64s
 from evenflow.settings import Settings
 from partitioner_service.parse import Parser
+from partitioner_service.reading.reasons import Bad
 from workbench.look.order import without_jumps
 from workbench.look.sample import Stretch, TopicRecords
 from workbench.look.shape import Shape, shape_of
@@ -113,17 +113,17 @@ def facts_of(settings: Settings, sample: TopicRecords, *, shape: Shape | None = 
 
 
 class _Reasons:
-    """Reasons of unreadable records, put together where only a number or a shown value differs."""
+    """Reasons of unreadable records, put together where only what the record holds differs."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._first: dict[str, tuple[str, bytes | None]] = {}
 
-    def add(self, stretch: Stretch, bad: dict[int, str]) -> None:
-        for row, reason in bad.items():
-            kind = re.sub(r"\(.*\)|\d+", "", reason)
-            self._counts[kind] += 1
-            self._first.setdefault(kind, (reason, stretch.values[row]))
+    def add(self, stretch: Stretch, bad: Bad) -> None:
+        self._counts.update(bad.counted())
+        kinds, places = np.unique(bad.kinds, return_index=True)
+        for kind, row in zip(kinds.tolist(), bad.rows[places].tolist(), strict=True):
+            self._first.setdefault(bad.words[kind], (bad[row], stretch.values[row]))
 
     def groups(self) -> tuple[Unreadable, ...]:
         return tuple(Unreadable(count, *self._first[kind]) for kind, count in self._counts.most_common())

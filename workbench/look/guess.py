@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from evenflow.settings import Settings
@@ -11,7 +12,7 @@ from workbench.look.judge_records import likely_csv
 from workbench.look.look import look_at
 from workbench.look.propose import applied, as_toml, merged
 from workbench.look.sample import TopicRecords
-from workbench.look.shape import NUMBERS, Column, Shape, shape_of, unit_of
+from workbench.look.shape import NUMBERS, Column, Shape, can_be_named, shape_of, unit_of
 
 _NEARLY = 0.99
 _TIME_NAME = re.compile(r"time|date|stamp|^ts$|^at$|_at$|^when$", re.IGNORECASE)
@@ -35,6 +36,8 @@ def _guessed(settings: Settings, sample: TopicRecords, comments: dict[tuple[str,
     keyed = all(key is not None for stretch in sample.stretches for key in stretch.keys)
     records = {"topic": sample.topic} | _format(settings, values, comments)
     shape = shape_of(settings.input.model_copy(update=records), values)
+    nameable = {name: column for name, column in shape.columns.items() if can_be_named(name)}
+    shape = replace(shape, columns=nameable)
     time = guess_time(shape)
     key = guess_key(shape, time, keyed=keyed)
     query: dict[str, Any] = {"name": _query_name(sample.topic), "key": key, "time": time or "@timestamp"}
@@ -108,9 +111,7 @@ def _format(
 def _sums(shape: Shape, taken: set[str | None]) -> dict[str, str]:
     """A sum of the first column of numbers, decimals before whole ones."""
     able = [
-        column
-        for column in shape.columns.values()
-        if column.name not in taken and column.mostly in NUMBERS and not re.search(r"[()]", column.name)
+        column for column in shape.columns.values() if column.name not in taken and column.mostly in NUMBERS
     ]
     best = max(able, key=lambda column: column.mostly == "decimal", default=None)
     return {} if best is None else {f"{best.name}_sum": f"sum({best.name})"}

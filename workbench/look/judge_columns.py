@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,7 +11,7 @@ from typing import Any
 from evenflow.settings import Settings
 from workbench.findings import Changes, Finding, Status
 from workbench.look.facts import Facts
-from workbench.look.shape import NUMBERS, Column, Kind, Shape, kind_of, unit_of
+from workbench.look.shape import NUMBERS, Column, Kind, Shape, can_be_named, kind_of, unit_of
 from workbench.look.words import counted, listed, plural
 
 _FITTING: dict[str, tuple[str, frozenset[Kind]]] = {
@@ -162,7 +163,7 @@ def _held(need: _Need, shape: Shape, do: str, changes: Changes) -> Iterator[Find
 
 def likely_name(name: str, shape: Shape, *, but: Container[str] = ()) -> str | None:
     """The column whose name is much like this one, if there is one; none of those in `but`."""
-    lower = {column.lower(): column for column in shape.columns if column not in but}
+    lower = {column.lower(): column for column in shape.columns if column not in but and can_be_named(column)}
     close = get_close_matches(name.lower(), lower, n=1)
     return lower[close[0]] if close else None
 
@@ -170,7 +171,7 @@ def likely_name(name: str, shape: Shape, *, but: Container[str] = ()) -> str | N
 def likely_time(name: str, shape: Shape) -> dict[str, Any] | None:
     """Settings `time` and `time_unit`: a column much like this name, else the only one that holds times."""
     units = {column.name: unit_of(column.examples) for column in shape.columns.values()}
-    timed = {column: unit for column, unit in units.items() if unit not in (None, "ns")}
+    timed = {name: unit for name, unit in units.items() if unit not in (None, "ns") and can_be_named(name)}
     found = likely_name(name, shape) or (next(iter(timed)) if len(timed) == 1 else None)
     if found is None:
         return None
@@ -182,5 +183,6 @@ def _grade(wrong: int, of: int) -> Status:
 
 
 def _cut(value: Any) -> str:
-    text = repr(value)
+    # `repr` goes as deep as a value does, and may end in a RecursionError.
+    text = reprlib.repr(value) if isinstance(value, dict | list) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from evenflow.settings import Settings
+from evenflow.talking.words import partitions, share
 from workbench.findings import Changes, Finding
 from workbench.look.facts import Facts, Unreadable
 from workbench.look.shape import shape_of, split_line
-from workbench.look.words import counted, numbers, share, shown_bytes
+from workbench.look.words import counted, shown_bytes
 
 _DELIMITERS = ",;\t|"
 _SCHEMA_REGISTRY = 0
@@ -81,7 +82,7 @@ def judge_partitions(settings: Settings, facts: Facts) -> Iterator[Finding]:
     for which, state in ((empty, "empty"), (mute, "without a readable record")):
         if which and facts.tuples:
             verb, it = ("are", "each") if len(which) > 1 else ("is", "it")
-            what = f"{numbers(which)} {verb} {state}: no window closes until {it} has a record, has ended "
+            what = f"{partitions(which)} {verb} {state}: no window closes until {it} has a record, has ended "
             what += "or idle_timeout is set"
             yield Finding("partitions", "warning", what, do, mend)
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from evenflow.settings import Settings
 from evenflow.settings.durations import format_duration
+from evenflow.talking.words import moment, partitions, share, span
 from workbench.findings import Changes, Finding
 from workbench.look.facts import Facts
 from workbench.look.order import furthest_behind, helpful_jump, late_tuples, needed_out_of_orderness
 from workbench.look.shape import unit_of
-from workbench.look.words import counted, numbers, share, shown_long, shown_span, shown_time
+from workbench.look.words import counted, shown_span
 
 _YEAR_1971, _YEAR_2200 = 31_536_000_000, 7_258_118_400_000
 _LIVE = 3_600_000
@@ -62,7 +63,7 @@ def _judge_jumps(settings: Settings, facts: Facts, *, now: int) -> Iterator[Find
         what += f"what follows one is late: {late:,} of {facts.tuples:,} tuples would be rejected"
     elif 0 < ahead < facts.tuples / 2:
         jump = _FUTURE
-        furthest = shown_time(max(int(one.max()) for one in facts.times))
+        furthest = moment(max(int(one.max()) for one in facts.times))
         what = f"{ahead:,} of {facts.tuples:,} tuples lie in the future, the furthest at {furthest}: "
         what += "whatever follows one in its partition is late"
     else:
@@ -87,11 +88,7 @@ def _judge_order(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 def _order(facts: Facts) -> str:
     furthest = furthest_behind(facts.times)
-    return (
-        f"the furthest is {shown_long(furthest)} behind"
-        if furthest
-        else "every partition is in order of time"
-    )
+    return f"the furthest is {span(furthest)} behind" if furthest else "every partition is in order of time"
 
 
 def _judge_behind(settings: Settings, facts: Facts) -> Iterator[Finding]:
@@ -107,7 +104,7 @@ def _judge_behind(settings: Settings, facts: Facts) -> Iterator[Finding]:
     behind = [part for part, end in ends.items() if newest - end > settings.max_skew]
     if behind:
         gap = max(newest - ends[part] for part in behind)
-        what = f"{numbers(behind)} of {len(facts.partitions)} end {shown_long(gap)} of event time before the newest: "
+        what = f"{partitions(behind)} of {len(facts.partitions)} end {span(gap)} of event time before the newest: "
         what += "windows wait there, and partitions further ahead than max_skew are paused"
         mend: Changes = {"partitioner": {"idle_timeout": "30s"}}
         yield Finding(
@@ -127,5 +124,5 @@ def _judge_clock(facts: Facts, *, now: int) -> Iterator[Finding]:
         yield Finding("clock", "ok", what)
         return
     newest = max(ends)
-    where = f"{shown_long(now - newest)} ago" if newest < now else "in the future"
-    yield Finding("clock", "ok", f"times are not live: the newest is {shown_time(newest)}, {where}")
+    where = f"{span(now - newest)} ago" if newest < now else "in the future"
+    yield Finding("clock", "ok", f"times are not live: the newest is {moment(newest)}, {where}")

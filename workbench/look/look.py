@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evenflow.settings import Settings
+from evenflow.talking.words import share, span
 from workbench.findings import Changes, Finding
 from workbench.look.facts import Facts, facts_of
 from workbench.look.judge_columns import judge_columns
@@ -14,7 +15,7 @@ from workbench.look.judge_times import judge_times
 from workbench.look.order import furthest_behind, late_tuples
 from workbench.look.propose import applied, as_toml, merged
 from workbench.look.sample import TopicRecords
-from workbench.look.words import share, shown_long, shown_span
+from workbench.look.words import printable, shown_span
 
 _ROUNDS = 5
 
@@ -52,7 +53,7 @@ class Look:
         if facts.hottest is not None and facts.span is not None:
             said.append(f"{facts.keys:,} keys, the hottest {share(facts.hottest[1], facts.tuples)}")
             behind = furthest_behind(facts.times)
-            order = f"up to {shown_long(behind)} out of order" if behind else "in order"
+            order = f"up to {span(behind)} out of order" if behind else "in order"
             said.append(f"times {shown_span(*facts.span)}, {order}")
         return f"sample of {facts.topic}: {', '.join(said)}"
 
@@ -65,7 +66,7 @@ class Look:
             "unreadable": facts.rejected,
             "late": self.late,
             "keys": facts.keys,
-            "columns": {name: dict(column.kinds) for name, column in facts.shape.columns.items()},
+            "columns": {printable(name): dict(column.kinds) for name, column in facts.shape.columns.items()},
             "times_ms": facts.span,
             "partitions": {str(part.partition): part.records for part in facts.partitions},
         }

@@ -36,13 +36,16 @@ def applied(settings: Settings, changes: Changes) -> Settings:
 
 
 def _changed(settings: Settings, section: str, fields: Mapping[str, Any]) -> Any:
-    model = getattr(settings, section)
-    given = model.model_dump(exclude_unset=True)
+    return type(getattr(settings, section))(**_given(settings, section, fields))
+
+
+def _given(settings: Settings, section: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    given: dict[str, Any] = getattr(settings, section).model_dump(exclude_unset=True)
     for name, value in fields.items():
         given[name] = given.get(name, {}) | value if isinstance(value, dict) else value
     if section == "query":
         _drop_unread_types(given)
-    return type(model)(**given)
+    return given
 
 
 def _drop_unread_types(query: dict[str, Any]) -> None:
@@ -58,7 +61,7 @@ def _drop_unread_types(query: dict[str, Any]) -> None:
 def as_toml(settings: Settings, changes: Changes, comments: Comments | None = None) -> str:
     """The lines that make these changes; `types` whole, as the file has it once."""
     blocks = []
-    types = _changed(settings, "query", changes.get("query", {})).types
+    types = _given(settings, "query", changes.get("query", {})).get("types", {})
     for section, fields in sorted(changes.items(), key=lambda one: _SECTIONS.index(one[0])):
         plain = {name: value for name, value in fields.items() if name != "aggregates"}
         if section == "query" and types != settings.query.types:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+from confluent_kafka import Message
 
-from evenflow.errors import DataLossError, ProtocolError, ServiceError
-from evenflow.markers import EndOfStream
+from evenflow.errors import DataLossError, ServiceError
 from evenflow.settings import KafkaSettings
+from partitioner_service.messages import marker_of, timestamp_of
 from topics import reader
 from topics.admin import TopicState
 
@@ -41,7 +40,7 @@ class Stretch:
     def add(self, records: Iterable[Message]) -> None:
         """The next records of this partition, in offset order."""
         for record in records:
-            if is_marker(record):
+            if marker_of(record) is not None:
                 self.ended = True
             else:
                 self.values.append(record.value())
@@ -118,20 +117,3 @@ def begin_of_newest(state: TopicState, most: int) -> dict[int, int]:
     """Where the newest records begin: each partition by its length, none with less than is needed to judge it."""
     by_length, end = stretch(state, most, first=False)
     return {part: max(state.begin[part], min(by_length[part], end[part] - _LEAST)) for part in state.begin}
-
-
-def is_marker(record: Message) -> bool:
-    """Whether the record says that a producer has ended, and is no tuple."""
-    headers: Any = record.headers()
-    if not headers or record.key() is not None or record.value() is not None:
-        return False
-    try:
-        return EndOfStream.from_headers(headers) is not None
-    except ProtocolError:
-        return False  # a damaged marker marks nothing: it is a record like any other
-
-
-def timestamp_of(record: Message) -> int:
-    """The record timestamp in ms, -1 where there is none."""
-    kind, stamp = record.timestamp()
-    return -1 if kind == TIMESTAMP_NOT_AVAILABLE else int(stamp)

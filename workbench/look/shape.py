@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from evenflow.settings import InputSettings
+from evenflow.strict_json import INT64
 
 Kind = Literal["text", "whole number", "decimal", "truth value", "null", "nested"]
 TimeUnit = Literal["s", "ms", "us", "iso"]
@@ -22,6 +25,8 @@ NUMBERS: frozenset[Kind] = frozenset({"whole number", "decimal"})
 _EXAMPLES = 1_000
 _CELLS = 500_000
 """Values that are looked at, at most about: of wide records every second, third, ... is taken."""
+_INT64_DIGITS = len(str(-(2**63)))
+_NAME = re.compile(r"[^@()\s]([^()]*[^()\s])?")
 _CSV_NULLS = frozenset({"", "NA", "null", "NULL"})
 _PER_MS = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
 EARLIEST, LATEST = 631_152_000_000, 4_102_444_800_000
@@ -120,6 +125,11 @@ def split_line(value: bytes | None, delimiter: str) -> list[str] | None:
     return lines[0] if len(lines) == 1 and lines[0] else None
 
 
+def can_be_named(column: str) -> bool:
+    """Whether settings can name this column, as key, as time and within an aggregate."""
+    return column.isprintable() and _NAME.fullmatch(column) is not None
+
+
 def kind_of(value: Any) -> Kind:
     """What a value is, in words."""
     if value is None:
@@ -127,7 +137,7 @@ def kind_of(value: Any) -> Kind:
     if isinstance(value, bool):
         return "truth value"
     if isinstance(value, int):
-        return "whole number" if -(2**63) <= value < 2**63 else "decimal"
+        return "whole number"
     if isinstance(value, float):
         return "decimal"
     return "text" if isinstance(value, str) else "nested"
@@ -139,9 +149,10 @@ def unit_of(examples: Sequence[Any]) -> TimeUnit | Literal["ns"] | None:
     if texts:
         return "iso" if len(texts) == len(examples) and all(map(_is_iso, texts[:100])) else None
     numbers = [value for value in examples if isinstance(value, int | float) and not isinstance(value, bool)]
-    if not numbers or len(numbers) < len(examples):
+    finite = [value for value in numbers if math.isfinite(value)]
+    if not finite or len(numbers) < len(examples):
         return None
-    middle = float(np.median(np.array(numbers, np.float64)))
+    middle = float(np.median(np.array(finite, np.float64)))
     for unit, per_ms in _PER_MS.items():
         if EARLIEST <= middle / per_ms <= LATEST:
             return unit  # type: ignore[return-value]
@@ -152,7 +163,7 @@ def _json_row(value: bytes | None) -> Row | None:
     if value is None:
         return None
     try:
-        found = json.loads(value)
+        found = json.loads(value, parse_int=_whole)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
@@ -175,12 +186,20 @@ def _csv_row(settings: InputSettings, value: bytes | None) -> Row | None:
 def _csv_value(field: str) -> str | int | float | None:
     if field in _CSV_NULLS:
         return None
-    for number in (int, float):
+    for number in (_whole, float):
         try:
             return number(field)
         except ValueError:
             continue
     return field
+
+
+def _whole(text: str) -> int | float:
+    """An int of 64 bits; as a float what is larger, be it infinite. ValueError if it is no whole number."""
+    if len(text) > _INT64_DIGITS:
+        return float(text)
+    whole = int(text)
+    return whole if INT64[0] <= whole <= INT64[1] else float(whole)
 
 
 def _columns(rows: Sequence[Row]) -> dict[str, Column]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import time
 
+from confluent_kafka import KafkaException
+
 from evenflow.errors import ConfigError, DataLossError, EvenflowError, ServiceError
 from evenflow.settings import Settings
 from partitioner_service.source import all_states
-from topics.admin import TopicState, describe
+from topics.admin import describe
 from topics.settled import settled
-from workbench.findings import Finding
+from workbench.findings import Finding, unforeseen
 from workbench.look.look import Look, look_at
 from workbench.look.sample import SAMPLE, newest_records
 
@@ -22,36 +24,45 @@ def before_start(settings: Settings, *, most: int = SAMPLE) -> None:
 
     Raises ConfigError when the query has not begun and what the sample holds cannot be meant: nothing readable, a
     column that never occurs or never holds what is needed, times of a wrong unit. What a query that has begun finds
-    is said only, since its data may have changed. Raises what `settled` does of a missing topic.
+    is said only, since its data may have changed. A look that fails is a warning: no record stops a service by an
+    error in what only looks. Raises what `settled` does of a missing topic.
     """
     settings = settled(settings)
-    state = describe(settings.kafka, [settings.topic("input")])[settings.topic("input")]
-    look = _looked(settings, state, most)
-    if look is None:
-        return
-    log.info(look.summary())
-    if look.problems and not _begun(settings):
-        raise _refusal(look)
+    begun = _begun(settings)
+    try:
+        refusal = _look(settings, most, begun=begun)
+    except (ServiceError, DataLossError) as error:
+        _warn_unknown(settings, error.message)
+    except Exception as error:
+        _warn_unknown(settings, unforeseen(error))
+    else:
+        if refusal is not None:
+            raise refusal
+
+
+def _look(settings: Settings, most: int, *, begun: bool) -> ConfigError | None:
+    """Log what is there; the refusal of a query that cannot be meant and has not begun."""
+    topic = settings.topic("input")
+    sample = newest_records(settings.kafka, describe(settings.kafka, [topic])[topic], most=most)
+    look = look_at(settings, sample, now=int(time.time() * 1000))
+    log.info("%s", look.summary())
+    if look.problems and not begun:
+        return _refusal(look)
     for finding in look.findings:
         if finding.status != "ok":
-            log.warning(_said(finding))
+            log.warning("%s", _said(finding))
+    return None
 
 
-def _looked(settings: Settings, state: TopicState, most: int) -> Look | None:
-    try:
-        sample = newest_records(settings.kafka, state, most=most)
-    except (ServiceError, DataLossError) as error:
-        log.warning(
-            "sample of %s: cannot be read, so nothing is known of its records: %s", state.name, error.message
-        )
-        return None
-    return look_at(settings, sample, now=int(time.time() * 1000))
+def _warn_unknown(settings: Settings, why: str) -> None:
+    topic = settings.topic("input")
+    log.warning("sample of %s: cannot be read, so nothing is known of its records: %s", topic, why)
 
 
 def _begun(settings: Settings) -> bool:
     try:
         return bool(all_states(settings))
-    except EvenflowError:
+    except (EvenflowError, KafkaException):
         return True  # what is committed there is not ours to judge: the service says what is wrong with it
 
 

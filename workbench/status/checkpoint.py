@@ -19,7 +19,7 @@ def stages(settings: Settings) -> Iterator[StageFacts]:
         return
     for stage in _STAGES:
         commits = base / settings.query.name / stage / "commits"
-        numbers = [int(name) for name in _names(commits) if name.isdigit()]
+        numbers = [int(name) for name in _names(commits) if name.isdecimal()]
         if numbers:
             newest = commits / str(max(numbers))
             yield StageFacts(stage=stage, batches=max(numbers) + 1, last_at=_written_at(newest))

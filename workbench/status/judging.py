@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from evenflow.talking.words import partitions, share
 from workbench.status.words import ago, count
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ def _waiting(facts: Facts) -> Iterator[str]:
     blank = [one for one in facts.partitions if one.blank]
     if not blank or len(blank) == len(facts.partitions):
         return
-    names = ", ".join(str(one.partition) for one in blank)
-    which = f"partition {names}" if len(blank) == 1 else f"partitions {names}"
+    which = partitions(one.partition for one in blank)
     if any(one.lag for one in blank):
         yield f"no window closes before the records that wait in {which} are read"
     elif facts.idle_timeout is None:
@@ -95,4 +95,4 @@ def _rejecting(facts: Facts) -> Iterator[str]:
         return
     reasons = facts.rejected.by_reason
     mostly = f", mostly {max(reasons, key=lambda name: reasons[name])}" if reasons else ""
-    yield f"{rejected / read:.0%} of what was read is rejected{mostly}"
+    yield f"{share(rejected, read)} of what was read is rejected{mostly}"

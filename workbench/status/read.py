@@ -7,12 +7,15 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
 
+from confluent_kafka import Message
+
 from evenflow.errors import IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.settings.identity import changes
 from evenflow.windows import NO_MARK
 from partitioner_service.records import parse_plan
+from partitioner_service.route import REASONS, UNREADABLE
 from partitioner_service.sink import REASON
 from partitioner_service.source import all_states
 from topics.admin import TopicState, describe, topic_names
@@ -86,12 +89,17 @@ def _rejected(settings: Settings, partitions: int) -> Rejected:
     topic = settings.topic("rejected")
     each = max(1, _REJECTED // max(1, partitions))
     messages = read_newest(settings.kafka, topic, each)
-    reasons = [
-        (dict(message.headers() or ()).get(REASON) or b"?").decode(errors="replace") for message in messages
-    ]
+    reasons = [_reason(message) for message in messages]
     state = describe(settings.kafka, [topic]).get(topic)
     spans = [] if state is None else [end - state.begin[number] for number, end in state.end.items()]
     return Rejected(by_reason=dict(Counter(reasons).most_common()), whole=all(span <= each for span in spans))
+
+
+def _reason(message: Message) -> str:
+    """Why it was rejected; a question mark for what no partitioner wrote."""
+    reason = dict(message.headers() or ()).get(REASON)
+    known = {name.encode(): name for name in (UNREADABLE, *REASONS.values())}
+    return known.get(reason, "?") if isinstance(reason, bytes) else "?"
 
 
 def _plan(settings: Settings) -> PlanFacts | None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from confluent_kafka import Message
 
 from evenflow.settings import Settings
+from evenflow.strict_json import read_object
+from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire.result_frames import METADATA_KEY
 from spark_consumers.sinks import sink_of
 from topics.reader import read_newest
@@ -20,6 +19,7 @@ from workbench.lifetime.remains import local
 
 _NEWEST = 10
 _FILES = 10
+_LARGEST = 10_000_000
 
 Written = tuple[int, int]
 """(end of a window in ms, when it was written in ms of processing time)."""
@@ -28,28 +28,26 @@ Written = tuple[int, int]
 def newest_written(settings: Settings) -> Written | None:
     """Windows of a bucket are written in order, so the newest records or files have it; None when there is none."""
     if "results" in sink_of(settings).topics:
-        found = [
-            _of_record(message) for message in read_newest(settings.kafka, settings.topic("results"), _NEWEST)
-        ]
+        newest = read_newest(settings.kafka, settings.topic("results"), _NEWEST)
+        found = [(end_of(message.value()), int(message.timestamp()[1])) for message in newest]
     else:
         folder = None if settings.results.path is None else local(settings.results.path)
         found = [] if folder is None else [_of_file(file) for file in _newest_files(folder)]
-    return max((one for one in found if one is not None), default=None)
+    return max(((end, at) for end, at in found if end is not None), default=None)
 
 
-def _of_record(message: Message) -> Written | None:
-    """None for a record that is no result of ours."""
-    value = message.value() or b""
+def end_of(value: bytes | None) -> int | None:
+    """End of the window (ms) of a row or frame of results; None for a record that is no result of ours."""
     try:
-        said = json.loads(value) if value[:1] == b"{" else _frame_header(value)
-        return int(said["window_end"]), int(message.timestamp()[1])
-    except (KeyError, TypeError, ValueError, RecursionError, pa.ArrowException):
+        said = value if value is None or value[:1] == b"{" else _frame_header(value)
+        return read_object(said, most_bytes=_LARGEST).whole("window_end", NO_MARK, END_MARK)
+    except (ValueError, OSError, pa.ArrowException):
         return None
 
 
-def _frame_header(value: bytes) -> Any:
+def _frame_header(value: bytes) -> bytes | None:
     schema = pa.ipc.read_schema(pa.py_buffer(value))
-    return json.loads((schema.metadata or {})[METADATA_KEY])
+    return (schema.metadata or {}).get(METADATA_KEY)
 
 
 def _newest_files(folder: Path) -> list[Path]:
@@ -65,7 +63,7 @@ def _newest_files(folder: Path) -> list[Path]:
     return [Path(path) for _, path in sorted(files)[-_FILES:]]
 
 
-def _of_file(file: Path) -> Written | None:
+def _of_file(file: Path) -> tuple[int | None, int]:
     """By the statistics in the file's footer."""
     try:
         found = pq.ParquetFile(file)
@@ -73,8 +71,8 @@ def _of_file(file: Path) -> Written | None:
         groups = [found.metadata.row_group(number) for number in range(found.metadata.num_row_groups)]
         ends = [group.column(column).statistics.max for group in groups]
         return max(map(_ms, ends)), round(file.stat().st_mtime * 1000)
-    except (OSError, AttributeError, ValueError, pa.ArrowException):
-        return None
+    except (OSError, AttributeError, TypeError, IndexError, ValueError, OverflowError, pa.ArrowException):
+        return None, 0
 
 
 def _ms(value: int | datetime) -> int:

@@ -9,6 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from evenflow.talking.words import by_reason, numbers, share
 from workbench.alive import Part
 from workbench.status.facts import Facts, PartitionFacts
 from workbench.status.judging import wrong
@@ -16,6 +17,8 @@ from workbench.status.words import ago, count, moment
 
 _WIDE = 125
 """Columns of a terminal from which on one table is enough."""
+_HUGE = 10**15
+_LONGEST = 40
 
 
 def screen(facts: Facts, *, width: int) -> Group:
@@ -39,10 +42,10 @@ def lines(facts: Facts) -> Iterator[str]:
         yield from _windows(facts)
         yield _plan(facts)
     for member in facts.members:
-        owned = ", ".join(map(str, member.partitions)) or "no partitions (stands by)"
+        owned = numbers(member.partitions) or "no partitions (stands by)"
         yield f"alive: {member.client_id} on {member.host} reads {owned}"
     for part in facts.parts:
-        yield f"heard: {part.name}, {ago(facts.now - part.at)} ago{_said(part)}"
+        yield f"heard: {part.name}, {ago(facts.now - part.at)} ago{said_of(part)}"
     for stage in facts.stages:
         when = "" if stage.last_at is None else f", the last {ago(facts.now - stage.last_at)} ago"
         yield f"checkpoint: {stage.stage}, {stage.batches:,} micro-batches done{when}"
@@ -88,7 +91,7 @@ def _counted(name: str) -> Callable[[PartitionFacts], str]:
 
 
 def _share(one: PartitionFacts) -> str:
-    return f"{one.state.rejected / one.state.read:.1%}" if one.state is not None and one.state.read else "-"
+    return share(one.state.rejected, one.state.read) if one.state is not None and one.state.read else "-"
 
 
 def _standing(one: PartitionFacts) -> str:
@@ -141,7 +144,7 @@ def _rejected(facts: Facts) -> str:
     if not total:
         return "none"
     found = facts.rejected
-    reasons = ", ".join(f"{name} {number:,}" for name, number in found.by_reason.items())
+    reasons = by_reason(found.by_reason)
     of = "" if found.whole else f" (of the newest {sum(found.by_reason.values()):,})"
     return f"{total:,} of {facts.total('read'):,}: {reasons or 'the records are gone'}{of}"
 
@@ -165,12 +168,18 @@ def _plan(facts: Facts) -> str:
     return f"plan: epoch {plan.epoch}, {count(plan.workers, 'worker')}, {since}"
 
 
-def _said(part: Part) -> str:
+def said_of(part: Part) -> str:
+    """What a part has last told of itself, behind its name."""
     said = part.said
     if not part.is_spark:
-        return f": {said.get('state')}, {said.get('tuples_per_second')} tuples/s"
-    rows, load = said.get("rows"), said.get("load")
-    shown = f"{rows:,}" if isinstance(rows, int) else "?"
-    return f": micro-batch {said.get('batch')}, {shown} rows" + (
-        f", W {load:.2g}" if isinstance(load, float) else ""
-    )
+        return f": {_plain(said.get('state'))}, {_plain(said.get('tuples_per_second'))} tuples/s"
+    load = said.get("load")
+    text = f": micro-batch {_plain(said.get('batch'))}, {_plain(said.get('rows'))} rows"
+    return text + (f", W {load:.2g}" if isinstance(load, float) else "")
+
+
+def _plain(value: Any) -> str:
+    """A number or a word of somebody's telemetry; a question mark for anything else."""
+    if isinstance(value, int | float):
+        return f"{value:,}" if abs(value) < _HUGE else "?"
+    return value if isinstance(value, str) and value.isprintable() and len(value) < _LONGEST else "?"

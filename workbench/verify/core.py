@@ -190,14 +190,9 @@ def _conclude(far: Reach, rows: int, skipped: int, doubtful: int, found: Finding
 
 def _computable(settings: Settings) -> None:
     """Refuse what cannot be recomputed here, rather than pass it."""
-    query = settings.query
-    for name, spec in query.aggregates.items():
+    for name, spec in settings.query.aggregates.items():
         if spec.function not in _FUNCTIONS:
             raise ConfigError(f"verify cannot recompute {name} = {str(spec)!r}")
-    if not query.key.startswith("@") and query.column_type(query.key) == "float64":
-        raise ConfigError(
-            "verify cannot compare keys of type float64", hint="declare the key string or int64"
-        )
 
 
 def _database(scratch: Path | None, memory: str) -> duckdb.DuckDBPyConnection:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from evenflow.settings.durations import format_duration
+from evenflow.talking.words import moment
 from workbench.verify.lost import Lost
 
 FLOAT_BOUND = 1e-9
@@ -266,13 +266,7 @@ def missed(partition: int, offset: int, detail: str) -> Difference:
 
 def _shown_time(time: int | None) -> str:
     """An event time for people, with the milliseconds that it is."""
-    if time is None:
-        return "none"
-    try:
-        text = datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")
-    except (ValueError, OverflowError, OSError):
-        return str(time)
-    return f"{time} ({text})"
+    return "none" if time is None else f"{time} ({moment(time)})"
 
 
 def shown_key(key: Any) -> str | None:

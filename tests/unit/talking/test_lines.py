@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from evenflow.talking import JsonLines, with_fields
-from evenflow.talking.words import by_reason, moment, numbers, partitions, share, span
+from evenflow.talking.words import by_reason, clock, moment, numbers, partitions, share, span
 
 
 def record(**extra: object) -> logging.LogRecord:
@@ -41,14 +41,18 @@ def test_a_traceback_is_a_field() -> None:
         (moment(1_700_000_000_000), "2023-11-14 22:13:20 UTC"),
         (moment(1_700_000_000_250), "2023-11-14 22:13:20.250 UTC"),
         (moment(-1), "1969-12-31 23:59:59.999 UTC"),
-        (moment(2**62), f"{2**62} ms (no date)"),
+        (moment(2**62), "the year 146,140,482"),
+        (clock(1_700_000_000_250), "2023-11-14 22:13:20.250"),
+        (clock(1_700_000_000_250, minutes=True), "2023-11-14 22:13"),
         (span(850), "850 ms"),
         (span(2_500), "2.5 s"),
-        (span(-7_200_000), "-2.0 h"),
+        (span(-7_200_000), "-2 h"),
         (span(3_600_000 * 24 * 400), "400 d"),
         (share(1, 8), "12.5 %"),
         (share(1, 1_000_000), "under 0.1 %"),
-        (share(0, 0), "0.0 %"),
+        (share(0, 0), "0 %"),
+        (share(9_999, 10_000), "over 99.9 %"),
+        (share(7, 7), "100 %"),
         (numbers([7, 0, 1, 2]), "0-2, 7"),
         (partitions([3]), "partition 3"),
         (partitions([4, 3]), "partitions 3-4"),

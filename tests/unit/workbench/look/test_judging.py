@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from typing import Any
 
@@ -22,7 +23,7 @@ def test_records_that_fit_have_nothing_to_propose() -> None:
     assert (found.problems, found.proposal, found.toml()) == ([], {}, "")
     assert found.summary() == (
         "sample of orders: 100 records, 0 would be rejected, 10 keys, the hottest 10 %, "
-        "times 2027-01-15 07:43:20, in order"
+        "times 2027-01-15 07:43:20 .. 07:43:20.990, in order"
     )
 
 
@@ -120,7 +121,7 @@ def test_csv_of_another_delimiter_is_told_by_its_fields() -> None:
 def test_a_partition_without_records_holds_back_all_windows() -> None:
     found = look(sample(orders(), [], []))
     (partitions,) = named(found, "partitions")
-    assert partitions.what.startswith("partitions 1, 2 are empty: no window closes until each has a record")
+    assert partitions.what.startswith("partitions 1-2 are empty: no window closes until each has a record")
     assert tomllib.loads(found.toml()) == {"partitioner": {"idle_timeout": "30s"}}
     assert named(look(sample(orders(), []), partitioner={"idle_timeout": "5s"}), "partitions") == []
     ended = sample(orders(), [], ended=True)
@@ -165,7 +166,7 @@ def test_a_column_that_is_the_key_and_aggregated_keeps_its_type() -> None:
 
 def test_the_hottest_key_is_named_with_the_fair_share_of_a_worker() -> None:
     (keys,) = named(look(sample(orders(user="всё"))), "keys")
-    assert keys.what == "1 keys; the hottest, 'всё', has 100 % of the tuples, a worker's fair share is 12 %"
+    assert keys.what == "1 keys; the hottest, 'всё', has 100 % of the tuples, a worker's fair share is 12.5 %"
     assert "evenflow advise" in keys.do
 
 
@@ -173,6 +174,32 @@ def test_records_of_which_no_column_is_read_may_be_anything() -> None:
     query = {"key": "@key", "time": "@timestamp", "aggregates": {"n": "count"}}
     found = look(sample([b"\0\1\2"] * 9, keys=[b"k"] * 9), query=query)
     assert (found.problems, found.facts.tuples) == ([], 9)
+
+
+@pytest.mark.parametrize("digits", [20, 310, 5_000])
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_one_time_of_many_digits_is_one_rejected_record(form: str, digits: int) -> None:
+    huge = b"9" * digits
+    rows = [json.dumps(row).encode() for row in orders()] + [b'{"user":"u","amount":1,"at":%s}' % huge]
+    parts: dict[str, Any] = {}
+    if form == "csv":
+        rows = [b"u,%d,1" % (NOW + number) for number in HUNDRED] + [b"u,%s,1" % huge]
+        parts = {"input": {"format": "csv", "columns": ["user", "at", "amount"]}}
+    found = look(sample(rows), **parts)
+    assert (found.facts.rejected, found.problems) == (1, [])
+
+
+def test_reasons_are_told_apart_by_the_columns_that_they_name() -> None:
+    query = {"aggregates": {"a": "sum(c1)", "b": "sum(c2)"}}
+    bad = [*orders(c1="x", c2=1), *orders(c1=1, c2="y")]
+    assert [group.count for group in look(sample(bad), query=query).facts.unreadable] == [100, 100]
+
+
+@pytest.mark.parametrize("depth", [3, 400, 900, 950, 980])
+def test_a_deeply_nested_value_is_shown_shortened(depth: int) -> None:
+    deep = b"[" * depth + b"]" * depth
+    found = look(sample([b'{"user":%s,"amount":1,"at":%d}' % (deep, NOW)] * 3))
+    assert found.problems
 
 
 def test_an_empty_sample_says_so() -> None:
