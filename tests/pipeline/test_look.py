@@ -237,7 +237,7 @@ def test_records_older_than_the_retention_are_a_problem(stranger: Stranger) -> N
     stranger.make(retention_ms="86400000")
     stranger.write(orders(), timestamp=NOW - 2 * 86_400_000)
     report = doctor(stranger.settings(FIT))
-    assert "the sample holds records of 2 days ago: the broker deletes such within minutes" in said(
+    assert "the sample holds records of 2 d ago: the broker deletes such within minutes" in said(
         report, "problem"
     )
 

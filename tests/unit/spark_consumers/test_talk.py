@@ -65,7 +65,7 @@ def test_a_line_every_ten_seconds_says_what_came_what_went_and_what_is_next(
     application.wait(10)
     assert caplog.messages == [
         "fused read 2 frames, 100 tuples (10/s), 40 rows out, 1 windows closed (to 2023-11-14 22:13:25 UTC), 3 open, the "
-        "next closes at 2023-11-14 22:13:30 UTC (mark 2023-11-14 22:13:26 UTC), micro-batch 500 ms of 1.0 s, "
+        "next closes at 2023-11-14 22:13:30 UTC (mark 2023-11-14 22:13:26 UTC), micro-batch 500 ms of 1 s, "
         "backlog 7"
     ]
     fields: Any = caplog.records[0].__dict__["evenflow_fields"]
@@ -84,7 +84,7 @@ def test_windows_that_wait_for_a_partition_are_named_with_the_partition(
     (said,) = warned(caplog)
     assert said.startswith(
         "3 windows are open; the next one, [2023-11-14 22:13:20 UTC, 2023-11-14 22:13:30 UTC), closes when every input "
-        "partition has passed its end by 2.0 s, and partition 1 has not: partition 1 has had no tuple."
+        "partition has passed its end by 2 s, and partition 1 has not: partition 1 has had no tuple."
     )
     application.batch(BEGIN + 60_000, BEGIN + 6_000)
     application.wait(1)
