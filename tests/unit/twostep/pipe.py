@@ -39,7 +39,8 @@ class Dict(dict[str, bytes]):
 
 
 def plan_of(aggregates: dict[str, str], panes: int, **more: Any) -> AggregatePlan:
-    query = Query(window=panes * SLIDE, slide=SLIDE, aggregates=aggregates, types={"i": "int64"}, **more)
+    types = {"i": "int64"} if any("(i)" in spec for spec in aggregates.values()) else {}
+    query = Query(window=panes * SLIDE, slide=SLIDE, aggregates=aggregates, types=types, **more)
     return AggregatePlan.of(query)
 
 
