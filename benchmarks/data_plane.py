@@ -23,9 +23,10 @@ from benchmarks.stream import settings_for, write_input
 from benchmarks.telling import step
 from evenflow.settings import Settings
 from evenflow.wire import decode_frame
+from partitioner_service.committed import data_plane_group
 from partitioner_service.plane import DataPlane, patient_garbage_collection
 from partitioner_service.sink import producer_config
-from partitioner_service.source import consumer_config, data_plane_group
+from partitioner_service.source import consumer_config
 from topics import clients
 from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
 from topics.reader import read_range

@@ -21,7 +21,7 @@ from confluent_kafka import KafkaException, Producer, TopicPartition
 from evenflow.errors import IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service.source import all_states, data_plane_group
+from partitioner_service.committed import all_states, data_plane_group
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients

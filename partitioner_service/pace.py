@@ -17,7 +17,8 @@ from evenflow.errors import EvenflowError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, panes_closed_by
-from partitioner_service.source import Source, committed_states, state_reader
+from partitioner_service.committed import committed_states, state_reader
+from partitioner_service.source import Source
 
 log = logging.getLogger(__name__)
 

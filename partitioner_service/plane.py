@@ -24,13 +24,14 @@ from evenflow.talking.words import moment
 from evenflow.windows import NO_MARK
 from partitioner_service import status
 from partitioner_service.claim import claim
+from partitioner_service.committed import Stopping, TopicIds
 from partitioner_service.learned import LearnedState
 from partitioner_service.pace import Pace
 from partitioner_service.records import SideRecords
 from partitioner_service.rejected import Rejected
 from partitioner_service.route import Router, Slice
 from partitioner_service.sink import CommitAborted, Sink
-from partitioner_service.source import Source, Stopping, TopicIds
+from partitioner_service.source import Source
 from partitioner_service.talk import Talk
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin

@@ -12,28 +12,27 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from operator import methodcaller
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from confluent_kafka import (
     Consumer,
     KafkaError,
-    KafkaException,
     Message,
     TopicPartition,
 )
 
-from evenflow.errors import DataLossError, EvenflowError, IncompatibleStateError, ServiceError
+from evenflow.errors import DataLossError
 from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.talking.words import numbers
 from partitioner_service.blocks import cut
+from partitioner_service.committed import TopicIds, check_continues, data_plane_group, load_states
 from partitioner_service.ends import LogEnds
 from partitioner_service.messages import marker_of, timestamp_of
 from partitioner_service.route import Slice
 from topics import clients
-from topics.admin import check_group_rights
 from topics.offsets import log_ends
 
 log = logging.getLogger(__name__)
@@ -41,31 +40,7 @@ log = logging.getLogger(__name__)
 _ERROR, _PARTITION, _KEY, _VALUE = map(methodcaller, ("error", "partition", "key", "value"))
 
 _FORBIDDEN = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}
-_WAIT = {
-    KafkaError._TIMED_OUT,
-    KafkaError._TRANSPORT,
-    KafkaError._WAIT_COORD,
-    KafkaError.UNSTABLE_OFFSET_COMMIT,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.REQUEST_TIMED_OUT,
-}
-"""Answers about committed offsets that mean "ask again", never "there is no state"."""
-
 _ASK_SECONDS = 2.0
-
-
-class TopicIds(NamedTuple):
-    """Kafka's ids of the topics that committed state belongs to."""
-
-    input: str
-    routed: str
-    rejected: str
-
-
-class Stopping(EvenflowError):
-    """The service was told to stop while it waited for Kafka."""
 
 
 class Source:
@@ -292,135 +267,6 @@ def consumer_config(settings: Settings) -> dict[str, Any]:
         "queued.min.messages": 200_000,
         "client.id": f"evenflow-{settings.query.name}-{settings.partitioner.instance}",
     }
-
-
-def data_plane_group(settings: Settings) -> str:
-    """Consumer group of the data plane; its committed offsets carry the state of every input partition."""
-    return settings.data_plane_group
-
-
-def load_states(
-    consumer: Consumer,
-    settings: Settings,
-    partitions: list[int],
-    topic_ids: TopicIds,
-    stopping: Callable[[], bool],
-) -> dict[int, PartitionState]:
-    """Committed state of these partitions, waiting while a transaction of an earlier owner is pending.
-
-    Raises IncompatibleStateError or DataLossError when that state cannot be continued, Stopping when told to stop.
-    """
-    topic = settings.topic("input")
-    states = {}
-    for entry in committed_offsets(consumer, [TopicPartition(topic, p) for p in partitions], stopping):
-        where = f"{topic}[{entry.partition}]"
-        if entry.offset < 0:
-            raise IncompatibleStateError(
-                f"{where} has no committed offset although the query has begun",
-                hint="the offsets of group "
-                f"{data_plane_group(settings)} expired or were deleted: see 'Rebuild after data loss' in docs/operations.md",
-            )
-        state = PartitionState.decode(entry.metadata, offset=entry.offset)
-        check_continues(settings, state, topic_ids, where)
-        low, high = consumer.get_watermark_offsets(TopicPartition(topic, entry.partition), timeout=30)
-        if not low <= state.offset <= high:
-            raise DataLossError(
-                f"{where} holds offsets {low}..{high}, but the next to read is {state.offset}",
-                hint="the topic was trimmed or truncated: see 'Rebuild after data loss' in docs/operations.md",
-            )
-        states[entry.partition] = state
-    return states
-
-
-def check_continues(settings: Settings, state: PartitionState, topic_ids: TopicIds, where: str) -> None:
-    """Raise unless this committed state belongs to this query and these very topics."""
-    if state.fingerprint != settings.fingerprint:
-        raise IncompatibleStateError(
-            f"{where} was read for query {state.fingerprint}, but the settings now describe query "
-            f"{settings.fingerprint}: key, time, windows, aggregates, lateness, input or the number of partitions "
-            "or buckets changed",
-            hint="give the changed query a new name; it then begins anew with topics of its own",
-        )
-    for topic, before, now in (
-        (where, state.topic_id, topic_ids.input),
-        (settings.topic("routed"), state.routed_id, topic_ids.routed),
-        (settings.topic("rejected"), state.rejected_id, topic_ids.rejected),
-    ):
-        if before != now:
-            raise DataLossError(
-                f"{topic} was deleted and created again (topic id {before} is now {now})",
-                hint="give the query a new name, or remove what it left with `evenflow reset`",
-            )
-
-
-def committed_offsets(
-    consumer: Consumer, partitions: list[TopicPartition], stopping: Callable[[], bool]
-) -> list[TopicPartition]:
-    """What the consumer's group has committed, asked again until the broker knows (rule 4).
-
-    Raises Stopping when told to stop before that, KafkaException for an answer that no waiting heals.
-    """
-    waiting = False
-    while True:
-        try:
-            answer = consumer.committed(partitions, timeout=2.0)
-        except KafkaException as error:
-            if error.args[0].code() not in _WAIT:
-                raise
-            cause = error.args[0].str()
-        else:
-            failed = [entry.error for entry in answer if entry.error is not None]
-            if not failed:
-                return list(answer)
-            if any(error.code() not in _WAIT for error in failed):
-                raise KafkaException(failed[0])
-            cause = failed[0].str()
-        if stopping():
-            raise Stopping(f"gave up waiting for committed offsets: {cause}")
-        if not waiting:
-            log.info("waiting for the committed offsets (a transaction may be pending): %s", cause)
-        waiting = True
-
-
-def state_reader(settings: Settings, *, stable: bool = False) -> Consumer:
-    """A client that reads the group's committed offsets without being a member of it.
-
-    stable: the broker answers only when no transaction that may change them is pending.
-
-    Not the admin client's `list_consumer_group_offsets`: librdkafka 2.16 takes the whole process down with
-    it (a segmentation fault) while the group's coordinator is being loaded, as on a broker that has just started.
-    """
-    isolation = "read_committed" if stable else "read_uncommitted"
-    return clients.consumer(
-        settings.kafka, group=data_plane_group(settings), **{"isolation.level": isolation}
-    )
-
-
-def committed_states(reader: Consumer, settings: Settings) -> dict[int, PartitionState]:
-    """Last committed state of every input partition of the group, whoever owns it."""
-    topic = settings.topic("input")
-    deadline = time.monotonic() + settings.kafka.request_timeout / 1000
-    partitions = [TopicPartition(topic, number) for number in range(settings.input_partitions)]
-    try:
-        answer = committed_offsets(reader, partitions, lambda: time.monotonic() >= deadline)
-    except Stopping as error:
-        group = data_plane_group(settings)
-        check_group_rights(settings.kafka, group)
-        raise ServiceError(f"the group {group} has no coordinator: {error}") from None
-    return {
-        entry.partition: PartitionState.decode(entry.metadata, offset=entry.offset)
-        for entry in answer
-        if entry.offset >= 0
-    }
-
-
-def all_states(settings: Settings, *, stable: bool = False) -> dict[int, PartitionState]:
-    """`committed_states` with a `state_reader` of its own, for who asks once."""
-    reader = state_reader(settings, stable=stable)
-    try:
-        return committed_states(reader, settings)
-    finally:
-        reader.close()
 
 
 def _where(states: Mapping[int, PartitionState]) -> str:

@@ -26,7 +26,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from evenflow.markers import EndOfStream
 from evenflow.settings import KafkaSettings, Settings, load_settings
-from partitioner_service.source import committed_states, data_plane_group
+from partitioner_service.committed import committed_states, data_plane_group
 from tests.pipeline.routed import create_topics, rejections
 from tests.pipeline.spark_stream import Result, results
 from topics import clients

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 )
 
 from evenflow.settings import Settings
-from partitioner_service.source import all_states
+from partitioner_service.committed import all_states
 from tests.pipeline.end_to_end import (
     BEGIN,
     Pipeline,

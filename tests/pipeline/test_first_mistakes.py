@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from evenflow.settings import KafkaSettings, load_settings
-from partitioner_service.source import all_states
+from partitioner_service.committed import all_states
 from tests.pipeline.planes import run
 from topics import clients
 from topics.admin import TopicSpec, describe, ensure_topics, topic_names

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, load_settings
-from partitioner_service.source import all_states
+from partitioner_service.committed import all_states
 from tests.pipeline.end_to_end import evenflow, wait_for
 from tests.pipeline.planes import began, total
 from tests.pipeline.routed import make_settings, write

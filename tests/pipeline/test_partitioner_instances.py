@@ -9,9 +9,9 @@ import pytest
 
 from evenflow.errors import ServiceError
 from partitioner_service import claim
+from partitioner_service.committed import all_states
 from partitioner_service.plane import DataPlane
 from partitioner_service.sink import Sink
-from partitioner_service.source import all_states
 from partitioner_service.watchdog import Watchdog
 from tests.pipeline.planes import some_rows, start_thread, total, wait_until
 from tests.pipeline.routed import (

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from evenflow.windows import END_MARK
+from partitioner_service.committed import all_states
 from partitioner_service.plans import publish
-from partitioner_service.source import all_states
 from tests.pipeline.planes import free_port, parts_of, run, some_rows, total, wait_until
 from tests.pipeline.routed import (
     create_topics,

@@ -9,9 +9,9 @@ import pytest
 
 from evenflow.markers import HEADER
 from evenflow.settings import Settings
+from partitioner_service.committed import all_states
 from partitioner_service.learned import LearnedState
 from partitioner_service.plane import DataPlane
-from partitioner_service.source import all_states
 from tests.pipeline.planes import run, start_thread, total, wait_until
 from tests.pipeline.routed import (
     create_topics,

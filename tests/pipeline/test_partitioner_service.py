@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from partitioner_service.committed import all_states
 from partitioner_service.plane import DataPlane
 from partitioner_service.plans import publish
 from partitioner_service.sink import CommitAborted, Sink
-from partitioner_service.source import all_states
 from tests.pipeline.planes import began, parts_of, run, some_rows, start_thread, total, wait_until
 from tests.pipeline.routed import (
     create_topics,

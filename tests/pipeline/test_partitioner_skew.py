@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from partitioner_service.committed import all_states
 from partitioner_service.plane import DataPlane
-from partitioner_service.source import all_states
 from tests.pipeline.planes import start_thread, wait_until
 from tests.pipeline.routed import (
     create_topics,

@@ -13,8 +13,8 @@ import pytest
 
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.model import KafkaExtras
+from partitioner_service.committed import all_states
 from partitioner_service.plane import DataPlane
-from partitioner_service.source import all_states
 from tests.pipeline.planes import parts_of, some_rows, start_thread, total, wait_until
 from tests.pipeline.routed import (
     create_topics,

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
-from partitioner_service.source import all_states
+from partitioner_service.committed import all_states
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, batches_done, make_settings
 from tests.pipeline.planes import began, run, start_thread, wait_until
 from tests.pipeline.routed import records

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.settings import Settings
 from evenflow.wire.result_frames import encode_results
+from partitioner_service.committed import all_states
 from partitioner_service.plane import DataPlane
 from partitioner_service.plans import publish
 from partitioner_service.prepare import prepare
 from partitioner_service.sink import REASON
-from partitioner_service.source import all_states
 from tests.hostile import BYTES
 from tests.pipeline.end_to_end import as_toml
 from tests.pipeline.planes import run, some_rows, start_thread, total, wait_until

@@ -15,7 +15,7 @@ from evenflow import partitioners
 from evenflow.partitioners.fitting import check_online
 from evenflow.settings import Settings
 from evenflow.sources.datasets import open_source
-from partitioner_service.source import all_states
+from partitioner_service.committed import all_states
 from producers.replay import replay
 from spark_consumers.sinks import sink_of
 from topics import admin

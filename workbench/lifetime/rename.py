@@ -18,7 +18,7 @@ from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.claim import commit_first, lock
-from partitioner_service.source import TopicIds, all_states, check_continues
+from partitioner_service.committed import TopicIds, all_states, check_continues
 from partitioner_service.watchdog import Watchdog
 from topics import clients
 from topics.admin import TopicSpec, TopicState, delete_topics, describe, ensure_topics, pipeline_topics

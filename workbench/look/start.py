@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 
 from evenflow.errors import ConfigError, DataLossError, EvenflowError, ServiceError
 from evenflow.settings import Settings
-from partitioner_service.source import all_states
+from partitioner_service.committed import all_states
 from topics.admin import describe
 from topics.settled import settled
 from workbench.findings import Finding, unforeseen

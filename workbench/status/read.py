@@ -14,10 +14,10 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.settings.identity import changes
 from evenflow.windows import NO_MARK
+from partitioner_service.committed import all_states
 from partitioner_service.records import parse_plan
 from partitioner_service.route import REASONS, UNREADABLE
 from partitioner_service.sink import REASON
-from partitioner_service.source import all_states
 from topics.admin import TopicState, describe, topic_names
 from topics.query_record import read_identity
 from topics.reader import read_newest

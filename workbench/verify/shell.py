@@ -23,7 +23,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from evenflow.errors import IncompatibleStateError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service.source import Stopping, committed_offsets, data_plane_group
+from partitioner_service.committed import Stopping, committed_offsets, data_plane_group
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
 from topics.admin import TopicState, describe

@@ -16,10 +16,11 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service import app, source
 from partitioner_service.blocks import cut
+from partitioner_service.committed import TopicIds, data_plane_group
 from partitioner_service.plane import DataPlane
 from partitioner_service.route import Slice
 from partitioner_service.sink import CommitAborted
-from partitioner_service.source import Source, TopicIds, data_plane_group
+from partitioner_service.source import Source
 
 SETTINGS = Settings(query={"name": "q"}, input={"partitions": 2})
 

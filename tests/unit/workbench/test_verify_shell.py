@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
-from partitioner_service.source import data_plane_group
+from partitioner_service.committed import data_plane_group
 from tests.unit.workbench.pipeline_model import Topics
 from tests.unit.workbench.test_verify_reach import live
 from topics import clients
