@@ -66,7 +66,9 @@ class SideRecords:
             return None
         headers = dict(last.headers() or ())
         if headers.get(_FIT) != fit.encode():
-            log.info("learned state of other options is left alone")
+            log.info(
+                "what an earlier run learned was of another partitioner or other options: starting without it"
+            )
             return None
         try:
             return last.value(), parse_epoch(headers.get(_EPOCH))

@@ -25,7 +25,6 @@ class Rejected:
         self._examples: dict[str, Rejections] = {}
         self._told: Counter[str] = Counter()
         self._disorder = 0
-        self._needed = 0
         self.by_reason: Counter[str] = Counter()
 
     @property
@@ -43,11 +42,7 @@ class Rejected:
 
     def _note_late(self, times: Int64s, marks: Int64s) -> None:
         largest = marks + delay(self._query)
-        slide = self._query.slide_ms
-        pane_ends = (times // slide + 1) * slide
         self._disorder = max(self._disorder, int((largest - times).max()))
-        needed = largest - self._query.allowed_lateness - pane_ends + 1
-        self._needed = max(self._needed, int(needed.max()))
 
     def concerns(self, routed: int) -> list[Concern]:
         """One of each reason that has become more frequent since the last call, and one if the share is large.
@@ -77,7 +72,7 @@ class Rejected:
         if reason == "late":
             advice = (
                 f". The latest came {span(self._disorder)} of event time behind its partition; query.out_of_orderness = "
-                f'"{-(-self._needed // 1_000)}s" would have kept all (under a new query name)'
+                f'"{-(-self._disorder // 1_000)}s" would have kept all (under a new query name)'
             )
         return Concern(
             name=f"rejected: {reason}",

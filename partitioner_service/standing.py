@@ -102,7 +102,7 @@ class Standing:
             name="waits for a first tuple",
             text=f"input {partitions(empty)} had no tuple yet{refused}: no window closes before {whose} one or an end. "
             f"{self._without(len(empty))}",
-            over="every input partition has a tuple, an end, or sleeps: windows close",
+            over="no input partition of this instance waits for a first tuple any more",
             after=_SOON + (self._settings.partitioner.idle_timeout or 0) / 1000,
             fields={"partitions": sorted(empty)},
         )
@@ -127,7 +127,7 @@ class Standing:
             name="waits for newer tuples",
             text=f"input {partitions(silent)} had nothing new for over a minute and stood at {moment(behind)}, "
             f"{span(fastest - behind)} of event time behind: no later window closes. {self._without(len(silent))}",
-            over="no input partition is waited for any more: windows close",
+            over="no input partition of this instance waits for newer tuples any more",
             already=min(shown["at_end_s"] for shown in silent.values()),
             fields={"partitions": sorted(silent)},
         )
@@ -135,7 +135,7 @@ class Standing:
     def _without(self, number: int) -> str:
         timeout = self._settings.partitioner.idle_timeout
         now = "none" if timeout is None else span(timeout)
-        return f'To go on without {"it" if number == 1 else "them"}: [partitioner] idle_timeout = "60s" (now: {now})'
+        return f'To go on without {"it" if number == 1 else "them"}: [partitioner] idle_timeout = "30s" (now: {now})'
 
     def _ahead(self, awake: Mapping[str, Shown]) -> Concern | None:
         now = int(self._wall() * 1000)

@@ -109,7 +109,7 @@ class Talk:
             "last_window_end": max(tally.emitted.values(), default=None),
             "open_windows": None if stand is None else stand.windows,
             "next_window_end": None if stand is None else stand.next_end,
-            "least_mark": None if stand is None else min(stand.marks),
+            "least_mark": None if stand is None or min(stand.marks) == NO_MARK else min(stand.marks),
             "load": max(loads, default=None),
             "backlog": {stage: some["backlog"] for stage, some in self._last.items()},
         }
@@ -121,7 +121,7 @@ class Talk:
         ]
         if f["tuples"]:
             parts.append(f"{f['tuples']:,} tuples ({f['tuples_per_second']:,.0f}/s)")
-        if f["least_mark"] is not None:
+        if f["open_windows"] is not None:
             parts.append(f"{f['rows_out']:,} rows out, {f['windows_closed']:,} windows closed{_latest(f)}")
             parts.append(self._next(f))
         parts += [
@@ -131,11 +131,12 @@ class Talk:
         return ", ".join(parts)
 
     def _next(self, f: Mapping[str, Any]) -> str:
-        if f["least_mark"] >= END_MARK:
+        least = f["least_mark"]
+        if least is not None and least >= END_MARK:
             return "the input has ended"
         if f["next_window_end"] is None:
             return "no window is open"
-        at = "no mark yet" if f["least_mark"] == NO_MARK else f"mark {moment(f['least_mark'])}"
+        at = "no mark yet" if least is None else f"mark {moment(least)}"
         return f"{f['open_windows']:,} open, the next closes at {moment(f['next_window_end'])} ({at})"
 
     # ---- what lasts and should not
@@ -164,14 +165,21 @@ class Talk:
         least = min(behind, key=lambda p: stand.marks[p])
         mark = stand.marks[least]
         delay = self._settings.query.out_of_orderness + self._settings.query.allowed_lateness
-        where = "has had no tuple" if mark == NO_MARK else f"stands at {moment(mark + delay)}"
+        # Marks are told once the slowest partition has passed a pane. Before, nobody here knows which one that is.
+        where = (
+            "no mark has come yet that closes it: the partitioner's log, or `evenflow status`, names the partition that "
+            "holds it back"
+            if mark == NO_MARK
+            else f"{partitions(behind)} {'has' if len(behind) == 1 else 'have'} not: partition {least} stood at "
+            f"{moment(mark + delay)} when the marks were told last"
+        )
         extra = f" by {span(delay)}" if delay else ""
         begin, end = stand.next_end - self._settings.query.window, stand.next_end
         return Concern(
             name="windows wait",
             text=f"{stand.windows:,} windows are open; the next one, [{moment(begin)}, {moment(end)}), closes when every "
-            f"input partition has passed its end{extra}, and {partitions(behind)} has not: partition {least} {where}. "
-            "It needs newer data, an end, or partitioner.idle_timeout",
+            f"input partition has passed its end{extra}; {where}. A partition without newer data needs some, an end, or "
+            "partitioner.idle_timeout",
             over="windows close again",
             fields={"open_windows": stand.windows, "next_window_end": stand.next_end, "partitions": behind},
         )

@@ -8,6 +8,7 @@ from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import Settings
 from topics.admin import ROLES, describe, topic_names
 from topics.query_record import refuse_changed
+from topics.state import TopicState
 
 _MOST_NAMED = 10
 _MADE_BY_SERVICES = tuple(f".{role}" for role in ROLES if role != "input")
@@ -23,13 +24,8 @@ def settled(settings: Settings) -> Settings:
     state = describe(settings.kafka, [topic]).get(topic)
     if state is None:
         raise missing_input(settings, topic_names(settings.kafka))
-    wanted = settings.input.partitions
-    if wanted not in (None, state.partitions):
-        raise IncompatibleStateError(
-            f"topic {topic} has {state.partitions} partitions, but input.partitions is set to {wanted}",
-            hint="take input.partitions out of the settings: the number is read from the topic. If partitions were added to "
-            "the topic since the query began, give the query a new name",
-        )
+    if settings.input.partitions not in (None, state.partitions):
+        raise other_partitions(settings, state)
     return settings.with_input_partitions(state.partitions)
 
 
@@ -38,6 +34,15 @@ def admitted(settings: Settings) -> Settings:
     known = settled(settings)
     refuse_changed(known)
     return known
+
+
+def other_partitions(settings: Settings, topic: TopicState) -> IncompatibleStateError:
+    """What to say when input.partitions is set to another number than this topic has."""
+    return IncompatibleStateError(
+        f"topic {topic.name} has {topic.partitions} partitions, but input.partitions is set to {settings.input.partitions}",
+        hint="take input.partitions out of the settings: the number is read from the topic. If partitions were added to "
+        "the topic since the query began, give the query a new name",
+    )
 
 
 def missing_input(settings: Settings, existing: list[str]) -> ConfigError:

@@ -21,7 +21,7 @@ from topics.admin import (
     pipeline_topics,
     topic_names,
 )
-from topics.settled import missing_input
+from topics.settled import missing_input, other_partitions
 from workbench.findings import Finding, unforeseen
 from workbench.look.guess import starting_file
 from workbench.look.look import Look, look_at
@@ -114,6 +114,9 @@ def no_input(settings: Settings, names: Sequence[str]) -> Finding:
 def check_input(settings: Settings, state: TopicState, *, oldest: int | None, now: int) -> Finding:
     """Size and retention of the input topic; oldest: least record timestamp of the sample, now: both ms."""
     name = f"topic {state.name}"
+    if settings.input.partitions not in (None, state.partitions):
+        error = other_partitions(settings, state)
+        return Finding(name, "problem", error.message, error.hint or "")
     size = f"{state.partitions} partitions, {state.records:,} offsets"
     keeps = counts_from_event_time(state)
     if keeps is None:

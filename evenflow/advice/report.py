@@ -121,7 +121,9 @@ class Advice:
         if self.options:
             pairs = ", ".join(f"{name} = {_toml(value)}" for name, value in self.options.items())
             lines.append(f"options = {{ {pairs} }}")
-        return "\n".join([*lines, "", "[input]", f"partitions = {self.input_partitions}"])
+        return "\n".join(
+            [*lines, f"# the input topic: {self.input_partitions} partitions, at least, serve that"]
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Every field and what follows from them; names are stable."""

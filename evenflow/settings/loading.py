@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,24 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
         base = Settings(**content).model_dump(mode="python", exclude_unset=True)
         return _FixedSettings(**_merge(base, overrides))
     except ValidationError as error:
-        problems = [_problem(item["loc"], item["msg"]) for item in error.errors()]
+        problems = [_problem(item["loc"], item["type"], item["msg"]) for item in error.errors()]
         raise ConfigError("settings are not valid:\n  " + "\n  ".join(problems)) from None
 
 
-def _problem(where: tuple[int | str, ...], message: str) -> str:
+def _problem(where: tuple[int | str, ...], kind: str, message: str) -> str:
     name = ".".join(map(str, where)) or "settings"
+    if kind == "extra_forbidden":
+        return f"{name}: there is no such setting{_meant(where)}"
     return f"{name}: {message.removeprefix('Value error, ')}"
+
+
+def _meant(where: tuple[int | str, ...]) -> str:
+    """Which setting of the same table was likely meant."""
+    table: Any = Settings
+    for part in where[:-1]:
+        table = table.model_fields[str(part)].annotation
+    close = get_close_matches(str(where[-1]), table.model_fields, n=1)
+    return f"; did you mean {close[0]}?" if close else f" (there are: {', '.join(table.model_fields)})"
 
 
 def save_settings(settings: Settings, file: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from evenflow.errors import ConfigError
-from evenflow.settings.durations import Duration
+from evenflow.settings.durations import Duration, format_duration
 
 ColumnType = Literal["int64", "float64", "string"]
 _CALL = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
@@ -180,8 +180,7 @@ class Query(BaseModel):
             raise ValueError("window and slide must be longer than 0")
         if self.window % self.slide_ms:
             raise ValueError(
-                f"window ({self.window} ms) must be a multiple of the slide ({self.slide_ms} ms): "
-                "windows are unions of panes of one slide each"
+                f"window ({format_duration(self.window)}) must be a multiple of the slide ({format_duration(self.slide_ms)})"
             )
         if self.window // self.slide_ms > 100_000:
             raise ValueError("a window of more than 100,000 slides is refused: choose a longer slide")

@@ -51,7 +51,7 @@ def test_three_of_four_partitions_with_records_is_said_not_healthy_and_over_with
     child = ChildProcess([sys.executable, "-c", FAST, parts_of(settings)], log=tmp_path / "service.log")
     try:
         wait_until(lambda: "input partition 3 had no tuple yet" in child.output() or not child.alive)
-        assert 'To go on without it: [partitioner] idle_timeout = "60s" (now: none)' in child.output()
+        assert 'To go on without it: [partitioner] idle_timeout = "30s" (now: none)' in child.output()
         wait_until(lambda: "partition 3 had no tuple" in page(port, "healthy/")[1] or not child.alive)
         status, text = page(port, "healthy/")
         assert (status, json.loads(text)["healthy"]) == (503, False)

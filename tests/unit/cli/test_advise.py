@@ -81,7 +81,7 @@ def test_people_get_hot_keys_figures_reasons_and_settings(file: Path) -> None:
     shown = invoke("--input", file, "--key", "who", "--workers", 4, "--also", "pkg:d=3")
     for words in (
         "2,000 tuples", "[red]x", "50.00%", "replication", "pkg:d=3", "recommended: ", "the selection rule of 004",
-        "for evenflow.toml:", "[partitioner]\nname = ", "routed_partitions = 8", "[input]\npartitions = 4",
+        "for evenflow.toml:", "[partitioner]\nname = ", "routed_partitions = 8", "# the input topic: 4 partitions",
     ):  # fmt: skip
         assert words in shown, words
 

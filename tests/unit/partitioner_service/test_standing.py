@@ -94,7 +94,7 @@ def test_a_partition_without_a_tuple_is_named_after_ten_seconds_with_what_to_set
     standing = instance.tell(seconds=60)
     assert len(warned(caplog)) == 1
     assert "input partition 3 had no tuple yet: no window closes before" in warned(caplog)[0]
-    assert 'idle_timeout = "60s" (now: none)' in warned(caplog)[0]
+    assert 'idle_timeout = "30s" (now: none)' in warned(caplog)[0]
     assert standing[0]["seconds"] >= 60
     instance.shown["3"] |= {"max_time": BEGIN, "at_end_s": None, "read": 1}
     assert instance.tell() == []

@@ -284,3 +284,23 @@ def test_a_start_is_a_word_or_a_time_in_any_zone(written_as: object, canonical: 
 def test_what_is_no_start_is_refused(wrong: object) -> None:
     with pytest.raises(ValueError, match=r"start|1970"):
         parse_start(wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[query]\nslid = "10s"', "query.slid: there is no such setting; did you mean slide?"),
+        (
+            "[kafka]\nreplication = 3",
+            "kafka.replication: there is no such setting; did you mean replication_factor?",
+        ),
+        ("[querry]\nkey = 'k'", "querry: there is no such setting; did you mean query?"),
+        ("[input]\nx = 1", "input.x: there is no such setting (there are: topic, start, format"),
+    ],
+)
+def test_a_misspelt_setting_is_named_with_the_one_that_was_meant(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_settings(written(tmp_path, text))
+    assert said in refused.value.message
