@@ -140,7 +140,7 @@ def test_settings_that_cannot_be_are_refused_by_the_command_with_what_would_do(
     for known in ("hashin", "hashing", "shuffle", "pkg", "d-choices"):
         assert known in unknown
     uneven = refusal(settings, tmp_path, "aggregate", slide=('slide = "1s"', 'slide = "2s"'))
-    assert "window (5000 ms) must be a multiple of the slide (2000 ms)" in uneven
+    assert "window (5s) must be a multiple of the slide (2s)" in uneven
 
 
 def test_a_changed_query_is_refused_against_its_old_topics(

@@ -70,7 +70,7 @@ def test_three_of_four_partitions_with_records_is_said_not_healthy_and_over_with
             assert shown in text
 
         write(settings, [(3, {"k": "a", "t": 500, "v": 1})], end=False)
-        wait_until(lambda: "has a tuple, an end, or sleeps: windows close" in child.output())
+        wait_until(lambda: "waits for a first tuple any more" in child.output())
         wait_until(lambda: page(port, "healthy/")[0] == 200)
     finally:
         assert child.terminate(30) == 0, child.tail()

@@ -98,7 +98,7 @@ def test_a_partition_without_a_tuple_is_named_after_ten_seconds_with_what_to_set
     assert standing[0]["seconds"] >= 60
     instance.shown["3"] |= {"max_time": BEGIN, "at_end_s": None, "read": 1}
     assert instance.tell() == []
-    assert caplog.messages[-1].endswith("windows close")
+    assert caplog.messages[-1].endswith("waits for a first tuple any more")
 
 
 def test_with_an_idle_timeout_that_is_waited_for_first(caplog: pytest.LogCaptureFixture) -> None:
