@@ -75,6 +75,7 @@ def run(
             talk.look(last=True)
         for started in running:
             started.raise_failure()
+        _LOG.info("stopped between two micro-batches: started again, it goes on from there")
 
 
 def _stages(settings: Settings, stages: Sequence[str]) -> tuple[Stage, ...]:
