@@ -320,8 +320,8 @@ class DataPlane:
             except (EvenflowError, KafkaException, RuntimeError) as error:
                 failed = error
         self._status = {**self._status, "state": "stopped"}
-        log.info("stopped: what was committed stays; started again, it goes on from there")
         self._talk.ends(self._status)
+        log.info("stopped; what was committed stays")
         if failed is not None:
             log.warning("while closing: %s", failed)
 
