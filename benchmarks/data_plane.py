@@ -25,6 +25,7 @@ from evenflow.settings import Settings
 from evenflow.wire import decode_frame
 from partitioner_service.committed import data_plane_group
 from partitioner_service.plane import DataPlane, patient_garbage_collection
+from partitioner_service.prepare import prepare
 from partitioner_service.sink import producer_config
 from partitioner_service.source import consumer_config
 from topics import clients
@@ -101,7 +102,7 @@ def compare(partitioner: str, *, smoke: bool) -> dict[str, object]:
 
 def plane_speed(settings: Settings, meter: CpuMeter) -> Speed:
     """Speed of the data plane."""
-    plane = MeasuredPlane(settings)
+    plane = MeasuredPlane(prepare(settings))
     plane.run()
     speed = plane.commits.speed(meter)
     _drop_output(settings)

@@ -203,6 +203,8 @@ def test_the_neutral_login_reaches_every_client_and_missing_rights_are_named(
         assert report["rows"] > 7 * 20
         _allow(broker, query_name, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
         _allow(broker, f"{query_name}.telemetry", AclOperation.WRITE)
+        _allow(broker, f"{query_name}.snapshots", AclOperation.READ)
+        _allow(broker, "evenflow-read", AclOperation.READ, kind=ResourceType.GROUP)
         worker = settings.model_copy(update={"kafka": broker.settings("worker")})
         said = refusal(worker, tmp_path, "aggregate")
         assert f"user worker has no right to write topic {query_name}.results" in said
@@ -213,10 +215,12 @@ def test_the_neutral_login_reaches_every_client_and_missing_rights_are_named(
         assert "check kafka.sasl_mechanism" in refusal(worker, tmp_path, "partition", **wrong)
 
 
-def _allow(broker: EmbeddedBroker, prefix: str, *operations: AclOperation) -> None:
+def _allow(
+    broker: EmbeddedBroker, prefix: str, *operations: AclOperation, kind: ResourceType = ResourceType.TOPIC
+) -> None:
     bindings = [
         AclBinding(
-            ResourceType.TOPIC, prefix, ResourcePatternType.PREFIXED, "User:worker", "*", operation, AclPermissionType.ALLOW
+            kind, prefix, ResourcePatternType.PREFIXED, "User:worker", "*", operation, AclPermissionType.ALLOW
         )
         for operation in operations
     ]  # fmt: skip
