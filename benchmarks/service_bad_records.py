@@ -105,7 +105,7 @@ def _write(settings: Settings, count: int, bad_every: int | None) -> None:
 
 
 def _speed(settings: Settings, meter: CpuMeter) -> Speed:
-    plane = _ReadingPlane(settings)
+    plane = _ReadingPlane(prepare(settings))
     plane.run()
     delete_topics(settings.kafka, [settings.topic("routed"), settings.topic("rejected")])
     return plane.commits.speed(meter)
