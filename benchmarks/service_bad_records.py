@@ -12,6 +12,7 @@ from benchmarks.spread import Speed, in_turns, ratios, spread
 from benchmarks.telling import step
 from evenflow.markers import EndOfStream
 from evenflow.settings import KafkaSettings, Settings
+from partitioner_service.prepare import prepare
 from topics import clients
 from topics.admin import delete_topics, ensure_topics, pipeline_topics
 
