@@ -143,14 +143,14 @@ class DataPlaneService(Service):
 
 
 async def _serve(settings: Settings, plane: DataPlane, folder: Path) -> None:
-    app = build_app(settings, plane, folder)
-    app.finalize()
-    data = DataPlaneService(plane, loop=asyncio.get_running_loop())
-    await data.start()
     stop, leave = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT):  # before the data plane has begun anything that a signal could tear
         loop.add_signal_handler(number, stop.set)
+    app = build_app(settings, plane, folder)
+    app.finalize()
+    data = DataPlaneService(plane, loop=loop)
+    await data.start()
     ended = [asyncio.ensure_future(event.wait()) for event in (stop, data.done)]
     control = asyncio.ensure_future(_control(app, leave))
     try:
