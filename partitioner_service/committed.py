@@ -22,7 +22,7 @@ from evenflow.errors import DataLossError, EvenflowError, IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from topics import clients
-from topics.admin import check_group_rights
+from topics.groups import members
 
 log = logging.getLogger(__name__)
 
@@ -161,9 +161,7 @@ def committed_states(reader: Consumer, settings: Settings) -> dict[int, Partitio
     try:
         answer = committed_offsets(reader, partitions, lambda: time.monotonic() >= deadline)
     except Stopping as error:
-        group = data_plane_group(settings)
-        check_group_rights(settings.kafka, group)
-        raise ServiceError(f"the group {group} has no coordinator: {error}") from None
+        raise ServiceError(f"the group {data_plane_group(settings)} has no coordinator: {error}") from None
     return {
         entry.partition: PartitionState.decode(entry.metadata, offset=entry.offset)
         for entry in answer
@@ -172,7 +170,8 @@ def committed_states(reader: Consumer, settings: Settings) -> dict[int, Partitio
 
 
 def all_states(settings: Settings, *, stable: bool = False) -> dict[int, PartitionState]:
-    """`committed_states` with a `state_reader` of its own, for who asks once."""
+    """`committed_states` with a `state_reader` of its own, for who asks once. ServiceError without rights to the group."""
+    members(settings.kafka, data_plane_group(settings))  # without rights a consumer is only kept waiting
     reader = state_reader(settings, stable=stable)
     try:
         return committed_states(reader, settings)

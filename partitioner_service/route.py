@@ -86,11 +86,6 @@ class Routed:
     states: dict[int, PartitionState]
     tuples: int
 
-    @property
-    def rejected(self) -> int:
-        """How many records are rejected."""
-        return sum(len(group.positions) for group in self.rejections)
-
 
 @dataclass(frozen=True)
 class _Accepted:

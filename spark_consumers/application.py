@@ -53,7 +53,7 @@ def run(
     session_conf(settings)
     sink_of(settings)
     folder = settings.spark.checkpoint_folder
-    _LOG.info("checkpoint: %s/%s", folder.rstrip("/"), settings.query.name)
+    _LOG.info("checkpoint: %s", settings.query_checkpoint)
     refuse_unwritable(folder)
     settings = admitted(settings)
     refuse_changed_notes(settings, chosen)

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
+from evenflow.settings.places import local_folder
 from evenflow.strict_json import read_object
 from evenflow.wire import Segment, decode_blob
 from spark_consumers.folders import Folder
@@ -158,7 +159,7 @@ class Checkpoint:
 
 
 def _location(settings: Settings, stage: Stage) -> str:
-    return f"{settings.spark.checkpoint_folder.rstrip('/')}/{settings.query.name}/{stage}"
+    return f"{settings.query_checkpoint}/{stage}"
 
 
 def _read_note(text: str | bytes, location: str) -> dict[str, Any]:
@@ -188,10 +189,10 @@ def refuse_changed_notes(settings: Settings, stages: Sequence[Stage]) -> None:
     """
     for stage in stages:
         location = _location(settings, stage)
-        local = Path(location.removeprefix("file:"), _NOTE)
-        if "://" in location or not local.is_file():
+        folder = local_folder(location)
+        if folder is None or not (folder / _NOTE).is_file():
             continue
-        note = _read_note(local.read_bytes(), location)
+        note = _read_note((folder / _NOTE).read_bytes(), location)
         if note.get("v") == NOTE_VERSION:
             _refuse_changed(note, settings, location)
 

@@ -162,15 +162,6 @@ def may_write(kafka: KafkaSettings, topic: str) -> bool:
     return description is not None and AclOperation.WRITE in (description.authorized_operations or [])
 
 
-def check_group_rights(kafka: KafkaSettings, group: str) -> None:
-    """ServiceError when our user may not use this consumer group: a consumer is only kept waiting for an answer."""
-    found = admin(kafka).describe_consumer_groups([group], request_timeout=seconds(kafka))
-    try:
-        found[group].result()
-    except KafkaException as error:
-        raise service_error(error, kafka, f"asking for consumer group {group}") from None
-
-
 def _create(client: AdminClient, kafka: KafkaSettings, specs: list[TopicSpec]) -> None:
     topics = [
         NewTopic(

@@ -34,18 +34,9 @@ def log_ends(
 def stable_ends(kafka: KafkaSettings, topic: TopicState) -> dict[int, int]:
     """Offset by partition up to which no transaction is open: what is below can be read without waiting."""
     parts = [TopicPartition(topic.name, partition) for partition in topic.begin]
-    asked = admin(kafka).list_offsets(
-        dict.fromkeys(parts, OffsetSpec.latest()),
-        isolation_level=IsolationLevel.READ_COMMITTED,
-        request_timeout=seconds(kafka),
-    )
-    doing = f"reading the offsets of topic {topic.name}"
-    found = {
-        part.partition: result_of(future, kafka, doing, absent=NOT_YET) for part, future in asked.items()
-    }
-    return {
-        partition: topic.begin[partition] if end is None else end.offset for partition, end in found.items()
-    }
+    committed = IsolationLevel.READ_COMMITTED
+    found = offsets(admin(kafka), kafka, parts, OffsetSpec.latest(), isolation=committed).get(topic.name, {})
+    return {partition: found.get(partition, begin) for partition, begin in topic.begin.items()}
 
 
 def first_offsets(kafka: KafkaSettings, topic: TopicState, start: str) -> dict[int, int]:
@@ -68,13 +59,20 @@ def first_offsets(kafka: KafkaSettings, topic: TopicState, start: str) -> dict[i
 
 
 def offsets(
-    client: AdminClient, kafka: KafkaSettings, partitions: list[TopicPartition], spec: OffsetSpec
+    client: AdminClient,
+    kafka: KafkaSettings,
+    partitions: list[TopicPartition],
+    spec: OffsetSpec,
+    *,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[str, dict[int, int]]:
     """Offsets by topic and partition; a partition that has just been deleted is absent."""
-    offsets: dict[str, dict[int, int]] = {}
+    known: dict[str, dict[int, int]] = {}
     deadline = time.monotonic() + seconds(kafka)
     while partitions:
-        futures = client.list_offsets(dict.fromkeys(partitions, spec), request_timeout=seconds(kafka))
+        futures = client.list_offsets(
+            dict.fromkeys(partitions, spec), isolation_level=isolation, request_timeout=seconds(kafka)
+        )
         partitions = []
         for part, future in futures.items():
             last_try = time.monotonic() >= deadline
@@ -82,9 +80,9 @@ def offsets(
             doing = f"reading the offsets of topic {part.topic}"
             found = result_of(future, kafka, doing, absent=UNKNOWN_TOPIC | again)
             if found is not None:
-                offsets.setdefault(part.topic, {})[part.partition] = found.offset
+                known.setdefault(part.topic, {})[part.partition] = found.offset
             elif code_of(future) in again:
                 partitions.append(TopicPartition(part.topic, part.partition))
         if partitions:
             time.sleep(_POLL_SECONDS)
-    return offsets
+    return known

@@ -112,8 +112,6 @@ def advise(
         if oldest:
             raise ConfigError("--oldest is for a topic; of a file the first tuples are taken anyway")
         settings = settings_of(context)
-        if time is None and time_unit is not None:
-            raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
         options = options_of_file(
             key=key,
             time=time,

@@ -51,9 +51,13 @@ def options_of_file(*, key: str | None, time: str | None, **words: Any) -> Sourc
     """Options for who needs nothing but the keys and the times of a source; without a time the rows are numbered.
 
     `words`: other fields of SourceOptions. `event_rate` defaults to 1,000 tuples a second.
+    ConfigError for a unit without a time.
     """
+    from evenflow.errors import ConfigError
     from evenflow.sources.source import SourceOptions
 
+    if time is None and words.get("time_unit") is not None:
+        raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
     named = tuple(dict.fromkeys(name for name in (key, time) if name is not None))
     rate = words.pop("event_rate", None) or _NUMBERED_RATE
     return SourceOptions(

@@ -141,7 +141,7 @@ def simulate(
         if input is not None:
             made = {"--stream": stream, "--keys": keys, "--zipf": zipf, "--period": period}
             _refuse(made, "describes a generated stream", "drop it, or drop --input")
-            _check_times(time=time, time_unit=time_unit, rate=rate)
+            _check_rate(time=time, rate=rate)
             disorder = (
                 (scenario.window_ms or _DISORDER_MS)
                 if max_disorder is None
@@ -205,13 +205,11 @@ def _refuse(given: dict[str, Any], why: str, hint: str) -> None:
             raise ConfigError(f"{option} {why}", hint=hint)
 
 
-def _check_times(*, time: str | None, time_unit: str | None, rate: float | None) -> None:
+def _check_rate(*, time: str | None, rate: float | None) -> None:
     from evenflow.errors import ConfigError
 
     if time is not None and rate is not None:
         raise ConfigError("--rate numbers tuples that have no time", hint="drop --rate or --time")
-    if time is None and time_unit is not None:
-        raise ConfigError("--time-unit needs --time", hint="name the column that holds the event time")
 
 
 def _read(

@@ -343,6 +343,11 @@ class Settings(BaseSettings):
             return self.partitioner.max_skew
         return self.query.window + 10 * self.query.slide_ms
 
+    @property
+    def query_checkpoint(self) -> str:
+        """Folder (or URI) of this query's checkpoints, a folder for each stage in it."""
+        return f"{self.spark.checkpoint_folder.rstrip('/')}/{self.query.name}"
+
     def topic(self, role: str) -> str:
         """Name of a topic by its role.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
+from evenflow.settings.places import local_folder
 from spark_consumers.sinks import sink_of
 from topics.admin import ROLES, TopicState, describe, topic_names
 from topics.groups import group_names
@@ -130,14 +131,9 @@ def _alive(settings: Settings, doing: str, who: list[str]) -> IncompatibleStateE
     )
 
 
-def local(place: str) -> Path | None:
-    """The folder of this machine that a setting names; None for a URI of another file system."""
-    return None if "://" in place.removeprefix("file://") else Path(place.removeprefix("file:"))
-
-
 def _checkpoint(settings: Settings) -> tuple[list[Path], list[str]]:
-    place = f"{settings.spark.checkpoint_folder.rstrip('/')}/{settings.query.name}"
-    folder = local(place)
+    place = settings.query_checkpoint
+    folder = local_folder(place)
     if folder is None:
         return [], [f"checkpoint {place}: it is not on this machine, delete it by hand"]
     return [folder], []
@@ -151,7 +147,7 @@ def _results(settings: Settings, wanted: bool) -> tuple[list[str | Path], list[s
         place = settings.results.topic
     else:
         named = settings.results.path
-        place = None if named is None else local(named)
+        place = None if named is None else local_folder(named)
         if named is not None and place is None:
             return [], [f"results in {named}: they are not on this machine, delete them by hand"]
     if place is None or place == f"{settings.query.name}.results":

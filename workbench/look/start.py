@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 from evenflow.errors import ConfigError, DataLossError, EvenflowError, ServiceError
 from evenflow.settings import Settings
 from partitioner_service.committed import all_states
-from topics.admin import check_group_rights, describe
+from topics.admin import describe
 from topics.settled import settled
 from workbench.findings import Finding, unforeseen
 from workbench.look.look import Look, look_at
@@ -61,9 +61,6 @@ def _warn_unknown(settings: Settings, why: str) -> None:
 
 def _begun(settings: Settings) -> bool:
     try:
-        check_group_rights(
-            settings.kafka, settings.data_plane_group
-        )  # without them the broker only keeps us waiting
         return bool(all_states(settings))
     except (EvenflowError, KafkaException):
         return True  # what is committed there is not ours to judge: the service says what is wrong with it

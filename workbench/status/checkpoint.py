@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evenflow.settings import Settings
-from workbench.lifetime.remains import local
+from evenflow.settings.places import local_folder
 from workbench.status.facts import StageFacts
 
 _STAGES = ("fused", "combine", "reduce")
@@ -14,11 +14,11 @@ _STAGES = ("fused", "combine", "reduce")
 
 def stages(settings: Settings) -> Iterator[StageFacts]:
     """The stages that have a checkpoint here."""
-    base = local(settings.spark.checkpoint_folder)
-    if base is None:
+    folder = local_folder(settings.query_checkpoint)
+    if folder is None:
         return
     for stage in _STAGES:
-        commits = base / settings.query.name / stage / "commits"
+        commits = folder / stage / "commits"
         numbers = [int(name) for name in _names(commits) if name.isdecimal()]
         if numbers:
             newest = commits / str(max(numbers))

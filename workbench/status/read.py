@@ -12,7 +12,6 @@ from confluent_kafka import Message
 from evenflow.errors import IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from evenflow.settings.identity import changes
 from evenflow.windows import NO_MARK
 from partitioner_service.committed import all_states
 from partitioner_service.records import parse_plan
@@ -49,7 +48,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         topic=topic,
         now=round(now() * 1000),
         recorded=recorded is not None,
-        changed=() if recorded is None else tuple(changes(recorded, settings.identity())),
+        changed=() if recorded is None else tuple(settings.changes_since(recorded)),
         partitions=partitions,
         rejected=_rejected(settings, len(partitions)),
         windows=windows_of(settings.query, partitions, newest_written(settings)),

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evenflow.settings import Settings
+from evenflow.settings.places import local_folder
 from evenflow.strict_json import read_object
 from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire.result_frames import METADATA_KEY
+from spark_consumers.result_files import visible
 from spark_consumers.sinks import sink_of
 from topics.reader import read_newest
-from workbench.lifetime.remains import local
 
 _NEWEST = 10
 _FILES = 10
@@ -31,7 +32,7 @@ def newest_written(settings: Settings) -> Written | None:
         newest = read_newest(settings.kafka, settings.topic("results"), _NEWEST)
         found = [(end_of(message.value()), int(message.timestamp()[1])) for message in newest]
     else:
-        folder = None if settings.results.path is None else local(settings.results.path)
+        folder = None if settings.results.path is None else local_folder(settings.results.path)
         found = [] if folder is None else [_of_file(file) for file in _newest_files(folder)]
     return max(((end, at) for end, at in found if end is not None), default=None)
 
@@ -54,13 +55,8 @@ def _newest_files(folder: Path) -> list[Path]:
     """Parquet files that readers see, the newest few."""
     if not folder.is_dir():
         return []
-    with os.scandir(folder) as entries:
-        files = [
-            (entry.stat().st_mtime, entry.path)
-            for entry in entries
-            if entry.name.endswith(".parquet") and entry.name[0] not in "_."
-        ]
-    return [Path(path) for _, path in sorted(files)[-_FILES:]]
+    files = [folder / name for name in visible(os.listdir(folder))]
+    return sorted(files, key=lambda file: (file.stat().st_mtime, file))[-_FILES:]
 
 
 def _of_file(file: Path) -> tuple[int | None, int]:
