@@ -145,7 +145,10 @@ class DataPlaneService(Service):
 async def _serve(settings: Settings, plane: DataPlane, folder: Path) -> None:
     stop, leave = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):  # before the data plane has begun anything that a signal could tear
+    for number in (
+        signal.SIGTERM,
+        signal.SIGINT,
+    ):  # before the data plane has begun anything that a signal could tear
         loop.add_signal_handler(number, stop.set)
     app = build_app(settings, plane, folder)
     app.finalize()
