@@ -37,8 +37,9 @@ def make_archive() -> Path:
         made = folder / path.name
         settings = _small_stream(broker, folder, making_archive(made))
         save_settings(settings, folder / "settings.json")
-        words = ["-c", str(folder / "settings.json"), "aggregate", "--until-ended"]
-        # Until the end of its output, not of the process: Java writes the archive after Python has gone.
+        words = ["--verbose", "-c", str(folder / "settings.json"), "aggregate", "--until-ended"]
+        # Until the end of its output, not of the process: Java writes the archive after Python has gone. `--verbose` leaves
+        # Java's output to us.
         done = subprocess.run(
             [sys.executable, "-m", "cli.main", *words],
             capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_PATIENCE,
