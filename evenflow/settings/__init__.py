@@ -4,6 +4,7 @@ Admission rule: declarations and their validation, and the pure translation of t
 fields into each client's names. Nothing in here connects to anything.
 """
 
+from evenflow.settings.control import ControlSettings
 from evenflow.settings.input import InputSettings
 from evenflow.settings.loading import load_settings, save_settings
 from evenflow.settings.model import (
@@ -12,12 +13,13 @@ from evenflow.settings.model import (
     ResultSinkName,
     ResultsSettings,
     Settings,
-    SparkSettings,
 )
 from evenflow.settings.query import AggregateSpec, Query
+from evenflow.settings.spark import SparkSettings
 
 __all__ = [
     "AggregateSpec",
+    "ControlSettings",
     "InputSettings",
     "KafkaSettings",
     "PartitionerSettings",

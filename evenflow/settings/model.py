@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,13 +9,14 @@ from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evenflow.errors import ConfigError
+from evenflow.settings.control import ControlSettings
 from evenflow.settings.durations import Duration
 from evenflow.settings.exactness import Client, refused_extras
 from evenflow.settings.identity import changes, fingerprint
 from evenflow.settings.input import InputSettings
-from evenflow.settings.places import state_folder
 from evenflow.settings.query import Query
 from evenflow.settings.section import Section
+from evenflow.settings.spark import SparkSettings
 
 
 class KafkaExtras(Section):
@@ -197,43 +197,6 @@ class PartitionerSettings(Section):
         return self
 
 
-class SparkSettings(Section):
-    """The Spark jobs."""
-
-    wiring: Literal["fused", "split"] = Field(
-        default="fused",
-        description="fused: combiner and reducer in one query; split: two queries with the partials topic "
-        "between.",
-    )
-    master: str = Field(default="local[2]", description="Spark master.")
-    buckets: int = Field(
-        default=2,
-        ge=1,
-        le=1024,
-        description="Reduce buckets, fixed for the life of a query (shuffle partitions).",
-    )
-    batch_interval: Duration = Field(default=1_000, description="Trigger interval of the micro-batches.")
-    max_frames_per_batch: int = Field(
-        default=400,
-        ge=1,
-        description="Most frames (offsets) read in one micro-batch: the bound of its memory.",
-    )
-    checkpoint: str | None = Field(
-        default=None,
-        description="Folder (or URI) of the checkpoints; it must outlive the process. None: evenflow/checkpoint in "
-        "$XDG_STATE_HOME, which is ~/.local/state unless set.",
-    )
-    driver_memory: str = Field(default="2g", description="Heap of the driver.")
-    conf: dict[str, str] = Field(default_factory=dict, description="Raw Spark configuration; wins over ours.")
-
-    @property
-    def checkpoint_folder(self) -> str:
-        """Where the checkpoints are: never a matter of the working directory unless set so."""
-        if self.checkpoint is not None:
-            return self.checkpoint
-        return os.path.join(state_folder(), "checkpoint")
-
-
 ResultSinkName = Literal["kafka", "frames", "parquet"]
 """The result sinks there are: the files of `spark_consumers/sinks` that export a `SINK`."""
 
@@ -274,6 +237,7 @@ class Settings(BaseSettings):
     )
     spark: SparkSettings = Field(default_factory=SparkSettings, description="The Spark jobs.")
     results: ResultsSettings = Field(default_factory=ResultsSettings, description="Where results go.")
+    control: ControlSettings = Field(default_factory=ControlSettings, description="The controller.")
 
     @classmethod
     def settings_customise_sources(
@@ -294,6 +258,11 @@ class Settings(BaseSettings):
                 f"partitioner.workers ({self.partitioner.workers}) exceeds partitioner.routed_partitions "
                 f"({self.routed_partitions}): a worker is a partition of the routed topic"
             )
+        if self.reducers > self.spark.buckets:
+            raise ValueError(
+                f"spark.reducers ({self.reducers}) exceeds spark.buckets ({self.spark.buckets}): so many are there to run"
+            )
+        self.control.check(most_p=self.routed_partitions, most_r=self.spark.buckets)
         if self.input.format == "csv":
             missing = [c for c in self.needed_columns if c not in self.input.columns]
             if missing:
@@ -330,6 +299,11 @@ class Settings(BaseSettings):
     def routed_partitions(self) -> int:
         """Partitions of the routed topic."""
         return self.partitioner.routed_partitions or self.partitioner.workers
+
+    @property
+    def reducers(self) -> int:
+        """Reduce buckets that run at once (r) until a plan says otherwise."""
+        return self.spark.reducers or self.spark.buckets
 
     @property
     def data_plane_group(self) -> str:

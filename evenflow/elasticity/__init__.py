@@ -1,0 +1,31 @@
+"""Elasticity: how many workers and reducers a pipeline should have, decided from what it says of its work.
+
+Admission rule: pure policies (observation in, decision out), what they reckon with (queue models), and the
+environments in which they are tried and trained. No Kafka, no clock of its own: the same policy object runs in the
+simulator, in the controller and in tests.
+
+>>> from evenflow import elasticity
+>>> policy = elasticity.create("fixed", bounds=elasticity.Bounds(p_max=8, r_max=4))
+>>> seen = elasticity.Observation(step=1, interval_ms=5000, p=2, r=1, load=0.97)
+>>> policy.decide(seen).p
+2
+"""
+
+from evenflow.elasticity.observation import Observation, StageObservation
+from evenflow.elasticity.policy import Bounds, Decision, Options, Policy
+from evenflow.elasticity.registry import Description, create, describe, names, options_type, restore
+
+__all__ = [
+    "Bounds",
+    "Decision",
+    "Description",
+    "Observation",
+    "Options",
+    "Policy",
+    "StageObservation",
+    "create",
+    "describe",
+    "names",
+    "options_type",
+    "restore",
+]

@@ -1,0 +1,1 @@
+"""One file a policy. `evenflow.elasticity.registry` names them."""

@@ -1,0 +1,33 @@
+"""Fixed p and r: what the others are compared with, and what a person sets who knows better.
+
+Without options the p and r in force are kept.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from evenflow.elasticity.observation import Observation
+from evenflow.elasticity.policy import Decision, Options, Policy
+
+
+class FixedOptions(Options):
+    """Options of `fixed`."""
+
+    p: int | None = Field(default=None, ge=1, description="Workers. None: as many as are in use.")
+    r: int | None = Field(
+        default=None, ge=1, description="Reduce buckets at once. None: as many as are in use."
+    )
+
+
+class Fixed(Policy):
+    """Keeps p and r, or sets them once."""
+
+    options_type: ClassVar[type[Options]] = FixedOptions
+    needs: ClassVar[tuple[str, ...]] = ()
+    options: FixedOptions
+
+    def _decide(self, seen: Observation) -> Decision:
+        return Decision(p=self.options.p or seen.p, r=self.options.r or seen.r, reason="as it is set")

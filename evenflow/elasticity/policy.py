@@ -1,0 +1,141 @@
+"""The policy contract: what every way of deciding about p and r promises, and how its state travels.
+
+Laws (tests/unit/elasticity/test_contract.py holds every registered name to them):
+
+* p and r of a decision lie within the bounds, whatever the observation;
+* no action on stale or missing data, nor while a plan is being realised: the p and r in force are kept, and the
+  reason says so;
+* same seed, options and observations: same decisions in every process;
+* `restore(policy.snapshot())` continues exactly as the policy would have;
+* no clock: time is the observations' `step` and `interval_ms`.
+
+A new policy is one file in `policies` with a subclass and its `Options`, and one line in `registry.py`. It implements
+`_decide` for a complete observation, and `_state` and `_load_state` (plain JSON) if it remembers anything.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evenflow.elasticity.observation import Observation
+from evenflow.errors import IncompatibleStateError
+from evenflow.strict_json import read_object
+
+SNAPSHOT_VERSION = 1
+_MOST_BYTES = 50_000_000
+_DEEPEST = 8
+
+
+class Options(BaseModel):
+    """Options of one policy: each field has a default, bounds and a description with its unit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Bounds(BaseModel):
+    """p is a number of routed partitions, r of reduce buckets; both bounds included."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    p_min: int = Field(default=1, ge=1)
+    p_max: int = Field(default=1, ge=1)
+    r_min: int = Field(default=1, ge=1)
+    r_max: int = Field(default=1, ge=1)
+
+    def clamped(self, p: int, r: int) -> tuple[int, int]:
+        """The nearest allowed pair."""
+        return min(max(p, self.p_min), self.p_max), min(max(r, self.r_min), self.r_max)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """p, r: wanted. zone: 1 under-used, 2 stable, 3 overload (001, ch. 3.3), None where the policy knows no zones.
+
+    held: nothing was decided, because the data does not allow it.
+    """
+
+    p: int
+    r: int
+    reason: str
+    zone: int | None = None
+    held: bool = False
+
+
+class Policy(ABC):
+    """One way of deciding; made by `evenflow.elasticity.create`, not directly."""
+
+    options_type: ClassVar[type[Options]] = Options
+    needs: ClassVar[tuple[str, ...]] = ("load",)
+    """Fields of an observation without which nothing is decided."""
+
+    def __init__(self, *, name: str, bounds: Bounds, seed: int, options: Options) -> None:
+        self.name = name
+        self.bounds = bounds
+        self.seed = seed
+        self.options = options
+
+    def decide(self, seen: Observation) -> Decision:
+        """What p and r should be after this observation; call it once for each, in order."""
+        missing = [
+            *seen.stale,
+            *(f"{name} is not known" for name in self.needs if getattr(seen, name) is None),
+        ]
+        if missing:
+            self._missed(seen)
+            return self._held(seen, f"nothing is decided: {'; '.join(missing)}")
+        if seen.settling:
+            self._missed(seen)
+            return self._held(seen, "nothing is decided while the last plan is being realised")
+        wanted = self._decide(seen)
+        p, r = self.bounds.clamped(wanted.p, wanted.r)
+        if (p, r) == (wanted.p, wanted.r):
+            return wanted
+        bounded = (
+            f"{wanted.reason} (asked for p {wanted.p} and r {wanted.r}; the bounds allow p {p} and r {r})"
+        )
+        return Decision(p=p, r=r, reason=bounded, zone=wanted.zone)
+
+    @abstractmethod
+    def _decide(self, seen: Observation) -> Decision:
+        """For an observation that has all that it `needs`."""
+
+    def _missed(self, seen: Observation) -> None:  # noqa: B027 - most remember nothing
+        """An observation that decided nothing: what counts consecutive ones begins anew."""
+
+    def _held(self, seen: Observation, reason: str) -> Decision:
+        return Decision(p=seen.p, r=seen.r, reason=reason, held=True)
+
+    # ---- state
+
+    def snapshot(self) -> bytes:
+        """All that the policy remembers, with how it was made."""
+        made = {"v": SNAPSHOT_VERSION, "bounds": self.bounds.model_dump(), **self._made()}
+        return json.dumps(made | {"state": self._state()}).encode()
+
+    def resume(self, snapshot: bytes) -> None:
+        """Continue where this snapshot was taken. IncompatibleStateError for one of another policy, seed or options."""
+        try:
+            fields = read_object(snapshot, most_bytes=_MOST_BYTES, depth=_DEEPEST)
+            version = fields.whole("v", 0, 1_000)
+            if version != SNAPSHOT_VERSION:
+                raise ValueError(f"it is of version {version}")
+            differ = [name for name, value in self._made().items() if fields.fields.get(name) != value]
+            if differ:
+                raise ValueError(f"it was made with another {', '.join(differ)}")
+            self._load_state(fields.part("state").fields)
+        except (ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
+            raise IncompatibleStateError(f"no state of policy {self.name}: {error}") from None
+
+    def _made(self) -> dict[str, Any]:
+        return {"name": self.name, "seed": self.seed, "options": self.options.model_dump(mode="json")}
+
+    def _state(self) -> dict[str, Any]:
+        return {}
+
+    def _load_state(self, state: dict[str, Any]) -> None:  # noqa: B027 - most remember nothing
+        """Take back what `_state` gave; raises ValueError, KeyError or TypeError for anything else."""

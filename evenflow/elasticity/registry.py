@@ -1,0 +1,93 @@
+"""The names of the policies. Registering one is one line in `_POLICIES`; the contract tests follow."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from evenflow.elasticity.policies.fixed import Fixed
+from evenflow.elasticity.policy import Bounds, Options, Policy
+from evenflow.errors import ConfigError
+
+_POLICIES: dict[str, type[Policy]] = {
+    "fixed": Fixed,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What a person needs to choose a policy and set it. options: name -> its default and meaning."""
+
+    name: str
+    summary: str
+    options: Mapping[str, str]
+    text: str
+
+
+def names() -> tuple[str, ...]:
+    """Every name that `create` knows."""
+    return tuple(_POLICIES)
+
+
+def options_type(name: str) -> type[Options]:
+    """The declaration of this policy's options; ConfigError for an unknown name."""
+    return _policy(name).options_type
+
+
+def create(name: str, *, bounds: Bounds, seed: int = 7, **options: Any) -> Policy:
+    """A policy in its first state. ConfigError for an unknown name or option or a value out of range."""
+    policy = _policy(name)
+    if bounds.p_min > bounds.p_max or bounds.r_min > bounds.r_max:
+        raise ConfigError(f"the least is above the most in {bounds!r}")
+    known = policy.options_type.model_fields
+    for option in options:
+        if option not in known:
+            listed = f"{name} has: {', '.join(known)}" if known else f"{name} has no options"
+            raise ConfigError(f"unknown option {option!r} of {name}{_nearest(option, known)}", hint=listed)
+    try:
+        made_with = policy.options_type(**options)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        what = f"option {where!r} of {name}" if where else f"options of {name}"
+        raise ConfigError(f"{what}: {problem['msg'].removeprefix('Value error, ')}") from None
+    return policy(name=name, bounds=bounds, seed=seed, options=made_with)
+
+
+def restore(snapshot: bytes, *, like: Policy) -> Policy:
+    """A policy made as `like` that continues from this snapshot. IncompatibleStateError says why not."""
+    made = _policy(like.name)(name=like.name, bounds=like.bounds, seed=like.seed, options=like.options)
+    made.resume(snapshot)
+    return made
+
+
+def describe(name: str) -> Description:
+    """Summary and options of a name, from the docstring and the option declarations."""
+    policy = _policy(name)
+    return Description(
+        name=name,
+        summary=(policy.__doc__ or "").strip().splitlines()[0],
+        options={
+            option: f"(default {info.default}) {info.description}"
+            for option, info in policy.options_type.model_fields.items()
+        },
+        text=inspect.cleandoc(inspect.getmodule(policy).__doc__ or ""),
+    )
+
+
+def _policy(name: str) -> type[Policy]:
+    if name not in _POLICIES:
+        raise ConfigError(
+            f"unknown policy {name!r}{_nearest(name, _POLICIES)}", hint=f"known: {', '.join(_POLICIES)}"
+        )
+    return _POLICIES[name]
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""

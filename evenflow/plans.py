@@ -1,0 +1,162 @@
+"""Plans: how many workers and reducers are in use, and from which event time on. The contract of `<query>.plan`.
+
+A plan is one JSON record. Whoever reads the topic reads one log in one order, so all come to the same schedule:
+
+* a record whose epoch is not above every epoch before it counts for nothing, whoever wrote it;
+* from `effective_from` on a plan is in force, until a later epoch is; a later epoch that begins earlier replaces it;
+* a reader that is past `effective_from` already begins with its next slide.
+
+A plan is a matter of balance and of cost, never of results (pipeline rule 7).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenflow.partitioners.base import MAX_WORKERS
+from evenflow.strict_json import StrictObject, read_object, shown
+from evenflow.windows import END_MARK, NO_MARK
+
+PLAN_VERSION = 1
+LAST_EPOCH = 999_999_999
+MOST_BYTES = 10_000
+LONGEST_REASON = 1_000
+KEPT = 16
+"""Plans that outlive the compaction of the topic: the one in force, and every later one, are among the newest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """p: routed partitions (workers) in use. r: reduce buckets that run at once.
+
+    effective_from: event time (ms) on a slide boundary, NO_MARK for "at the next slide". group: number of the group of
+    micro-batches that it was made for, None if it was published by hand. reason: of the decision, for people.
+    """
+
+    epoch: int
+    p: int
+    r: int
+    effective_from: int = NO_MARK
+    group: int | None = None
+    reason: str = ""
+
+    @property
+    def key(self) -> bytes:
+        """Of its record: epochs that share one replace each other when the topic is compacted."""
+        return b"plan-%d" % (self.epoch % KEPT)
+
+    def fields(self) -> dict[str, Any]:
+        """As plain JSON; `effective_from` is null for "at the next slide"."""
+        return {
+            "v": PLAN_VERSION,
+            "epoch": self.epoch,
+            "p": self.p,
+            "r": self.r,
+            "effective_from": None if self.effective_from == NO_MARK else self.effective_from,
+            "group": self.group,
+            "reason": self.reason[:LONGEST_REASON],
+        }
+
+    def encode(self, fingerprint: str) -> bytes:
+        """The record's value; fingerprint: of the query that it is a plan of."""
+        return json.dumps({"query": fingerprint, **self.fields()}).encode()
+
+
+def parse_plan(value: bytes | None, *, fingerprint: str | None = None) -> Plan:
+    """The plan in a record. `v`, `query`, `group` and `reason` may be missing, as in a record that a person wrote.
+
+    Raises ValueError for what is no plan, is of another version, or of another query than `fingerprint`.
+    """
+    try:
+        fields = read_object(value, most_bytes=MOST_BYTES)
+        _of_this_version(fields)
+        if fingerprint is not None and fields.fields.get("query", fingerprint) != fingerprint:
+            raise ValueError(f"it is of another query, {shown(fields.fields['query'])}")
+        return Plan(
+            epoch=fields.whole("epoch", 1, LAST_EPOCH),
+            p=fields.whole("p", 1, MAX_WORKERS),
+            r=fields.whole("r", 1, MAX_WORKERS),
+            effective_from=_effective_from(fields),
+            group=_given(fields, "group", fields.whole, 0, 2**62),
+            reason=_given(fields, "reason", fields.text, most=LONGEST_REASON) or "",
+        )
+    except ValueError as error:
+        raise ValueError(f"no plan: {shown(value)} ({error})") from None
+
+
+def _of_this_version(fields: StrictObject) -> None:
+    version = fields.fields.get("v", PLAN_VERSION)
+    if version != PLAN_VERSION or isinstance(version, bool):
+        raise ValueError(f"it is of version {shown(version)}, this evenflow reads version {PLAN_VERSION}")
+
+
+def _effective_from(fields: StrictObject) -> int:
+    given = fields.optional("effective_from", fields.whole, NO_MARK, END_MARK)
+    return NO_MARK if given is None else given
+
+
+def _given(fields: StrictObject, name: str, take: Any, *words: Any, **more: Any) -> Any:
+    return fields.optional(name, take, *words, **more) if name in fields.fields else None
+
+
+@dataclass(frozen=True)
+class Upcoming:
+    """A plan and the event time (ms) from which on this reader follows it."""
+
+    begins: int
+    plan: Plan
+
+
+@dataclass
+class Schedule:
+    """What one reader of the plans follows, as its event time goes on.
+
+    slide_ms: of the query. current: the plan in force, None before the first; upcoming: later ones, by their beginning.
+    """
+
+    slide_ms: int
+    current: Plan | None = None
+    upcoming: list[Upcoming] = field(default_factory=list)
+    newest: int = 0
+    """Largest epoch seen."""
+
+    def learn(self, plan: Plan, *, reached: int | None) -> bool:
+        """Take in the next plan of the log; False when its epoch is not above all before it.
+
+        reached: largest event time (ms) that the reader has worked on, None before the first tuple.
+        """
+        if plan.epoch <= self.newest:
+            return False
+        self.newest = plan.epoch
+        begins = self.boundary(plan.effective_from)
+        if reached is not None:
+            begins = max(begins, self.boundary(reached + 1))
+        self.upcoming = [other for other in self.upcoming if other.begins < begins]
+        self.upcoming.append(Upcoming(begins, plan))
+        return True
+
+    def start(self, plans: Iterable[Plan], *, reached: int | None) -> None:
+        """All plans of the log, at the start of a reader: those that should be in force are, at once."""
+        for plan in plans:
+            self.learn(plan, reached=None)
+        self.pass_to(NO_MARK if reached is None else reached)
+
+    def next_begins(self) -> int | None:
+        """Event time (ms) at which another plan takes over; None when none is known."""
+        return self.upcoming[0].begins if self.upcoming else None
+
+    def pass_to(self, time: int) -> Plan | None:
+        """The plan that takes over at or before this event time (ms), None if none does. It is in force from then on."""
+        due = [entry for entry in self.upcoming if entry.begins <= time]
+        if not due:
+            return None
+        self.upcoming = self.upcoming[len(due) :]
+        self.current = due[-1].plan
+        return self.current
+
+    def boundary(self, time: int) -> int:
+        """The first slide boundary at or after this event time (ms); NO_MARK stays what it is."""
+        return time if time == NO_MARK else -(-time // self.slide_ms) * self.slide_ms

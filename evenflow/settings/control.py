@@ -1,0 +1,46 @@
+"""The controller: which policy decides about p and r, within which bounds, and how far ahead."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from evenflow.settings.durations import Duration
+from evenflow.settings.section import Section
+
+
+class ControlSettings(Section):
+    """The controller (`evenflow control`)."""
+
+    policy: str = Field(default="prompt-plus", description="Registered policy (`evenflow policies`).")
+    options: dict[str, int | float | bool | str] = Field(
+        default_factory=dict, description="Options of that policy."
+    )
+    seed: int = Field(default=7, ge=0, description="Seed of every random choice of the policy.")
+    p_min: int = Field(default=1, ge=1, description="Fewest workers (p).")
+    p_max: int | None = Field(default=None, ge=1, description="Most workers. None: all routed partitions.")
+    r_min: int = Field(default=1, ge=1, description="Fewest reduce buckets at once (r).")
+    r_max: int | None = Field(default=None, ge=1, description="Most reduce buckets at once. None: all.")
+    group: int = Field(
+        default=10, ge=1, description="Micro-batches that are planned together, a group ahead (G)."
+    )
+    amend: bool = Field(
+        default=True,
+        description="Whether a decision in mid-group changes the rest of the group (Prompt+), or waits for the next one.",
+    )
+    patience: Duration | None = Field(
+        default=None,
+        description="What a part last said is too old after this long. None: four batch intervals, at least 20 s.",
+    )
+
+    def check(self, *, most_p: int, most_r: int) -> None:
+        """ValueError for bounds that cannot be meant; most_p: routed partitions, most_r: reduce buckets."""
+        for name, least, most, there in (
+            ("p", self.p_min, self.p_max, most_p),
+            ("r", self.r_min, self.r_max, most_r),
+        ):
+            if most is not None and most > there:
+                raise ValueError(f"control.{name}_max ({most}) is more than there are ({there})")
+            if least > (there if most is None else most):
+                raise ValueError(
+                    f"control.{name}_min ({least}) is above the most ({there if most is None else most})"
+                )

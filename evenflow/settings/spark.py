@@ -1,0 +1,98 @@
+"""The Spark jobs: how they are wired, where they run, and what a micro-batch is."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from pydantic import Field
+
+from evenflow.settings.durations import Duration
+from evenflow.settings.places import state_folder
+from evenflow.settings.section import Section
+
+
+class SparkSettings(Section):
+    """The Spark jobs."""
+
+    wiring: Literal["fused", "split"] = Field(
+        default="fused",
+        description="fused: combiner and reducer in one query; split: two queries with the partials topic "
+        "between.",
+    )
+    master: str = Field(default="local[2]", description="Spark master.")
+    buckets: int = Field(
+        default=2,
+        ge=1,
+        le=1024,
+        description="Reduce buckets, fixed for the life of a query (shuffle partitions).",
+    )
+    batch_interval: Duration = Field(default=1_000, description="Trigger interval of the micro-batches.")
+    max_frames_per_batch: int = Field(
+        default=400,
+        ge=1,
+        description="Most frames (offsets) read in one micro-batch: the bound of its memory.",
+    )
+    checkpoint: str | None = Field(
+        default=None,
+        description="Folder (or URI) of the checkpoints; it must outlive the process. None: evenflow/checkpoint in "
+        "$XDG_STATE_HOME, which is ~/.local/state unless set.",
+    )
+    driver_memory: str = Field(default="2g", description="Heap of the driver.")
+    conf: dict[str, str] = Field(default_factory=dict, description="Raw Spark configuration; wins over ours.")
+    reducers: int | None = Field(
+        default=None,
+        ge=1,
+        description="Reduce buckets that run at once (r) until a plan says otherwise. None: all of them.",
+    )
+    partitions_per_slot: int = Field(
+        default=4,
+        ge=1,
+        description="Workers (routed partitions in use) for each core of the executors. On a cluster manager p / "
+        "partitions_per_slot cores are asked for.",
+    )
+    executor_cores: int = Field(default=1, ge=1, description="Cores of an executor. On a cluster manager.")
+    executor_memory: str = Field(default="1g", description="Heap of an executor. On a cluster manager.")
+    max_executors: int | None = Field(
+        default=None, ge=1, description="Most executors to ask for. None: as many as a plan needs."
+    )
+    combine_tasks: int | None = Field(
+        default=None,
+        ge=1,
+        description="Most tasks of the combiner in a micro-batch. None: as many as cores in one process; on a cluster "
+        "manager one for each routed partition, so that more executors have something to do.",
+    )
+    driver_host: str = Field(
+        default="127.0.0.1",
+        description="Address at which executors reach the driver; on several machines one that they can reach.",
+    )
+    driver_bind_address: str = Field(
+        default="127.0.0.1", description="Address that the driver listens on; 0.0.0.0 is all."
+    )
+    executor_python: str | None = Field(
+        default=None,
+        description="Python of the executors, with evenflow's packages and folders on its path. None: the driver's own, "
+        "by its path, which one machine or one image makes right.",
+    )
+    executor_jars: str | None = Field(
+        default=None,
+        description="Class path of the executors for Spark's Kafka connector. None: the driver hands its jars out.",
+    )
+    preloading_daemon: bool = Field(
+        default=True,
+        description="Start Python workers from a process that has imported everything. Needs spark_consumers on the "
+        "executors' path.",
+    )
+    combine_wait: float = Field(
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="For experiments: microseconds that the combiner waits for each tuple, as if it were costly.",
+    )
+
+    @property
+    def checkpoint_folder(self) -> str:
+        """Where the checkpoints are: never a matter of the working directory unless set so."""
+        if self.checkpoint is not None:
+            return self.checkpoint
+        return os.path.join(state_folder(), "checkpoint")

@@ -1,0 +1,182 @@
+"""Telemetry: what the parts of a pipeline say of themselves. The contract of `<query>.telemetry`.
+
+One JSON record each, for people and controllers, never for results: written without transactions, and a lost one costs
+nothing but itself. Four kinds:
+
+* `partitioner`: an instance, at each commit and at least every few seconds;
+* `batch`: a Spark stage, at the end of each micro-batch that had rows;
+* `heartbeat`: a Spark stage that has finished none since: idle, or in a long micro-batch;
+* `decision`: a controller, for each observation that it has judged.
+
+None is "not known", never 0. Times are ms: `time` and `started` by the writer's clock (for people: clocks differ), the
+others event times. `parse` takes any bytes (pipeline rule 16) and refuses other versions; a reader compares
+`fingerprint` with its own query's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from evenflow.strict_json import read_object, shown
+
+TELEMETRY_VERSION: Literal[1] = 1
+MOST_BYTES = 1_000_000
+_DEEPEST = 12
+_LONGEST = 2_000
+
+Count = Annotated[int, Field(ge=0, le=2**62)]
+EventTime = Annotated[int, Field(ge=-(2**62), le=2**62)]
+Amount = Annotated[float, Field(ge=0, le=1e18)]
+Name = Annotated[str, Field(min_length=1, max_length=250, pattern=r"^[\x20-\x7e]+$")]
+Stage = Literal["fused", "combine", "reduce"]
+
+
+class Record(BaseModel):
+    """What all kinds have in common. Fields of a newer evenflow that this one does not know are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
+
+    v: Literal[1] = TELEMETRY_VERSION
+    query: Name
+    fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    time: Count
+
+    def encode(self) -> bytes:
+        """The record's value."""
+        return self.model_dump_json().encode()
+
+
+class PartitionerRecord(Record):
+    """One instance of the partitioner service.
+
+    started: of this process. owned: input partitions. epoch, workers: the plan in force (0: none) and its p. tuples,
+    rejected: since `started`. The last whole period of `period_ms` had `rate` tuples/s routed and about `keys` distinct
+    keys (HyperLogLog); of it the data plane was busy for a share of `busy` (parse, route, frame). lag: records of owned
+    partitions that are not read. event_time: largest seen; mark: least of the owned partitions that are awake. loads:
+    tuples by worker since the last change of p.
+    """
+
+    kind: Literal["partitioner"] = "partitioner"
+    instance: Name
+    started: Count
+    owned: Count
+    epoch: Count
+    workers: Count
+    tuples: Count
+    rejected: Count
+    period_ms: Count
+    rate: Amount | None = None
+    keys: Amount | None = None
+    busy: Amount | None = None
+    lag: Count | None = None
+    event_time: EventTime | None = None
+    mark: EventTime | None = None
+    loads: Annotated[list[Count], Field(max_length=4_096)] = []
+
+
+class PartWork(BaseModel):
+    """What the tasks of one part (combine or reduce) of a micro-batch did.
+
+    busy_ms: of all tasks together; longest_ms: of the longest. rows: tuples combined, or partial rows reduced. keys: about
+    how many distinct (HyperLogLog).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
+
+    tasks: Count
+    busy_ms: Amount
+    longest_ms: Amount
+    rows: Count
+    keys: Amount | None = None
+
+
+class BatchRecord(Record):
+    """A finished micro-batch of a Spark stage.
+
+    load: W, processing time over batch interval. rows: frames (or blobs) read; backlog: those that lay behind it when it
+    was planned. parts: by part. slots: tasks that can run at once; executors: in use, None without a cluster manager.
+    epoch: plan that the application follows (0: none). mark: least mark merged. tuples, rows_out, windows_closed, unfit:
+    of this micro-batch.
+    """
+
+    kind: Literal["batch"] = "batch"
+    stage: Stage
+    batch: Count
+    rows: Count
+    duration_ms: Count
+    batch_interval_ms: Count
+    load: Amount | None = None
+    backlog: Count | None = None
+    parts: dict[Literal["combine", "reduce"], PartWork] = {}
+    slots: Count | None = None
+    executors: Count | None = None
+    epoch: Count = 0
+    mark: EventTime | None = None
+    tuples: Count = 0
+    rows_out: Count = 0
+    windows_closed: Count = 0
+    unfit: Count = 0
+    last_window_end: EventTime | None = None
+    open_windows: Count | None = None
+    next_window_end: EventTime | None = None
+    durations_ms: dict[str, Count] = {}
+    offsets: list[Any] = []
+
+
+class HeartbeatRecord(Record):
+    """A Spark stage that lives. running_ms: for how long its micro-batch has been running, None when it waits for input.
+
+    batch: the last finished one, None before the first.
+    """
+
+    kind: Literal["heartbeat"] = "heartbeat"
+    stage: Stage
+    batch: Count | None = None
+    running_ms: Count | None = None
+    batch_interval_ms: Count
+    slots: Count | None = None
+    executors: Count | None = None
+    epoch: Count = 0
+
+
+class DecisionRecord(Record):
+    """What a controller made of an observation. p, r: in force before; wanted_p, wanted_r: what the policy asks for.
+
+    epoch: of the plan that was published because of it, None for none (nothing changes, it is held back, or a dry run).
+    observation: as the policy saw it, plain JSON.
+    """
+
+    kind: Literal["decision"] = "decision"
+    policy: Name
+    step: Count
+    p: Count
+    r: Count
+    wanted_p: Count
+    wanted_r: Count
+    zone: Annotated[int, Field(ge=1, le=3)] | None = None
+    epoch: Count | None = None
+    effective_from: EventTime | None = None
+    held: bool = False
+    reason: Annotated[str, Field(max_length=_LONGEST)] = ""
+    observation: dict[str, Any] = {}
+
+
+Telemetry = PartitionerRecord | BatchRecord | HeartbeatRecord | DecisionRecord
+Kind = TypeVar("Kind", bound=Record)
+_ANY: TypeAdapter[Telemetry] = TypeAdapter(Annotated[Telemetry, Field(discriminator="kind")])
+
+
+def parse(value: bytes | None) -> Telemetry:
+    """The record in these bytes; ValueError says why it is none that this evenflow reads."""
+    try:
+        return _ANY.validate_python(read_object(value, most_bytes=MOST_BYTES, depth=_DEEPEST).fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"][1:])
+        raise ValueError(
+            f"no telemetry: {shown(value)} ({where + ': ' if where else ''}{first['msg']})"
+        ) from None
+    except ValueError as error:
+        raise ValueError(f"no telemetry: {shown(value)} ({error})") from None
