@@ -88,6 +88,21 @@ class Drift(RankLaw):
         return (self._zipf.ranks(draws, period) + period * self._step) % self._keys
 
 
+class FlashCrowd(RankLaw):
+    """Zipf; but in the periods first .. last the key that was coldest so far has this share of the tuples."""
+
+    def __init__(self, keys: int, exponent: float, *, share: float, first: int, last: int) -> None:
+        self._zipf, self._coldest, self._share = Zipf(keys, exponent), keys - 1, share
+        self._periods = range(first, last + 1)
+
+    def ranks(self, draws: Float64s, period: int) -> Int64s:
+        if period not in self._periods:
+            return self._zipf.ranks(draws, period)
+        crowd = draws < self._share
+        others = self._zipf.ranks(np.where(crowd, 0.0, (draws - self._share) / (1 - self._share)), period)
+        return np.where(crowd, self._coldest, others).astype(np.int64)
+
+
 def zipf_cdf(keys: int, exponent: float) -> Float64s:
     """Cumulative probabilities of ranks 0 .. keys-1; the last is exactly 1."""
     weights = np.arange(1, keys + 1, dtype=np.float64) ** -exponent

@@ -23,6 +23,7 @@ from evenflow.rank_laws import (
     VALUES,
     Alternating,
     Drift,
+    FlashCrowd,
     RandomExponent,
     RankLaw,
     Uniform,
@@ -141,6 +142,14 @@ def _drift(stream: Stream, words: WordOptions) -> RankLaw:
     return Drift(stream.keys, _exponent(words), words.integer("step", 10, least=1))
 
 
+def _flash_crowd(stream: Stream, words: WordOptions) -> RankLaw:
+    share, first = words.number("share", 0.5, above=0), words.integer("first", 1, least=0)
+    last = words.integer("last", first, least=0)
+    if share >= 1 or last < first:
+        raise ConfigError(f"flash-crowd: share={share:g} must be below 1, first={first} not above last={last}")
+    return FlashCrowd(stream.keys, _exponent(words), share=share, first=first, last=last)
+
+
 def _exponent(words: WordOptions) -> float:
     return words.number("z", 1.0, above=-1e-12)
 
@@ -151,6 +160,10 @@ GENERATORS: dict[str, tuple[str, Callable[[Stream, WordOptions], RankLaw]]] = {
     "alternating": ("uniform and Zipf(z) by turns, one period each", _alternating),
     "random-exponent": ("Zipf with an exponent from [low, high], new each period", _random_exponent),
     "drift": ("Zipf(z) whose hot keys move by `step` each period", _drift),
+    "flash-crowd": (
+        "Zipf(z), but in the periods `first` to `last` the coldest key has `share` of the tuples",
+        _flash_crowd,
+    ),
 }
 
 

@@ -1,4 +1,5 @@
-"""The seeded generators as sources: zipf:..., uniform:..., alternating:..., random-exponent:..., drift:..."""
+"""The seeded generators as sources: zipf:..., uniform:..., alternating:..., random-exponent:..., drift:...,
+flash-crowd:..."""
 
 from __future__ import annotations
 

@@ -165,3 +165,19 @@ def test_an_endless_stream_goes_on() -> None:
 def test_a_wrong_generator_is_refused_with_what_to_do(name: str, words: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         generate(name, words)
+
+
+def test_a_flash_crowd_gives_one_cold_key_its_share_in_its_periods_only() -> None:
+    words = "z=1.0,keys=100,tuples=30000,rate=10000,period=1s,share=0.9,first=1,last=1"
+    batch = whole("flash-crowd", words)
+    keys = np.array([key.decode() for key in batch.keys.to_pylist()])
+    shares = [float((part == "k99").mean()) for part in np.split(keys, 3)]
+    assert shares[0] < 0.01
+    assert 0.89 < shares[1] < 0.91
+    assert shares[2] < 0.01
+
+
+@pytest.mark.parametrize("words", ["share=1", "share=0", "first=3,last=2"])
+def test_a_flash_crowd_that_cannot_be_is_refused(words: str) -> None:
+    with pytest.raises(ConfigError, match="flash-crowd|share"):
+        generate("flash-crowd", words)
