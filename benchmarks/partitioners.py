@@ -19,9 +19,9 @@ from benchmarks.spread import in_turns, spread
 from evenflow.arrays import UInt64s
 from evenflow.keys import candidate
 from evenflow.partitioners import Partitioner, create, names
-from evenflow.partitioners.written import parse_partitioner
 from evenflow.rank_laws import RANKS, Zipf
 from evenflow.simulation.streams import rank_hashes
+from evenflow.written import parse_choice
 
 WORKERS, KEYS, EXPONENT, SEED = 64, 100_000, 1.0, 1
 _PER_MS, _BATCH = 10, 10_000
@@ -67,7 +67,7 @@ class Warm:
     """A partitioner that has seen the stream; `__call__` gives the ns per tuple of the next block."""
 
     def __init__(self, label: str, keys: UInt64s, how_much: Size, *, workers: int = WORKERS) -> None:
-        name, options = parse_partitioner(label)
+        name, options = parse_choice(label)
         self.partitioner: Partitioner = create(name, workers=workers, seed=SEED, **options)
         self._keys, self._block, self._seen = keys, how_much.block, 0
         self._route(how_much.warm)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -43,15 +44,28 @@ def demo(
         Literal["fused", "split"], typer.Option(help="How the Spark stages are joined.")
     ] = "fused",
     limit: Annotated[int | None, typer.Option(min=0, help="Only the first ROWS tuples.")] = None,
+    control: Annotated[
+        str | None,
+        typer.Option(
+            help="A closed loop instead: a live stream, executors of their own, and a policy that scales them: "
+            "NAME[:option=value,...] (`evenflow policies`), or none."
+        ),
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(help="Of --control: spike, staircase, sine, flash-crowd, or a profile of `replay`.")
+    ] = "spike",
+    seconds: Annotated[float | None, typer.Option(min=20, help="Of --control: length of the replay.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object as the last line of output.")
     ] = False,
 ) -> None:
     """Run the whole pipeline on this machine with real data and verify every window; exit 1 on differences."""
-    from evenflow.partitioners.written import parse_partitioner
+    from evenflow.written import parse_choice
     from workbench.demo import DemoOptions, run
 
-    name, options = parse_partitioner(partitioner)
+    if control is not None:
+        _closed_loop(control, profile=profile, seconds=seconds, wiring=wiring, as_json=as_json)
+    name, options = parse_choice(partitioner)
     result = run(
         DemoOptions(
             query=query,
@@ -79,6 +93,27 @@ def demo(
     if as_json:
         typer.echo(result.json())
     raise typer.Exit(0 if result.differences == 0 else 1)
+
+
+def _closed_loop(
+    control: str, *, profile: str, seconds: float | None, wiring: Literal["fused", "split"], as_json: bool
+) -> None:
+    from evenflow.written import parse_choice
+    from workbench.elastic import LoopOptions, fields, shape_of, show_loop
+
+    name, options = parse_choice(control)
+    result = show_loop(
+        LoopOptions(
+            shape=shape_of(profile, seconds=seconds),
+            policy=None if name == "none" else name,
+            policy_options=options,
+            wiring=wiring,
+        ),
+        _console(stderr=as_json),
+    )
+    if as_json:
+        typer.echo(json.dumps(fields(result)))
+    raise typer.Exit(0 if result.report.differences == 0 else 1)
 
 
 def _console(*, stderr: bool) -> Console:

@@ -13,9 +13,9 @@ from evenflow.errors import ConfigError
 from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.fitting import fitted
 from evenflow.partitioners.load_options import MAX_SLIDES
-from evenflow.partitioners.written import parse_partitioner
 from evenflow.simulation.streams import KeyedStream
 from evenflow.windows import pane_of
+from evenflow.written import parse_choice
 
 _MOST_CUMULATIVE_SLIDES = 10_000
 
@@ -31,7 +31,7 @@ class Entrant:
 
 def entrant(text: str) -> Entrant:
     """`"pkg:d=3"` as an entrant; whether name and options exist is checked before anything runs."""
-    name, options = parse_partitioner(text)
+    name, options = parse_choice(text)
     return Entrant(text, name, options)
 
 

@@ -146,7 +146,9 @@ def _flash_crowd(stream: Stream, words: WordOptions) -> RankLaw:
     share, first = words.number("share", 0.5, above=0), words.integer("first", 1, least=0)
     last = words.integer("last", first, least=0)
     if share >= 1 or last < first:
-        raise ConfigError(f"flash-crowd: share={share:g} must be below 1, first={first} not above last={last}")
+        raise ConfigError(
+            f"flash-crowd: share={share:g} must be below 1, first={first} not above last={last}"
+        )
     return FlashCrowd(stream.keys, _exponent(words), share=share, first=first, last=last)
 
 

@@ -17,9 +17,20 @@ _LOOK_SECONDS = 0.3
 
 
 class Services:
-    """Partitioner instances and one Spark application. Use as a context manager: leaving it ends them all."""
+    """Partitioner instances and one Spark application. Use as a context manager: leaving it ends them all.
 
-    def __init__(self, settings: Settings, folder: Path, *, instances: int, interrupts: Interrupts) -> None:
+    controlled: a controller, too.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        folder: Path,
+        *,
+        instances: int,
+        interrupts: Interrupts,
+        controlled: bool = False,
+    ) -> None:
         self._interrupts = interrupts
         self._file = folder / "settings.json"
         self._folder = folder
@@ -27,6 +38,7 @@ class Services:
         self._environment = {n: v for n, v in os.environ.items() if not n.startswith("EVENFLOW_")}
         self._partitioners: list[ChildProcess] = []
         self.spark: ChildProcess | None = None
+        self._control: ChildProcess | None = None
         try:
             self.spark = self._start("spark", "aggregate", "--until-ended", "--unchecked")
             for number in range(instances):
@@ -34,6 +46,8 @@ class Services:
                 self._partitioners.append(
                     self._start(name, "partition", "--unchecked", "--instance", str(number))
                 )
+            if controlled:
+                self._control = self._start("control", "control")
         except BaseException:
             self.stop()
             raise
@@ -58,9 +72,16 @@ class Services:
     def stop_partitioners(self) -> None:
         """SIGTERM: each finishes its block and commits."""
         for process in self._partitioners:
-            status = process.terminate(20)
-            if status != 0:
-                raise ServiceError(f"{process.name} ended with status {status}:\n{process.tail(25)}")
+            _end(process)
+
+    def stop_control(self) -> None:
+        """SIGTERM: the last plan stays."""
+        if self._control is not None:
+            _end(self._control)
+
+    def outputs(self) -> dict[str, str]:
+        """What each process has said, by its name."""
+        return {process.name: process.output() for process in self._all()}
 
     def stop(self) -> None:
         """End whatever still runs."""
@@ -75,10 +96,16 @@ class Services:
         self.stop()
 
     def _all(self) -> list[ChildProcess]:
-        return [*self._partitioners, *([self.spark] if self.spark is not None else [])]
+        return [*self._partitioners, *(one for one in (self._control, self.spark) if one is not None)]
 
     def _start(self, name: str, *words: str) -> ChildProcess:
         command = [sys.executable, "-m", "cli.main", "--config", str(self._file), *words]
         return ChildProcess(
             command, log=self._folder / f"{name}.log", name=name, env=self._environment, cwd=self._folder
         )
+
+
+def _end(process: ChildProcess) -> None:
+    status = process.terminate(20)
+    if status != 0:
+        raise ServiceError(f"{process.name} ended with status {status}:\n{process.tail(25)}")

@@ -179,5 +179,5 @@ def test_a_flash_crowd_gives_one_cold_key_its_share_in_its_periods_only() -> Non
 
 @pytest.mark.parametrize("words", ["share=1", "share=0", "first=3,last=2"])
 def test_a_flash_crowd_that_cannot_be_is_refused(words: str) -> None:
-    with pytest.raises(ConfigError, match="flash-crowd|share"):
+    with pytest.raises(ConfigError, match=r"flash-crowd|share"):
         generate("flash-crowd", words)

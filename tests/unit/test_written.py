@@ -4,7 +4,7 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners import create, restore
-from evenflow.partitioners.written import parse_partitioner
+from evenflow.written import parse_choice
 
 
 @pytest.mark.parametrize(
@@ -24,24 +24,24 @@ from evenflow.partitioners.written import parse_partitioner
 )
 def test_name_and_options_are_taken_apart(text: str, name: str, options: dict | None) -> None:
     expected = {"theta": 0.001, "distinct": True, "warm_up": 5} if options is None else options
-    assert parse_partitioner(text) == (name, expected)
+    assert parse_choice(text) == (name, expected)
 
 
 @pytest.mark.parametrize("text", ["pkg:d", "pkg:=3", "pkg:d=3,windowed"])
 def test_what_is_no_option_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is no option"):
-        parse_partitioner(text)
+        parse_choice(text)
 
 
 @pytest.mark.parametrize("text", ["evenflow:weights=1;two", "evenflow:weights=1;;2", "evenflow:weights=;"])
 def test_what_is_no_list_of_numbers_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is no list of numbers"):
-        parse_partitioner(text)
+        parse_choice(text)
 
 
 @pytest.mark.parametrize("text", ["evenflow:weights=1;2;0.5", "evenflow:weights=2;", "cg:capacities=1;2.5"])
 def test_a_written_list_of_numbers_makes_a_partitioner(text: str) -> None:
-    name, options = parse_partitioner(text)
+    name, options = parse_choice(text)
     made = create(name, workers=3, **options)
     (option,) = options
     assert list(getattr(made.options, option)) == options[option]
@@ -50,4 +50,4 @@ def test_a_written_list_of_numbers_makes_a_partitioner(text: str) -> None:
 
 def test_an_option_given_twice_is_refused() -> None:
     with pytest.raises(ConfigError, match="gives the option 'd' twice"):
-        parse_partitioner("pkg:d=3,d=4")
+        parse_choice("pkg:d=3,d=4")

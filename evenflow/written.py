@@ -1,4 +1,4 @@
-"""Partitioners as a person writes them: `NAME[:option=value,...]`, e.g. `pkg:d=3,load=windowed`.
+"""Partitioners and policies as a person writes them: `NAME[:option=value,...]`, e.g. `pkg:d=3,load=windowed`.
 
 A list of numbers is written with semicolons: `evenflow:weights=1;2;0.5`; `weights=2;` is a list of one.
 """
@@ -12,7 +12,7 @@ from evenflow.errors import ConfigError
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 
 
-def parse_partitioner(text: str) -> tuple[str, dict[str, Any]]:
+def parse_choice(text: str) -> tuple[str, dict[str, Any]]:
     """`"pkg:d=3,load=windowed"` -> ("pkg", {"d": 3, "load": "windowed"}); ConfigError when it is neither.
 
     Whether name and options exist is for `create` to say.
@@ -23,7 +23,7 @@ def parse_partitioner(text: str) -> tuple[str, dict[str, Any]]:
         option, equals, value = part.partition("=")
         option = option.strip().replace("-", "_")
         if not equals or not option:
-            raise ConfigError(f"{part!r} is no option", hint="write --partitioner NAME:option=value,...")
+            raise ConfigError(f"{part!r} is no option", hint="write NAME:option=value,...")
         if option in options:
             raise ConfigError(f"{text!r} gives the option {option!r} twice")
         options[option] = _typed(value.strip())

@@ -1,0 +1,29 @@
+"""A closed loop on one machine: a live replay whose rate changes, executors that come and go, a policy that decides.
+
+Admission rule: what `evenflow demo --control` and `evenflow bench elasticity` share. `loop` runs the pipeline, `course`
+reads back what happened from the topics, `judged` says how good it was, `shapes` are the streams.
+"""
+
+from workbench.elastic.course import Batch, Change, Course, course_of
+from workbench.elastic.judged import Verdict, judged
+from workbench.elastic.loop import Loop, LoopOptions, LoopResult, run_loop
+from workbench.elastic.screen import fields, show_loop
+from workbench.elastic.shapes import SHAPES, Shape, shape_of
+
+__all__ = [
+    "SHAPES",
+    "Batch",
+    "Change",
+    "Course",
+    "Loop",
+    "LoopOptions",
+    "LoopResult",
+    "Shape",
+    "Verdict",
+    "course_of",
+    "fields",
+    "judged",
+    "run_loop",
+    "shape_of",
+    "show_loop",
+]

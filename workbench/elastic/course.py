@@ -1,0 +1,128 @@
+"""What happened in a closed loop, read back from its topics: one clock, the broker's append times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from evenflow.settings import Settings
+from evenflow.strict_json import read_object
+from evenflow.telemetry import BatchRecord, DecisionRecord, PartitionerRecord, Telemetry, parse
+from topics.reader import read_range
+
+_LARGEST_ROW = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """A finished micro-batch. at: seconds after the beginning, at its end; seconds: since the one before it ended.
+
+    load: W. slots: tasks that could run at once. epoch: of the plan that the application followed.
+    """
+
+    at: float
+    stage: str
+    load: float
+    tuples: int
+    backlog: int
+    slots: int | None
+    executors: int | None
+    epoch: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A plan that a controller published."""
+
+    at: float
+    p: int
+    r: int
+    epoch: int
+    zone: int | None
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """interval: batch interval (s). rates: (at, tuples/s) told by partitioners. latencies: (at, ms) of result rows.
+
+    decisions: observations that a controller has judged; p, r: in force at the beginning.
+    """
+
+    interval: float
+    p: int
+    r: int
+    batches: tuple[Batch, ...]
+    changes: tuple[Change, ...]
+    decisions: int
+    rates: tuple[tuple[float, float], ...]
+    latencies: tuple[tuple[float, float], ...]
+
+
+def course_of(settings: Settings, *, began: float, until: float) -> Course:
+    """The course of this query between two times (s since 1970, by the broker's clock)."""
+    told = list(_told(settings, began, until))
+    decided = [(at, record) for at, record in told if isinstance(record, DecisionRecord)]
+    return Course(
+        interval=settings.spark.batch_interval / 1000,
+        p=settings.partitioner.workers,
+        r=settings.reducers,
+        batches=tuple(_batches(told)),
+        changes=tuple(
+            Change(
+                at=at, p=said.wanted_p, r=said.wanted_r, epoch=said.epoch, zone=said.zone, reason=said.reason
+            )
+            for at, said in decided
+            if said.epoch is not None
+        ),
+        decisions=len(decided),
+        rates=tuple(
+            (at, record.rate)
+            for at, record in told
+            if isinstance(record, PartitionerRecord) and record.rate is not None
+        ),
+        latencies=tuple(_latencies(settings, began)),
+    )
+
+
+def _told(settings: Settings, began: float, until: float) -> Iterable[tuple[float, Telemetry]]:
+    for block in read_range(settings.kafka, settings.topic("telemetry")):
+        for message in block:
+            at = message.timestamp()[1] / 1000
+            if not began <= at <= until:
+                continue
+            try:
+                record = parse(message.value())
+            except ValueError:
+                continue
+            if record.fingerprint == settings.fingerprint:
+                yield at - began, record
+
+
+def _batches(told: Sequence[tuple[float, Telemetry]]) -> Iterable[Batch]:
+    for at, record in told:
+        if isinstance(record, BatchRecord) and record.load is not None:
+            yield Batch(
+                at=at,
+                stage=record.stage,
+                load=record.load,
+                tuples=record.tuples,
+                backlog=record.backlog or 0,
+                slots=record.slots,
+                executors=record.executors,
+                epoch=record.epoch,
+            )
+
+
+def _latencies(settings: Settings, began: float) -> Iterable[tuple[float, float]]:
+    """(append time of a row, its latency): once for each window and bucket, of its last row."""
+    query = settings.query
+    wait = query.out_of_orderness + query.allowed_lateness
+    last: dict[tuple[int, int], int] = {}
+    for block in read_range(settings.kafka, settings.topic("results")):
+        for message in block:
+            row = read_object(message.value(), most_bytes=_LARGEST_ROW, depth=20)
+            end = row.whole("window_end", -(2**62), 2**62)
+            last[(message.partition(), end)] = message.timestamp()[1]
+    for (_, end), appended in sorted(last.items(), key=lambda entry: entry[1]):
+        yield appended / 1000 - began, float(appended - end - wait)

@@ -1,0 +1,90 @@
+"""How good a course was: pure figures, the same for every policy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from workbench.elastic.course import Batch, Course
+
+THRESHOLD, STEP = 0.90, 0.10
+"""The zones by which all policies are judged, those of 001, whatever the policy itself goes by."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """out_of_zone_2: share of the time with W outside of ]0.80, 0.90]; overloaded, under_used: its two sides.
+
+    slot_seconds: slots in use over time; over_provisioned: those beyond the fewest that would have kept W at or below 0.90
+    (taking the load to divide by the slots, so it is a lower bound: a micro-batch has a fixed cost). slo_violations: share
+    of windows later than the objective. actions: plans published.
+    """
+
+    seconds: float
+    batches: int
+    out_of_zone_2: float
+    overloaded: float
+    under_used: float
+    mean_load: float
+    slot_seconds: float
+    over_provisioned: float
+    slo_ms: float
+    slo_violations: float | None
+    latency_p50_ms: float | None
+    latency_p99_ms: float | None
+    actions: int
+
+
+def judged(course: Course, *, slo_ms: float) -> Verdict:
+    """Figures of this course; slo_ms: latency that the user would have promised. The first micro-batch does not count: it
+    holds what waited for Spark to start.
+    """
+    batches = one_stage(course.batches)
+    lasted = _lasted(batches)
+    spans = list(zip(batches[1:], lasted, strict=True))
+    whole = sum(lasted) or 1.0
+    over = sum(seconds for batch, seconds in spans if batch.load > THRESHOLD)
+    under = sum(seconds for batch, seconds in spans if batch.load <= THRESHOLD - STEP)
+    late = sorted(latency for _, latency in course.latencies)
+    return Verdict(
+        seconds=round(sum(lasted), 1),
+        batches=len(spans),
+        out_of_zone_2=round((over + under) / whole, 3),
+        overloaded=round(over / whole, 3),
+        under_used=round(under / whole, 3),
+        mean_load=round(sum(batch.load * seconds for batch, seconds in spans) / whole, 3),
+        slot_seconds=round(sum((batch.slots or 1) * seconds for batch, seconds in spans), 1),
+        over_provisioned=round(sum(_spare(batch) * seconds for batch, seconds in spans), 1),
+        slo_ms=slo_ms,
+        slo_violations=None if not late else round(sum(each > slo_ms for each in late) / len(late), 3),
+        latency_p50_ms=_percentile(late, 50),
+        latency_p99_ms=_percentile(late, 99),
+        actions=len(course.changes),
+    )
+
+
+def one_stage(batches: Sequence[Batch]) -> list[Batch]:
+    """Those of the stage that was loaded most: in the split wiring there are two."""
+    stages = {batch.stage for batch in batches}
+    if len(stages) <= 1:
+        return list(batches)
+    total = {stage: sum(batch.load for batch in batches if batch.stage == stage) for stage in stages}
+    worst = max(sorted(total), key=lambda stage: total[stage])
+    return [batch for batch in batches if batch.stage == worst]
+
+
+def _lasted(batches: Sequence[Batch]) -> list[float]:
+    return [max(0.0, later.at - before.at) for before, later in pairwise(batches)]
+
+
+def _spare(batch: Batch) -> int:
+    slots = batch.slots or 1
+    return max(0, slots - max(1, math.ceil(slots * batch.load / THRESHOLD)))
+
+
+def _percentile(ordered: Sequence[float], percent: float) -> float | None:
+    if not ordered:
+        return None
+    return round(ordered[min(len(ordered) - 1, math.ceil(percent / 100 * len(ordered)) - 1)])

@@ -1,0 +1,200 @@
+"""A closed loop, run once: broker, partitioner, Spark with executor processes, controller, and a replay that changes.
+
+Live: the event time of a tuple is the clock at its sending, so W and latency mean what they mean in production.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from evenflow import elasticity
+from evenflow.elasticity import Bounds
+from evenflow.settings import Settings, load_settings
+from evenflow.sources.datasets import open_source
+from evenflow.sources.source import SourceOptions
+from partitioner_service.committed import all_states
+from producers.replay import replay
+from topics import admin
+from workbench.alive import look
+from workbench.broker import EmbeddedBroker
+from workbench.demo.interrupts import Interrupts
+from workbench.demo.services import Services
+from workbench.elastic.course import Course, course_of
+from workbench.elastic.judged import Verdict, judged
+from workbench.elastic.shapes import WARM_UP, Shape
+from workbench.verify.report import Report
+from workbench.verify.shell import verify
+
+WINDOW, SLIDE = "10s", "5s"
+INPUT_PARTITIONS = 2
+SLO_MS = 20_000.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopOptions:
+    """policy: None for no controller. workers, most_workers: p at the beginning and at most; partitions_per_slot: workers a
+    core. wait: microseconds that the combiner waits for a tuple. batch_interval: ms. limit: tuples, None: the shape's own.
+    """
+
+    shape: Shape
+    policy: str | None = "prompt-plus"
+    policy_options: Mapping[str, Any] = field(default_factory=dict)
+    wiring: Literal["fused", "split"] = "fused"
+    workers: int = 2
+    most_workers: int = 6
+    partitions_per_slot: int = 2
+    batch_interval: int = 5_000
+    wait: float = 400.0
+    slo_ms: float = SLO_MS
+    partitioner: str = "evenflow"
+
+    @property
+    def executors(self) -> int:
+        """Most that the bounds of p can ask for."""
+        return -(-self.most_workers // self.partitions_per_slot)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopResult:
+    """A course, how good it was, and whether every result was exact."""
+
+    options: LoopOptions
+    course: Course
+    verdict: Verdict
+    report: Report
+    logs: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """What an onlooker is told while it runs."""
+
+    say: Callable[[str], None] = lambda text: None
+    replayed: Callable[[int, int | None], None] = lambda sent, total: None
+
+
+def run_loop(options: LoopOptions, told: Loop | None = None) -> LoopResult:
+    """Run it and compare its results with a direct aggregation. Leaves no process or file behind, however it ends.
+
+    Raises ConfigError for what cannot be before anything is started, ServiceError when a part fails.
+    """
+    told = told or Loop()
+    if options.policy is not None:
+        elasticity.create(
+            options.policy, bounds=Bounds(p_max=options.most_workers), **dict(options.policy_options)
+        )
+    tuples = options.shape.tuples()
+    with Interrupts() as interrupts, tempfile.TemporaryDirectory(prefix="evenflow-loop-") as name:
+        folder = Path(name)
+        settings = loop_settings(options, folder)
+        told.say("starting a Kafka broker ...")
+        with EmbeddedBroker() as broker:
+            settings = settings.model_copy(update={"kafka": broker.settings()})
+            admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
+            told.say(f"kafka at {broker.bootstrap_servers}; starting Spark with executors of its own ...")
+            with Services(
+                settings,
+                folder,
+                instances=1,
+                interrupts=interrupts,
+                controlled=options.policy is not None,
+            ) as services:
+                began, until = _stream(options, settings, tuples, services, told)
+                logs = services.outputs()
+            told.say("recomputing every window with DuckDB ...")
+            report = verify(settings)
+            interrupts.check()
+            course = course_of(settings, began=began, until=until)
+            return LoopResult(
+                options=options,
+                course=course,
+                verdict=judged(course, slo_ms=options.slo_ms),
+                report=report,
+                logs=logs,
+            )
+
+
+def loop_settings(options: LoopOptions, folder: Path) -> Settings:
+    """All but the broker's; nothing of a user's own evenflow.toml."""
+    empty = folder / "empty.json"
+    empty.write_text("{}")
+    return load_settings(
+        empty,
+        query={
+            "name": "loop",
+            "key": "key",
+            "time": "time",
+            "window": WINDOW,
+            "slide": SLIDE,
+            "out_of_orderness": "200ms",
+            "aggregates": {"tuples": "count", "value": "sum(value)"},
+            "types": {"value": "int64"},
+        },
+        input={"partitions": INPUT_PARTITIONS},
+        partitioner={
+            "name": options.partitioner,
+            "workers": options.workers,
+            "routed_partitions": options.most_workers,
+            "commit_interval": 500,
+        },
+        spark={
+            "wiring": options.wiring,
+            "master": f"local-cluster[{options.executors},1,1024]",
+            "executor_memory": "1g",
+            "driver_memory": "1g",
+            "buckets": 2,
+            "reducers": 1,
+            "batch_interval": options.batch_interval,
+            "partitions_per_slot": options.partitions_per_slot,
+            "combine_wait": options.wait,
+            "max_frames_per_batch": 20_000,
+            "checkpoint": str(folder / "checkpoint"),
+        },
+        control={
+            "policy": options.policy or "fixed",
+            "options": dict(options.policy_options),
+            "r_max": 1,
+        },
+    )
+
+
+def _stream(
+    options: LoopOptions, settings: Settings, tuples: int, services: Services, told: Loop
+) -> tuple[float, float]:
+    """Replay and wait for the last result; the times (s since 1970) between which the course counts."""
+    rates = options.shape.rates()
+    services.wait(lambda: _heard_of_spark(settings), lambda: None)
+    told.say(f"{WARM_UP:g} s of warm-up, then {options.shape.profile} for {options.shape.seconds:g} s ...")
+    began = [0.0]
+
+    def replayed(sent: int, expected: int | None) -> None:
+        if not began[0] and sent >= rates.before:
+            began[0] = time.time()
+        told.replayed(sent, expected)
+        services.check()
+
+    source = open_source(options.shape.source, SourceOptions.for_settings(settings))
+    replay(settings, source, limit=tuples, live=True, profile=rates, progress=replayed)
+    until = time.time()
+    services.wait(lambda: _all_ended(settings), lambda: None)
+    services.stop_partitioners()
+    services.stop_control()
+    spark = services.spark
+    assert spark is not None
+    services.wait(lambda: not spark.alive, lambda: None)
+    services.check()
+    return began[0], until
+
+
+def _heard_of_spark(settings: Settings) -> bool:
+    return any(part.is_spark for part in look(settings).parts)
+
+
+def _all_ended(settings: Settings) -> bool:
+    states = all_states(settings)
+    return len(states) == settings.input_partitions and all(state.ended for state in states.values())

@@ -1,0 +1,108 @@
+"""What a person sees of a closed loop: steps while it runs, then the course batch by batch, and the verdict."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.table import Table
+
+from workbench.demo.screen import Screen
+from workbench.elastic.course import Batch, Course
+from workbench.elastic.judged import STEP, THRESHOLD, Verdict, one_stage
+from workbench.elastic.loop import Loop, LoopOptions, LoopResult, run_loop
+
+_ZONES = {1: "1 under-used", 2: "2 stable", 3: "3 overload"}
+_BAR = 20
+
+
+def show_loop(options: LoopOptions, console: Console) -> LoopResult:
+    """Run it and show it."""
+    screen = Screen(console)
+    with screen.progress() as bars:
+        told = Loop(say=screen.say, replayed=lambda sent, total: bars.show("replayed", sent, total))
+        result = run_loop(options, told)
+    console.print(course_table(result.course))
+    for change in result.course.changes:
+        screen.say(f"at {change.at:5.1f} s: plan {change.epoch}, p {change.p}, r {change.r}: {change.reason}")
+    screen.say(verdict_text(options, result.verdict))
+    screen.say(result.report.text())
+    return result
+
+
+def course_table(course: Course) -> Table:
+    """A line a micro-batch."""
+    table = Table(title="the course, micro-batch by micro-batch", title_justify="left")
+    for heading in ("s", "tuples/s", "W", "", "zone", "p", "executors", "latency"):
+        table.add_column(heading, justify="left" if heading in ("", "zone") else "right", no_wrap=True)
+    for batch in one_stage(course.batches):
+        latency = _latest(course.latencies, batch.at)
+        table.add_row(
+            f"{batch.at:.0f}",
+            f"{_latest(course.rates, batch.at) or 0:,.0f}",
+            f"{batch.load:.2f}",
+            "█" * min(_BAR, round(_BAR / 2 * batch.load)),
+            _ZONES[zone_of(batch)],
+            str(_p_at(course, batch.at)),
+            "" if batch.executors is None else str(batch.executors),
+            "" if latency is None else f"{latency / 1000:.1f} s",
+        )
+    return table
+
+
+def zone_of(batch: Batch) -> int:
+    """1, 2 or 3 (001, ch. 3.3)."""
+    return 3 if batch.load > THRESHOLD else 1 if batch.load <= THRESHOLD - STEP else 2
+
+
+def verdict_text(options: LoopOptions, verdict: Verdict) -> str:
+    """The figures in words."""
+    late = verdict.slo_violations
+    slo = (
+        "no window was due"
+        if late is None
+        else f"{late:.0%} of windows later than {verdict.slo_ms / 1000:g} s"
+    )
+    return (
+        f"{options.policy or 'no policy'} on {options.shape.name}: {verdict.overloaded:.0%} of {verdict.seconds:.0f} s in "
+        f"overload, {verdict.under_used:.0%} under-used, {verdict.slot_seconds:.0f} core-seconds of executors, "
+        f"{verdict.over_provisioned:.0f} of them more than needed, {slo}, {verdict.actions} plans published"
+    )
+
+
+def fields(result: LoopResult) -> dict[str, object]:
+    """As plain JSON."""
+    options = result.options
+    return {
+        "policy": options.policy,
+        "profile": options.shape.name,
+        "wiring": options.wiring,
+        **asdict(result.verdict),
+        "differences": result.report.differences,
+        "tuples": result.report.read,
+        "rows": result.report.rows,
+        "course": [
+            {
+                "at": round(batch.at, 1),
+                "W": round(batch.load, 3),
+                "zone": zone_of(batch),
+                "rate": _latest(result.course.rates, batch.at),
+                "p": _p_at(result.course, batch.at),
+                "executors": batch.executors,
+                "latency_ms": _latest(result.course.latencies, batch.at),
+            }
+            for batch in one_stage(result.course.batches)
+        ],
+        "plans": [asdict(change) for change in result.course.changes],
+    }
+
+
+def _latest(series: tuple[tuple[float, float], ...], at: float) -> float | None:
+    before = bisect_right(series, (at, float("inf")))
+    return series[before - 1][1] if before else None
+
+
+def _p_at(course: Course, at: float) -> int:
+    before = [change.p for change in course.changes if change.at <= at]
+    return before[-1] if before else course.p

@@ -1,0 +1,110 @@
+"""The streams that a closed loop is shown on: how their rate, or their hottest key, changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenflow.errors import ConfigError
+from producers.profiles import PROFILES, Curve, parse_profile
+
+WARM_UP = 12.0
+"""Seconds before anything counts: Spark's first micro-batches are its slowest."""
+BASE = 1_000.0
+"""Tuples per second. Small on purpose: two cores cannot show a gain of computing, so a tuple costs a wait instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """profile: of the rate, as `evenflow replay --profile` takes it; source: a generator with its options; seconds: of
+    replay.
+    """
+
+    name: str
+    profile: str
+    source: str
+    seconds: float
+
+    def rates(self) -> WarmedUp:
+        """When each tuple is due, the warm-up included; ConfigError for a profile without a rate curve."""
+        curve = parse_profile(self.profile)
+        if not isinstance(curve, Curve):
+            raise ConfigError(f"profile {self.profile} has no rate curve", hint=f"known: {', '.join(SHAPES)}")
+        return WarmedUp(curve)
+
+    def tuples(self) -> int:
+        """How many are due within the warm-up and its seconds."""
+        return int(self.rates().due(np.array(WARM_UP + self.seconds)))
+
+
+@dataclass(frozen=True)
+class WarmedUp(Curve):
+    """Another curve, but for `WARM_UP` seconds its first rate goes before it."""
+
+    curve: Curve
+
+    @property
+    def before(self) -> float:
+        """Tuples of the warm-up."""
+        return WARM_UP * float(self.curve.due(np.array(1.0)))
+
+    def due(self, elapsed: np.ndarray) -> np.ndarray:
+        early = self.before * np.minimum(elapsed, WARM_UP) / WARM_UP
+        return early + self.curve.due(np.maximum(elapsed - WARM_UP, 0.0))
+
+    def inverse(self, tuples: np.ndarray) -> np.ndarray:
+        early = np.minimum(tuples, self.before) * WARM_UP / self.before
+        late = self.curve.inverse(np.maximum(tuples - self.before, 0.0))
+        return np.where(tuples < self.before, early, WARM_UP + late)
+
+
+_STEADY = "zipf:z=1.1,keys=2000,tuples=endless,rate=1000,seed=5"
+_CROWD = "flash-crowd:z=1.1,keys=2000,tuples=endless,rate=1000,seed=5,period=4s,share=0.6,first=13,last=42"
+
+SHAPES: dict[str, Shape] = {
+    shape.name: shape
+    for shape in (
+        Shape(
+            name="spike",
+            profile=f"spike:base={BASE:g},peak={2 * BASE:g},at=40s,for=50s",
+            source=_STEADY,
+            seconds=135,
+        ),
+        Shape(
+            name="staircase",
+            profile=f"staircase:from={BASE / 2:g},to={2.5 * BASE:g},step={BASE / 2:g},every=27s",
+            source=_STEADY,
+            seconds=135,
+        ),
+        Shape(
+            name="sine",
+            profile=f"sine:base={1.4 * BASE:g},amplitude={BASE:g},period=90s",
+            source=_STEADY,
+            seconds=135,
+        ),
+        Shape(
+            name="flash-crowd",
+            profile=f"spike:base={BASE:g},peak={2 * BASE:g},at=40s,for=60s",
+            source=_CROWD,
+            seconds=135,
+        ),
+    )
+}
+"""By name. The crowd's periods are of the generator's own clock: tuples 52,000 to 172,000, which is the whole peak."""
+
+
+def shape_of(text: str, *, seconds: float | None = None) -> Shape:
+    """One of the named shapes, or a rate profile over the steady stream; ConfigError for anything else."""
+    known = SHAPES.get(text)
+    if known is None:
+        if text.partition(":")[0] not in PROFILES:
+            raise ConfigError(
+                f"there is no profile {text!r}",
+                hint=f"known: {', '.join(SHAPES)}; or one of `evenflow replay --profile`, as spike:base=500,peak=900,...",
+            )
+        known = Shape(name=text.partition(":")[0], profile=text, source=_STEADY, seconds=135)
+        known.tuples()
+    if seconds is None:
+        return known
+    return Shape(name=known.name, profile=known.profile, source=known.source, seconds=seconds)
