@@ -33,12 +33,16 @@ SCENARIOS = (
     "growth_panes",
     "growth_keys",
     "growth_service",
+    "elasticity_spike",
+    "elasticity_staircase",
+    "elasticity_sine",
+    "elasticity_flash_crowd",
 )
 """Modules of `benchmarks/`, one scenario each."""
 
 GROUPS = {
     group: tuple(name for name in SCENARIOS if name.startswith(f"{group}_"))
-    for group in ("service", "partitioners", "growth")
+    for group in ("service", "partitioners", "growth", "elasticity")
 }
 """Names for several scenarios at once."""
 

@@ -75,7 +75,7 @@ def fields(result: LoopResult) -> dict[str, object]:
     """As plain JSON."""
     options = result.options
     return {
-        "policy": options.policy,
+        "policy": options.policy or "none",
         "profile": options.shape.name,
         "wiring": options.wiring,
         **asdict(result.verdict),

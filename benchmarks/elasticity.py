@@ -1,0 +1,65 @@
+"""A closed loop for every policy, and for none, on one shape of stream.
+
+Each run is a whole pipeline on this machine (`workbench.elastic`): live replay, a partitioner, Spark with executor
+processes of its own, a controller. A tuple costs the combiner a wait, since two cores cannot show a gain of computing.
+Every run ends with all of its windows compared with a direct aggregation.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.telling import step
+from evenflow import elasticity
+from evenflow.errors import ServiceError
+from workbench.elastic import SHAPES, Loop, LoopOptions, fields, run_loop, shape_of
+
+NONE = "none"
+KEPT = Path(".evenflow/bench")
+_SMOKE_SECONDS = 20.0
+_OPTIONS: dict[str, dict[str, Any]] = {"prompt-plus": {"proportional": True, "max_step": 2}}
+"""Of policies that would otherwise need more micro-batches than a run of three minutes has."""
+
+
+def policies() -> tuple[str, ...]:
+    """None, and all that are registered."""
+    return (NONE, *elasticity.names())
+
+
+def measure(shape: str, *, smoke: bool) -> dict[str, object]:
+    """A row for each policy."""
+    chosen = shape_of(shape, seconds=_SMOKE_SECONDS) if smoke else SHAPES[shape]
+    rows = []
+    for policy in ("prompt-plus",) if smoke else policies():
+        options = LoopOptions(
+            shape=chosen,
+            policy=None if policy == NONE else policy,
+            policy_options=_OPTIONS.get(policy, {}),
+        )
+        with step(f"{policy} on {shape}"):
+            result = run_loop(options, Loop())
+        if result.report.differences:
+            raise ServiceError(f"{policy} on {shape}: {result.report.text()}")
+        rows.append(fields(result))
+    if not smoke:
+        _keep(shape, rows)
+    return {"profile": chosen.profile, "policies": [_short(row) for row in rows]}
+
+
+def _short(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the table: without the course."""
+    left_out = ("course", "plans", "profile", "wiring", "rows", "tuples", "slo_ms")
+    return {name: NONE if value is None else value for name, value in row.items() if name not in left_out}
+
+
+def _keep(shape: str, rows: list[dict[str, Any]]) -> None:
+    """With their courses, for the picture."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    (KEPT / f"elasticity-{shape}.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def described(shape: str) -> str:
+    """What a scenario is about."""
+    return f"policies in a closed loop on the shape {SHAPES[shape].profile}: zones, cores, latency, actions"

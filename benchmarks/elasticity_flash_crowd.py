@@ -1,0 +1,13 @@
+"""Every policy on the shape flash-crowd."""
+
+from __future__ import annotations
+
+from benchmarks.elasticity import described, measure
+
+ID = "elasticity-flash-crowd"
+WHAT = described("flash-crowd")
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """A row for each policy."""
+    return measure("flash-crowd", smoke=smoke)

@@ -1,0 +1,13 @@
+"""Every policy on the shape sine."""
+
+from __future__ import annotations
+
+from benchmarks.elasticity import described, measure
+
+ID = "elasticity-sine"
+WHAT = described("sine")
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """A row for each policy."""
+    return measure("sine", smoke=smoke)

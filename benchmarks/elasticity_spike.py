@@ -1,0 +1,13 @@
+"""Every policy on the shape spike."""
+
+from __future__ import annotations
+
+from benchmarks.elasticity import described, measure
+
+ID = "elasticity-spike"
+WHAT = described("spike")
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """A row for each policy."""
+    return measure("spike", smoke=smoke)

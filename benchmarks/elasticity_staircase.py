@@ -1,0 +1,13 @@
+"""Every policy on the shape staircase."""
+
+from __future__ import annotations
+
+from benchmarks.elasticity import described, measure
+
+ID = "elasticity-staircase"
+WHAT = described("staircase")
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """A row for each policy."""
+    return measure("staircase", smoke=smoke)
