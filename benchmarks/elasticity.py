@@ -7,17 +7,16 @@ Every run ends with all of its windows compared with a direct aggregation.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
+from benchmarks.elasticity_picture import courses
+from benchmarks.pictures import PLOTS, keep
 from benchmarks.telling import step
 from evenflow import elasticity
 from evenflow.errors import ServiceError
 from workbench.elastic import SHAPES, Loop, LoopOptions, fields, run_loop, shape_of
 
 NONE = "none"
-KEPT = Path(".evenflow/bench")
 _SMOKE_SECONDS = 20.0
 _OPTIONS: dict[str, dict[str, Any]] = {"prompt-plus": {"proportional": True, "max_step": 2}}
 """Of policies that would otherwise need more micro-batches than a run of three minutes has."""
@@ -44,7 +43,7 @@ def measure(shape: str, *, smoke: bool) -> dict[str, object]:
             raise ServiceError(f"{policy} on {shape}: {result.report.text()}")
         rows.append(fields(result))
     if not smoke:
-        _keep(shape, rows)
+        keep(rows, courses, PLOTS / f"elasticity-{shape}.svg")
     return {"profile": chosen.profile, "policies": [_short(row) for row in rows]}
 
 
@@ -52,12 +51,6 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
     """A row of the table: without the course."""
     left_out = ("course", "plans", "profile", "wiring", "rows", "tuples", "slo_ms")
     return {name: NONE if value is None else value for name, value in row.items() if name not in left_out}
-
-
-def _keep(shape: str, rows: list[dict[str, Any]]) -> None:
-    """With their courses, for the picture."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    (KEPT / f"elasticity-{shape}.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 def described(shape: str) -> str:
