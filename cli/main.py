@@ -15,6 +15,7 @@ from evenflow.console import library_application
 COMMANDS = (
     "bench",
     "broker",
+    "control",
     "demo",
     "doctor",
     "partition",

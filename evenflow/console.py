@@ -17,6 +17,7 @@ SERVICES = (
     "bench",
     "broker",
     "combine",
+    "control",
     "demo",
     "doctor",
     "partition",

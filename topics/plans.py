@@ -7,17 +7,19 @@ The topic is compacted and holds few records: reading all of it at a start is sh
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from evenflow.errors import ServiceError
 from evenflow.plans import Plan, parse_plan
 from evenflow.settings import Settings
 from topics.admin import describe
-from topics.clients import consumer, producer, seconds, service_error
+from topics.clients import producer, seconds, service_error
+from topics.follower import Follower
 from topics.offsets import stable_ends
 from topics.reader import read_range
+from topics.state import TopicState
 
 log = logging.getLogger(__name__)
 
@@ -71,65 +73,33 @@ class PlanFollower:
 
     def __init__(self, settings: Settings) -> None:
         """Raises ServiceError without a broker or a plan topic."""
-        self._settings = settings
         self._reading = Plans(settings)
-        self._topic = settings.topic("plan")
-        state = describe(settings.kafka, [self._topic]).get(self._topic)
-        if state is None:
-            raise ServiceError(
-                f"topic {self._topic} does not exist",
-                hint="`evenflow partition` makes it; see `evenflow doctor`",
-            )
-        self._end = stable_ends(settings.kafka, state)[0]
-        self._position = state.begin[0]
-        self._reader = consumer(
-            settings.kafka, group=f"{settings.query.name}.plan-reader", enable_partition_eof=True
-        )
-        self._reader.assign([TopicPartition(self._topic, 0, state.begin[0])])
+        self._follower = Follower(settings, "plan")
 
     @property
     def ignored(self) -> int:
         """Records that were no plan of this query."""
         return self._reading.ignored
 
+    @property
+    def state(self) -> TopicState:
+        """The plan topic as it was when the follower was made."""
+        return self._follower.state
+
     def all_so_far(self) -> list[Plan]:
         """Every plan that was there when the follower was made; ServiceError when the broker does not hand them over."""
-        found: list[Plan] = []
-        tries = 0
-        while self._position < self._end:
-            before = self._position
-            found += self.new(0.5)
-            tries = 0 if self._position > before else tries + 1
-            if tries > 2 * seconds(self._settings.kafka):
-                raise ServiceError(f"reading {self._topic} makes no progress at offset {self._position}")
-        return found
+        return self._plans(self._follower.all_so_far())
 
     def new(self, timeout: float = 0.0) -> list[Plan]:
         """Plans that were published since the last call, waiting for at most `timeout` s for the first."""
-        found = []
-        try:
-            messages = self._reader.consume(100, timeout=timeout)
-        except KafkaException as error:
-            raise service_error(error, self._settings.kafka, f"reading {self._topic}") from None
-        for message in messages:
-            error = message.error()
-            if error is None:
-                self._position = message.offset() + 1
-                plan = self._reading.of(message)
-                if plan is not None:
-                    found.append(plan)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self._position = max(self._position, message.offset())
-            elif not error.retriable() and error.code() not in (
-                KafkaError._ALL_BROKERS_DOWN,
-                KafkaError._TRANSPORT,
-            ):
-                raise service_error(error, self._settings.kafka, f"reading {self._topic}")
-        return found
+        return self._plans(self._follower.new(timeout))
 
     def close(self) -> None:
         """Leave the broker alone."""
-        self._reader.close()
+        self._follower.close()
+
+    def _plans(self, messages: list[Message]) -> list[Plan]:
+        return [plan for message in messages if (plan := self._reading.of(message)) is not None]
 
 
 class Fenced(ServiceError):
@@ -152,8 +122,14 @@ class PlanWriter:
         self._patience = seconds(settings.kafka)
         self._do("taking over", lambda: self._producer.init_transactions(self._patience))
 
-    def write(self, plan: Plan | None = None, telemetry: list[tuple[str, bytes]] | None = None) -> None:
-        """All of it or nothing; telemetry: key and value of each record.
+    def write(
+        self,
+        plan: Plan | None = None,
+        *,
+        telemetry: Iterable[tuple[str, bytes]] = (),
+        snapshot: tuple[bytes, bytes] | None = None,
+    ) -> None:
+        """All of it or nothing; telemetry, snapshot: key and value of records for the topics of these names.
 
         Raises Fenced when another writer has taken over, ServiceError for other refusals.
         """
@@ -164,8 +140,10 @@ class PlanWriter:
             if plan is not None:
                 value = plan.encode(settings.fingerprint)
                 self._producer.produce(settings.topic("plan"), value=value, key=plan.key)
-            for key, record in telemetry or ():
+            for key, record in telemetry:
                 self._producer.produce(settings.topic("telemetry"), value=record, key=key)
+            if snapshot is not None:
+                self._producer.produce(settings.topic("snapshots"), key=snapshot[0], value=snapshot[1])
             self._producer.commit_transaction(self._patience)
 
         self._do("publishing", all_of_it)

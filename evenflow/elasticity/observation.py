@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 Part = Literal["combine", "reduce"]
 PARTS: tuple[Part, ...] = ("combine", "reduce")
@@ -32,17 +33,18 @@ class Observation:
     """The pipeline after one more finished micro-batch.
 
     step: micro-batches since the controller began; it grows by one with each observation. interval_ms: batch interval. p,
-    r: in force. load: W of the application (of the slower one where there are two). rate: tuples/s, and keys: distinct
-    keys in a batch interval, both from the partitioners. busy: share of time that the busiest partitioner is. lag: input
-    records that are not routed. backlog_ms: event time that is routed and not aggregated. latency_ms: of results.
-    settling: a plan is published and not yet realised. stale: what is missing or too old, in words; a policy decides
-    nothing then.
+    r: in force. wiring: fused, where one pool of slots serves both parts in turn, or split. load: W of the application (of
+    the slower one where there are two). rate: tuples/s, and keys: distinct keys in a batch interval, both from the
+    partitioners. busy: share of time that the busiest partitioner is. lag: input records that are not routed. backlog_ms:
+    event time that is routed and not aggregated. latency_ms: of results. settling: a plan is published and not yet
+    realised. stale: what is missing or too old, in words; a policy decides nothing then.
     """
 
     step: int
     interval_ms: float
     p: int
     r: int
+    wiring: Literal["fused", "split"] = "fused"
     load: float | None = None
     rate: float | None = None
     keys: float | None = None
@@ -53,6 +55,10 @@ class Observation:
     stages: Mapping[Part, StageObservation] = field(default_factory=dict)
     settling: bool = False
     stale: tuple[str, ...] = ()
+
+    def in_force(self, part: Part) -> int:
+        """p for the combiner, r for the reducer."""
+        return self.p if part == "combine" else self.r
 
     def stage(self, part: Part) -> StageObservation:
         """That part; all unknown where nothing is said of it."""
@@ -66,7 +72,7 @@ class Observation:
 
     @property
     def draining(self) -> bool:
-        """More waits than a micro-batch interval of event time or of arriving tuples: it must be worked off first."""
+        """More waits than two batch intervals of event time or of arriving tuples: it must be worked off first."""
         if self.backlog_ms is not None and self.backlog_ms > 2 * self.interval_ms:
             return True
         return bool(self.lag and self.rate and self.lag > self.rate * 2 * self.interval_ms / 1000)
@@ -74,3 +80,8 @@ class Observation:
     def fields(self) -> dict[str, Any]:
         """As plain JSON."""
         return dataclasses.asdict(self) | {"stale": list(self.stale)}
+
+
+def known(value: float | None) -> TypeGuard[float]:
+    """Whether this is a number to decide by; None, NaN and infinity are not."""
+    return value is not None and math.isfinite(value)

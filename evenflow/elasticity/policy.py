@@ -2,9 +2,9 @@
 
 Laws (tests/unit/elasticity/test_contract.py holds every registered name to them):
 
-* p and r of a decision lie within the bounds, whatever the observation;
-* no action on stale or missing data, nor while a plan is being realised: the p and r in force are kept, and the
-  reason says so;
+* no action on stale or missing data, nor while a plan is being realised: the decision is `held`, with the p and r in
+  force, and the reason says so;
+* p and r of every other decision lie within the bounds, whatever the observation;
 * same seed, options and observations: same decisions in every process;
 * `restore(policy.snapshot())` continues exactly as the policy would have;
 * no clock: time is the observations' `step` and `interval_ms`.
@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenflow.elasticity.observation import Observation
+from evenflow.elasticity.observation import Observation, Part, known
 from evenflow.errors import IncompatibleStateError
 from evenflow.strict_json import read_object
 
@@ -46,6 +46,10 @@ class Bounds(BaseModel):
     p_max: int = Field(default=1, ge=1)
     r_min: int = Field(default=1, ge=1)
     r_max: int = Field(default=1, ge=1)
+
+    def side(self, part: Part) -> tuple[int, int]:
+        """Least and most of p for the combiner, of r for the reducer."""
+        return (self.p_min, self.p_max) if part == "combine" else (self.r_min, self.r_max)
 
     def clamped(self, p: int, r: int) -> tuple[int, int]:
         """The nearest allowed pair."""
@@ -83,7 +87,7 @@ class Policy(ABC):
         """What p and r should be after this observation; call it once for each, in order."""
         missing = [
             *seen.stale,
-            *(f"{name} is not known" for name in self.needs if getattr(seen, name) is None),
+            *(f"{name} is not known" for name in self._needed() if not known(getattr(seen, name))),
         ]
         if missing:
             self._missed(seen)
@@ -93,7 +97,7 @@ class Policy(ABC):
             return self._held(seen, "nothing is decided while the last plan is being realised")
         wanted = self._decide(seen)
         p, r = self.bounds.clamped(wanted.p, wanted.r)
-        if (p, r) == (wanted.p, wanted.r):
+        if wanted.held or (p, r) == (wanted.p, wanted.r):
             return wanted
         bounded = (
             f"{wanted.reason} (asked for p {wanted.p} and r {wanted.r}; the bounds allow p {p} and r {r})"
@@ -103,6 +107,10 @@ class Policy(ABC):
     @abstractmethod
     def _decide(self, seen: Observation) -> Decision:
         """For an observation that has all that it `needs`."""
+
+    def _needed(self) -> tuple[str, ...]:
+        """What `needs` says, unless the options decide about it."""
+        return self.needs
 
     def _missed(self, seen: Observation) -> None:  # noqa: B027 - most remember nothing
         """An observation that decided nothing: what counts consecutive ones begins anew."""

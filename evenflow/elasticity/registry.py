@@ -10,12 +10,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from evenflow.elasticity.policies.ds2 import Ds2
 from evenflow.elasticity.policies.fixed import Fixed
+from evenflow.elasticity.policies.prompt_plus import PromptPlus
+from evenflow.elasticity.policies.threshold import Threshold
 from evenflow.elasticity.policy import Bounds, Options, Policy
 from evenflow.errors import ConfigError
 
 _POLICIES: dict[str, type[Policy]] = {
     "fixed": Fixed,
+    "prompt-plus": PromptPlus,
+    "threshold": Threshold,
+    "ds2": Ds2,
 }
 
 

@@ -1,0 +1,107 @@
+"""Decide: what the policy makes of an observation, and the plan that is to be published because of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from controller.evaluate import Seen
+from controller.plan_log import PlanLog
+from evenflow import elasticity
+from evenflow.elasticity import Bounds, Decision, Policy
+from evenflow.elasticity.groups import GroupPlanner
+from evenflow.plans import LAST_EPOCH, LONGEST_REASON, Plan
+from evenflow.settings import Settings
+from evenflow.telemetry import DecisionRecord
+
+
+def policy_of(settings: Settings) -> Policy:
+    """The configured policy in its first state; ConfigError for an unknown name or option."""
+    control = settings.control
+    bounds = Bounds(
+        p_min=control.p_min,
+        p_max=control.p_max or settings.routed_partitions,
+        r_min=control.r_min,
+        r_max=control.r_max or settings.spark.buckets,
+    )
+    return elasticity.create(control.policy, bounds=bounds, seed=control.seed, **control.options)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """An observation, what the policy wants because of it, and the plan to publish, if any."""
+
+    seen: Seen
+    decision: Decision
+    plan: Plan | None = None
+
+    def record(
+        self, settings: Settings, policy: str, *, time_ms: int, dry_run: bool = False
+    ) -> DecisionRecord:
+        """For the telemetry topic: the decision with the observation that caused it."""
+        seen, decision = self.seen.observation, self.decision
+        return DecisionRecord(
+            query=settings.query.name,
+            fingerprint=settings.fingerprint,
+            time=time_ms,
+            policy=policy,
+            step=seen.step,
+            p=seen.p,
+            r=seen.r,
+            wanted_p=decision.p,
+            wanted_r=decision.r,
+            zone=decision.zone,
+            epoch=None if self.plan is None or dry_run else self.plan.epoch,
+            effective_from=None if self.plan is None else self.plan.fields()["effective_from"],
+            held=decision.held,
+            reason=decision.reason[:LONGEST_REASON],
+            observation=seen.fields(),
+        )
+
+
+class Decider:
+    """The policy, and what no policy may do: ask for more while what was asked for is not there."""
+
+    def __init__(self, settings: Settings, policy: Policy) -> None:
+        self.policy = policy
+        control = settings.control
+        self.groups = GroupPlanner(slide_ms=settings.query.slide_ms, group=control.group, amend=control.amend)
+
+    def judge(self, seen: Seen, log: PlanLog) -> Judgement:
+        """One observation, in order."""
+        decision = self._bounded(self.policy.decide(seen.observation), seen, log)
+        now = seen.observation
+        plan = self.groups.step(
+            batch=now.step,
+            wanted=None if decision.held else (decision.p, decision.r),
+            in_force=(now.p, now.r),
+            reason=decision.reason,
+            reached=seen.reached,
+            batch_ms=seen.batch_ms or 0.0,
+        )
+        return Judgement(seen, decision, plan)
+
+    def _bounded(self, decision: Decision, seen: Seen, log: PlanLog) -> Decision:
+        now = seen.observation
+        if seen.overdue and (decision.p > now.p or decision.r > now.r):
+            asked = f"the policy asks for p {decision.p} and r {decision.r} ({decision.reason})"
+            why = f"plan {log.newest_epoch} is not realised: {'; '.join(seen.overdue)}"
+            return Decision(p=now.p, r=now.r, reason=f"{why}; {asked}", zone=decision.zone, held=True)
+        if log.newest_epoch >= LAST_EPOCH and (decision.p, decision.r) != (now.p, now.r):
+            why = f"the plan topic holds epoch {LAST_EPOCH}, and none can follow: delete that topic"
+            return replace(decision, p=now.p, r=now.r, reason=why, held=True)
+        return decision
+
+
+class ReplicaDecider:
+    """How many partitioner instances would do: by their busy share, as a Kubernetes autoscaler decides."""
+
+    def __init__(self, settings: Settings) -> None:
+        bounds = Bounds(p_max=settings.input_partitions)
+        self._policy = elasticity.create("threshold", bounds=bounds, metric="busy")
+
+    def judge(self, seen: Seen) -> Decision | None:
+        """Wanted instances as p, bounded by the input partitions; None for as many as there are, or nothing known."""
+        if not seen.instances:
+            return None
+        decision = self._policy.decide(replace(seen.observation, p=seen.instances, r=1, settling=False))
+        return None if decision.held or decision.p == seen.instances else decision

@@ -1,0 +1,250 @@
+"""Evaluate: from what is collected and the plan log, one observation at a time. No Kafka, and no clock but `now`."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from controller import measures
+from controller.collect import Collected, Heard
+from controller.plan_log import PlanLog, stages_of, unrealised
+from evenflow.elasticity import Observation, StageObservation
+from evenflow.elasticity.observation import Part
+from evenflow.settings import Settings
+from evenflow.talking.words import span
+from evenflow.telemetry import BatchRecord, PartitionerRecord, Stage
+
+LEAST_PATIENCE = 20.0
+"""Seconds of silence that are never too long."""
+_LIVE_MS = 300_000
+_SPEED_OVER = 30.0
+
+
+def patience(settings: Settings) -> float:
+    """Seconds after which what a part last said is too old."""
+    if settings.control.patience is not None:
+        return settings.control.patience / 1000
+    return max(LEAST_PATIENCE, 4 * settings.spark.batch_interval / 1000)
+
+
+def realised_within(settings: Settings) -> float:
+    """Seconds that a plan may take to be realised before it is reported as not realised: executors need their time."""
+    group = settings.control.group * settings.spark.batch_interval / 1000
+    return max(90.0, 3 * patience(settings), 2 * group)
+
+
+class Rounds:
+    """When the next observation is due: every stage has said something new.
+
+    Idle stages say something more often than micro-batches come, so heartbeats alone make one observation a batch
+    interval. Where a stage is silent, one is due after `patience`, so that it is said.
+    """
+
+    def __init__(self, settings: Settings, *, now: float) -> None:
+        self._stages = stages_of(settings)
+        self._interval = settings.spark.batch_interval / 1000
+        self._patience = patience(settings)
+        self._told: dict[Stage, object] = {}
+        self._last = now
+
+    def due(self, known: Collected, now: float) -> bool:
+        """Whether one is due; then the next one begins."""
+        words = {stage: known.stages[stage].word for stage in self._stages if stage in known.stages}
+        new = [
+            word for stage, word in words.items() if word.at is not None and self._told.get(stage) is not word
+        ]
+        finished = any(isinstance(word.record, BatchRecord) for word in new)
+        all_of_them = len(new) == len(self._stages)
+        since = now - self._last
+        if not (all_of_them and (finished or since >= self._interval)) and since < self._patience:
+            return False
+        self._told = {**words}
+        self._last = now
+        return True
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An observation, and what is not a policy's business.
+
+    reached: event time (ms). batch_ms: event time that goes by in a batch interval; None when nothing is known of its
+    speed. overdue: in words, who does not follow the newest plan although it had its time.
+    """
+
+    observation: Observation
+    reached: int | None = None
+    batch_ms: float | None = None
+    overdue: tuple[str, ...] = ()
+    instances: int = 0
+
+
+@dataclass
+class Evaluator:
+    """Makes observations; remembers how fast event time goes, and how many observations there were."""
+
+    settings: Settings
+    step: int = 0
+    _times: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def observe(self, known: Collected, log: PlanLog, now: float, *, pending: bool = False) -> Seen:
+        """The next observation. pending: a plan is published that the log has not shown yet."""
+        self.step += 1
+        partitioners = [heard.record for heard in counted(self.settings, known, now)]
+        time = measures.reached(partitioners)
+        log.reach(time, now=now)
+        speed = self._speed(now, time)
+        missing = unrealised(log, self.settings, partitioners, known)
+        overdue = bool(missing) and now - log.newest_since > realised_within(self.settings)
+        observation = _Sight(self.settings, known, partitioners, now, speed).observation(
+            step=self.step, log=log, settling=pending or (bool(missing) and not overdue)
+        )
+        return Seen(
+            observation,
+            reached=time,
+            batch_ms=None if speed is None else speed * observation.interval_ms,
+            overdue=tuple(missing) if overdue else (),
+            instances=len(partitioners),
+        )
+
+    def _speed(self, now: float, time: int | None) -> float | None:
+        """Milliseconds of event time in a ms of our clock, over the last half minute or two observations."""
+        if time is None:
+            return None
+        times = self._times
+        if times and time < times[-1][1]:
+            times.clear()  # whoever was ahead is gone
+        times.append((now, time))
+        while len(times) > 2 and times[1][0] <= now - _SPEED_OVER:
+            times.popleft()
+        seconds = now - times[0][0]
+        return (time - times[0][1]) / seconds / 1000 if seconds > 0 else None
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """What is seen at one moment."""
+
+    settings: Settings
+    known: Collected
+    partitioners: list[PartitionerRecord]
+    now: float
+    speed: float | None
+
+    def observation(self, *, step: int, log: PlanLog, settling: bool) -> Observation:
+        working = measures.working(self.partitioners)
+        rate = measures.added(record.rate for record in working)
+        stages = self._parts(rate)
+        return Observation(
+            step=step,
+            interval_ms=self.settings.spark.batch_interval,
+            p=log.pair.p,
+            r=log.pair.r,
+            wiring=self.settings.spark.wiring,
+            load=self._load(),
+            rate=rate,
+            keys=measures.added(record.keys for record in working),
+            busy=measures.most(record.busy for record in working),
+            lag=measures.added(record.lag for record in working),
+            backlog_ms=self._backlog_ms(working, stages, rate),
+            latency_ms=self._latency_ms(),
+            stages=stages,
+            settling=settling,
+            stale=tuple(stale(self.settings, self.known, self.now)),
+        )
+
+    def _load(self) -> float | None:
+        """Of the slower application where there are two."""
+        there = stages_of(self.settings)
+        return measures.most(
+            measures.load(self.known.stages[stage], self.now) if stage in self.known.stages else None
+            for stage in there
+        )
+
+    def _parts(self, rate: float | None) -> dict[Part, StageObservation]:
+        found: dict[Part, StageObservation] = {}
+        for stage in stages_of(self.settings):
+            if stage in self.known.stages:
+                words = self.known.stages[stage]
+                found |= measures.parts(words, measures.load(words, self.now), self.now, rate=rate)
+        return found
+
+    def _backlog_ms(
+        self, working: list[PartitionerRecord], stages: dict[Part, StageObservation], rate: float | None
+    ) -> float | None:
+        """The longer of what marks and what waiting frames say."""
+        last = self.known.stages.get(stages_of(self.settings)[-1])
+        merged = None if last is None or last.batch is None else last.batch.record.mark
+        by_marks = measures.waiting_ms(
+            measures.routed(working), merged, slide_ms=self.settings.query.slide_ms, speed=self.speed
+        )
+        queue = stages["combine"].queue if "combine" in stages else None
+        by_frames = 0.0 if queue == 0 else queue / rate * 1000 if queue and rate else None
+        return max((some for some in (by_marks, by_frames) if some is not None), default=None)
+
+    def _latency_ms(self) -> float | None:
+        """Of the newest windows, by our own clock; None where event time is not live."""
+        last = self.known.stages.get(stages_of(self.settings)[-1])
+        closing = None if last is None else last.closing
+        if closing is None or closing.age(self.now) > patience(self.settings):
+            return None
+        query = self.settings.query
+        assert closing.record.last_window_end is not None
+        due = closing.record.last_window_end + query.out_of_orderness + query.allowed_lateness
+        latency = closing.wall_ms - due
+        return latency if 0 <= latency <= _LIVE_MS else None
+
+
+def reached(known: Collected) -> int | None:
+    """Largest event time (ms) that any partitioner has told of, however old that is."""
+    return measures.reached(heard.record for heard in known.partitioners.values())
+
+
+def counted(settings: Settings, known: Collected, now: float) -> list[Heard[PartitionerRecord]]:
+    """The partitioners that count now: those that are not silent, from the newest on.
+
+    One that has just died still looks alive for a while. Its input partitions belong to others by then, so the newest
+    records count for as long as they own no more than there are.
+    """
+    free = settings.input_partitions
+    found = []
+    for heard in reversed(known.partitioners.values()):
+        if heard.age(now) <= patience(settings) and heard.record.owned <= free:
+            free -= heard.record.owned
+            found.append(heard)
+    return found
+
+
+def stale(settings: Settings, known: Collected, now: float) -> list[str]:
+    """In words: which parts are silent for longer than patience, or have never spoken."""
+    return [*_silent_partitioners(settings, known, now), *_silent_stages(settings, known, now)]
+
+
+def _silent_partitioners(settings: Settings, known: Collected, now: float) -> list[str]:
+    alive = counted(settings, known, now)
+    expected = settings.partitioner.instances
+    if len(alive) >= expected:
+        unowned = settings.input_partitions - sum(heard.record.owned for heard in alive)
+        return [f"{unowned} input partitions belong to no partitioner that speaks"] if unowned else []
+    names = {heard.record.instance for heard in alive}
+    silent = [heard for name, heard in known.partitioners.items() if name not in names]
+    words = [_no_record(f"partitioner {heard.record.instance}", heard, now) for heard in silent]
+    never = expected - len(alive) - len(silent)
+    if never > 0:
+        words.append(f"{never} of {expected} partitioners {'has' if never == 1 else 'have'} never spoken")
+    return words[-expected:]
+
+
+def _silent_stages(settings: Settings, known: Collected, now: float) -> list[str]:
+    words = []
+    for stage in stages_of(settings):
+        if stage not in known.stages:
+            words.append(f"the {stage} stage has never spoken")
+        elif known.stages[stage].word.age(now) > patience(settings):
+            words.append(_no_record(f"the {stage} stage", known.stages[stage].word, now))
+    return words
+
+
+def _no_record(part: str, heard: Heard[PartitionerRecord] | Heard, now: float) -> str:  # type: ignore[type-arg]
+    if heard.at is None:
+        return f"no record of {part} since the controller began"
+    return f"no record of {part} for {span(1000 * heard.age(now))}"

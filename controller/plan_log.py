@@ -1,0 +1,129 @@
+"""The plan log as the controller follows it: what is in force, what is to come, and whether it is realised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from controller.collect import Collected, StageWords
+from evenflow.elasticity import demand
+from evenflow.elasticity.observation import PARTS, Part
+from evenflow.plans import KEPT, Plan, Schedule
+from evenflow.settings import Settings
+from evenflow.telemetry import PartitionerRecord, Stage
+
+
+@dataclass(frozen=True)
+class Pair:
+    """So many workers and reduce buckets at once."""
+
+    p: int
+    r: int
+
+
+class PlanLog:
+    """Fed with every plan in the order of the log, as any other reader of the topic is."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._schedule = Schedule(settings.query.slide_ms)
+        self._most = Pair(settings.routed_partitions, settings.spark.buckets)
+        self._without = Pair(settings.partitioner.workers, settings.reducers)
+        self._pairs: dict[int, Pair] = {}
+        self.newest: Plan | None = None
+        self.newest_since = 0.0
+        """When the newest plan was learned or came into force, whichever was later."""
+
+    @property
+    def in_force(self) -> Plan | None:
+        """None before the first plan has begun."""
+        return self._schedule.current
+
+    @property
+    def pair(self) -> Pair:
+        """p and r in force; those of the settings before the first plan."""
+        return self._without if self.in_force is None else self.meaning(self.in_force)
+
+    @property
+    def newest_epoch(self) -> int:
+        """0 before the first plan."""
+        return self._schedule.newest
+
+    def of_epoch(self, epoch: int) -> Pair | None:
+        """What that epoch meant; None for one that is not known any more."""
+        return self._without if epoch == 0 else self._pairs.get(epoch)
+
+    def meaning(self, plan: Plan) -> Pair:
+        """What everybody makes of a plan: never more than there is."""
+        return Pair(min(plan.p, self._most.p), min(plan.r, self._most.r))
+
+    def learn(self, plans: Iterable[Plan], *, reached: int | None, now: float) -> list[Plan]:
+        """Take in the next plans of the log; returns those that count. reached: event time (ms), None for none yet."""
+        counted = [plan for plan in plans if self._schedule.learn(plan, reached=reached)]
+        for plan in counted:
+            self._pairs[plan.epoch] = self.meaning(plan)
+            self.newest, self.newest_since = plan, now
+        for epoch in sorted(self._pairs)[:-KEPT]:
+            del self._pairs[epoch]
+        return counted
+
+    def start(self, plans: Iterable[Plan], *, reached: int | None, now: float) -> None:
+        """All plans of the log at the start: those that should be in force are, at once."""
+        self.learn(plans, reached=None, now=now)
+        self._schedule.start((), reached=reached)
+
+    def reach(self, time: int | None, *, now: float) -> None:
+        """Event time has come to here (ms): plans whose time has come are in force."""
+        begun = None if time is None else self._schedule.pass_to(time)
+        if begun is not None and begun is self.newest:
+            self.newest_since = now
+
+
+def unrealised(
+    log: PlanLog, settings: Settings, partitioners: Iterable[PartitionerRecord], known: Collected
+) -> list[str]:
+    """In words: who does not follow the newest plan yet. Nobody has to where its p and r are those in use."""
+    if log.newest is None:
+        return []
+    plan = log.meaning(log.newest)
+    return [
+        *(
+            f"partitioner {record.instance} routes to {_workers(record.workers)}"
+            for record in partitioners
+            if record.workers != plan.p
+        ),
+        *_stages(log, settings, plan, known.stages),
+    ]
+
+
+def _stages(log: PlanLog, settings: Settings, plan: Pair, stages: Mapping[Stage, StageWords]) -> list[str]:
+    found = []
+    for stage in stages_of(settings):
+        word = stages[stage].word.record if stage in stages else None
+        if word is None or word.executors is None:
+            continue  # without a cluster manager a plan changes p only
+        own = demand.executors(settings, parts_of(stage), p=plan.p, r=plan.r)
+        both = demand.executors(settings, PARTS, p=plan.p, r=plan.r)
+        followed = log.of_epoch(word.epoch)
+        if word.executors not in (own, both):  # the split stages may share one application
+            found.append(f"the {stage} stage has {word.executors} executors of the {own} it needs")
+        elif followed is None or _differ(stage, followed, plan):
+            found.append(f"the {stage} stage follows plan {word.epoch}")
+    return found
+
+
+def _differ(stage: Stage, followed: Pair, plan: Pair) -> bool:
+    return (stage != "reduce" and followed.p != plan.p) or (stage != "combine" and followed.r != plan.r)
+
+
+def _workers(number: int) -> str:
+    return f"{number} worker{'' if number == 1 else 's'}"
+
+
+def stages_of(settings: Settings) -> tuple[Stage, ...]:
+    """The Spark stages that speak in this wiring."""
+    return ("fused",) if settings.spark.wiring == "fused" else ("combine", "reduce")
+
+
+def parts_of(stage: Stage) -> tuple[Part, ...]:
+    """What a Spark stage runs."""
+    return PARTS if stage == "fused" else (stage,)

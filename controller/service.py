@@ -1,0 +1,184 @@
+"""The controller's loop: collect, evaluate, decide, realise, until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from controller.collect import Collector
+from controller.decide import Decider, Judgement, ReplicaDecider, policy_of
+from controller.evaluate import Evaluator, Rounds, reached
+from controller.memory import remember
+from controller.plan_log import PlanLog
+from controller.realise import Published, Realiser, Replicas, SaidReplicas, Untouched
+from controller.talk import Talk
+from evenflow.errors import ServiceError
+from evenflow.plans import Plan
+from evenflow.settings import Settings
+from evenflow.telemetry import DecisionRecord
+from topics.admin import ensure_topics, pipeline_topics
+from topics.follower import Follower, offset_of
+from topics.plans import PlanFollower
+from topics.settled import admitted
+from topics.watch import TopicWatch
+
+log = logging.getLogger("controller")
+
+OWN_TOPICS = ("telemetry", "plan", "snapshots")
+"""Roles of the topics that the controller reads and writes."""
+_NEWEST = 500
+_TURN_SECONDS = 0.2
+Tell = Callable[[Judgement, DecisionRecord], None]
+
+
+def control(
+    settings: Settings,
+    *,
+    stop: threading.Event | None = None,
+    dry_run: bool = False,
+    tell: Tell | None = None,
+    replicas: Replicas | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    wall: Callable[[], float] = time.time,
+) -> None:
+    """Control the query until `stop`, SIGTERM or SIGINT.
+
+    dry_run: nothing is written, no topic is made, and another controller goes on. tell: called with each judgement.
+    Raises ConfigError for a policy that cannot be used, Fenced when another controller has taken over, and other
+    EvenflowErrors when the query is refused or the broker does not answer.
+    """
+    stop = stop or threading.Event()
+    with signals(stop):
+        controller = Controller(
+            settings, dry_run=dry_run, tell=tell, replicas=replicas, clock=clock, wall=wall
+        )
+        try:
+            while not stop.is_set():
+                controller.turn(_TURN_SECONDS)
+            controller.keep()
+        finally:
+            controller.close()
+
+
+class Controller:
+    """One controller of a query, from its beginning on; `turn` does what there is to do."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        dry_run: bool = False,
+        tell: Tell | None = None,
+        replicas: Replicas | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        policy = policy_of(settings)
+        self._settings = settings = admitted(settings)
+        self._dry_run, self._tell, self._clock, self._wall = dry_run, tell, clock, wall
+        if not dry_run:
+            specs = pipeline_topics(settings)
+            ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS])
+        # Rule 14: first whoever controlled the query before is fenced, then the log is read, then anything is decided.
+        self._realiser: Realiser = Untouched() if dry_run else Published(settings)
+        remembered = remember(settings, policy)
+        self._collector = Collector(settings, clock=clock, wall=wall)
+        self._evaluator = Evaluator(settings)
+        self._decider = Decider(settings, policy)
+        self._replicas = ReplicaDecider(settings)
+        self._asked = replicas or SaidReplicas()
+        self._talk = Talk(settings, clock=clock)
+        self._pending: Plan | None = None
+        self._log = PlanLog(settings)
+        self._plans = PlanFollower(settings)
+        self._telemetry = Follower(settings, "telemetry", newest=_NEWEST, isolation="read_uncommitted")
+        for message in self._telemetry.all_so_far():
+            self._collector.take(message.value(), fresh=offset_of(message) >= self._telemetry.end)
+        plans = self._plans.all_so_far()
+        self._log.start(plans, reached=reached(self._collector.known), now=clock())
+        for plan in plans:
+            self._decider.groups.learn(plan)
+        self._rounds = Rounds(settings, now=clock())
+        self._watch = TopicWatch(settings.kafka, [self._plans.state, self._telemetry.state])
+        self._talk.begins(policy, self._log, remembered=remembered, dry_run=dry_run)
+
+    def turn(self, timeout: float) -> None:
+        """Take in what has come, waiting for at most `timeout` s for the first record, and judge what is due."""
+        self._watch.check()
+        self._learn()
+        for message in self._telemetry.new(timeout):
+            if self._collector.take(message.value()):
+                self._judge_when_due()
+        self._judge_when_due()
+        self._talk.look(self._ignored())
+
+    def keep(self) -> None:
+        """Keep what the policy has learned; a broker that is gone by now is no reason to end with an error."""
+        try:
+            self._realiser.close(self._decider.policy)
+        except ServiceError as error:
+            log.warning("what the policy has learned was not saved: %s", error.message)
+
+    def close(self) -> None:
+        """Leave the broker alone."""
+        self._plans.close()
+        self._telemetry.close()
+
+    def _learn(self) -> None:
+        now, event_time = self._clock(), reached(self._collector.known)
+        for plan in self._plans.new():
+            counts = bool(self._log.learn([plan], reached=event_time, now=now))
+            self._decider.groups.learn(plan)
+            ours = plan == self._pending
+            if ours:
+                self._pending = None
+            if ours and not counts:
+                self._talk.lost(plan)
+            elif counts and not ours:
+                self._talk.adopted(plan)
+
+    def _judge_when_due(self) -> None:
+        now = self._clock()
+        if not self._rounds.due(self._collector.known, now):
+            return
+        pending = self._pending is not None or self._decider.groups.pending
+        seen = self._evaluator.observe(self._collector.known, self._log, now, pending=pending)
+        self._realise(self._decider.judge(seen, self._log))
+
+    def _realise(self, judgement: Judgement) -> None:
+        policy = self._decider.policy
+        time_ms = round(self._wall() * 1000)
+        record = judgement.record(self._settings, policy.name, time_ms=time_ms, dry_run=self._dry_run)
+        self._realiser.realise(judgement, record, policy)
+        if not self._dry_run and judgement.plan is not None:
+            self._pending = judgement.plan
+        self._talk.judged(judgement)
+        if self._tell is not None:
+            self._tell(judgement, record)
+        wanted = self._replicas.judge(judgement.seen)
+        if wanted is not None:
+            self._asked.ask(now=judgement.seen.instances, wanted=wanted.p, reason=wanted.reason)
+
+    def _ignored(self) -> dict[str, int]:
+        plans = {"that are no plan": self._plans.ignored} if self._plans.ignored else {}
+        return {**self._collector.ignored, **plans}
+
+
+@contextmanager
+def signals(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT ask for a stop. Only the main thread can catch them; elsewhere the caller has `stop`."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

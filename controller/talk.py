@@ -1,0 +1,135 @@
+"""What the controller says of its work: a line when it begins, one every ten seconds, changes at once, warnings rarely."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from controller.decide import Judgement
+from controller.plan_log import PlanLog
+from evenflow.elasticity import Policy
+from evenflow.plans import Plan
+from evenflow.settings import Settings
+from evenflow.talking import Concern, Concerns, Heartbeat, with_fields
+from evenflow.talking.words import moment
+from evenflow.windows import NO_MARK
+
+log = logging.getLogger("controller")
+
+
+class Talk:
+    """Told of everything that the controller sees and does. clock: s, monotonic."""
+
+    def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        self._concerns = Concerns(log, clock=clock)
+        self._heartbeat = Heartbeat(clock=clock)
+        self._counts: Counter[str] = Counter()
+        self._last: Judgement | None = None
+
+    def begins(self, policy: Policy, plans: PlanLog, *, remembered: bool, dry_run: bool) -> None:
+        """What this controller is about to do."""
+        bounds, pair = policy.bounds, plans.pair
+        log.info(
+            "query %s, policy '%s'%s: p %d (%d to %d), r %d (%d to %d), plan epoch %d%s",
+            self._settings.query.name,
+            policy.name,
+            " as an earlier controller left it" if remembered else "",
+            pair.p,
+            bounds.p_min,
+            bounds.p_max,
+            pair.r,
+            bounds.r_min,
+            bounds.r_max,
+            plans.newest_epoch,
+            "; a dry run, nothing is written" if dry_run else "",
+            extra=with_fields({"event": "begin", "query": self._settings.query.name, "policy": policy.name}),
+        )
+
+    def adopted(self, plan: Plan) -> None:
+        """A plan of somebody else's is in the log, and counts."""
+        why = f" ({plan.reason})" if plan.reason else ""
+        log.info("%s was published by somebody else%s: it is adopted", plan_words(plan), why)
+
+    def lost(self, plan: Plan) -> None:
+        """Another plan of the same epoch came first."""
+        log.warning("plan %d does not count: another one of that epoch was published first", plan.epoch)
+
+    def judged(self, judgement: Judgement) -> None:
+        """One more observation."""
+        self._last = judgement
+        self._counts["observations"] += 1
+        if judgement.plan is not None:
+            self._counts["plans"] += 1
+            fields = {"event": "plan", **judgement.plan.fields()}
+            log.info(
+                "%s: %s", plan_words(judgement.plan), judgement.decision.reason, extra=with_fields(fields)
+            )
+
+    def look(self, ignored: Mapping[str, int]) -> None:
+        """Say what is due. ignored: records by kind."""
+        self._concerns.now(self._lasting())
+        beat = self._heartbeat.due(self._counts | Counter({"ignored": sum(ignored.values())}))
+        if beat is not None and self._last is not None:
+            fields = {"event": "heartbeat", **self._counts, "ignored": dict(ignored)}
+            log.info("%s", line(self._last, fields), extra=with_fields(fields))
+
+    def _lasting(self) -> list[Concern]:
+        if self._last is None:
+            return []
+        seen = self._last.seen
+        found = [
+            Concern(name=words.split(" for ")[0], text=f"nothing is decided: {words}", over=_SPEAKS)
+            for words in seen.observation.stale
+        ]
+        if seen.overdue:
+            words = "; ".join(seen.overdue)
+            text = f"the newest plan is not realised, so nothing more is asked for: {words}"
+            found.append(Concern(name="not realised", text=text, over="the newest plan is realised"))
+        return found
+
+
+_SPEAKS = "what was missing is there again"
+
+
+def line(judgement: Judgement, counts: Mapping[str, Any]) -> str:
+    """The newest observation in a line."""
+    parts = [
+        f"{counts['observations']:,} observations, {counts.get('plans', 0):,} plans",
+        *seen_words(judgement),
+    ]
+    ignored = sum(counts["ignored"].values())
+    return ", ".join([*parts, *([f"{ignored:,} records ignored"] if ignored else [])])
+
+
+def seen_words(judgement: Judgement) -> list[str]:
+    """The figures of an observation that people look at first."""
+    seen, zone = judgement.seen.observation, judgement.decision.zone
+    known = (
+        ("W {:.2f}" + ("" if zone is None else f" (zone {zone})"), seen.load),
+        ("{:,.0f} tuples/s", seen.rate),
+        ("{:,.0f} keys", seen.keys),
+        ("lag {:,.0f}", seen.lag),
+    )
+    return [f"p {seen.p}, r {seen.r}", *(words.format(value) for words, value in known if value is not None)]
+
+
+def plan_words(plan: Plan) -> str:
+    """A plan in words, but for its reason."""
+    begins = "at the next slide" if plan.effective_from == NO_MARK else f"from {moment(plan.effective_from)}"
+    return f"plan {plan.epoch}: p {plan.p}, r {plan.r} {begins}"
+
+
+def judgement_words(judgement: Judgement) -> str:
+    """What a dry run prints of one observation."""
+    seen, decision = judgement.seen.observation, judgement.decision
+    if judgement.plan is not None:
+        would = f"would publish {plan_words(judgement.plan)}"
+    elif decision.held:
+        would = "holds"
+    else:
+        would = "keeps the plan"
+    return f"{seen.step}: {', '.join(seen_words(judgement))}: {would}: {decision.reason}"

@@ -1,0 +1,165 @@
+"""Group-ahead planning (001, chapter 3.4): from which micro-batch on a decision holds, and whether a plan is needed.
+
+Micro-batches are numbered from 1 and planned in groups of `group`: 1 to 10, 11 to 20, and so on. A plan holds until
+another one does, so a group that needs no other p and r than the one before it needs no plan. That matters beyond cost:
+panes around a change of the epoch forward no keys.
+
+* `amend` on (Prompt+): a decision changes the rest of the running group. After micro-batch n, n + 1 is under way, and
+  the plan takes effect `lead` micro-batches after it begins (the paper's adjustment window): from n + 2 on by default.
+* `amend` off (plain group scheduling): a decision waits for the start of the next group. Its plan is published
+  `ahead` micro-batches before that (the scheduling window).
+
+In the paper's experiment (figure 3.6) the load doubles at micro-batch 15 of the group 11 to 20. With `amend` the change
+shows from 17 on, without it from 21 on.
+
+>>> planner = GroupPlanner(slide_ms=1_000)
+>>> plan = planner.step(batch=15, wanted=(4, 2), in_force=(2, 2), reason="zone 3", reached=15_000, batch_ms=1_000)
+>>> plan.epoch, plan.p, plan.effective_from, plan.group
+(1, 4, 16000, 2)
+>>> planner.learn(plan)
+>>> planner.step(batch=16, wanted=None, in_force=(2, 2), reached=16_000, batch_ms=1_000)
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+
+from evenflow.errors import IncompatibleStateError
+from evenflow.plans import LONGEST_REASON, Plan, parse_plan
+from evenflow.strict_json import StrictObject, read_object
+from evenflow.windows import NO_MARK
+
+PLANNER_VERSION = 1
+_MOST_BYTES = 50_000
+_MOST = 2**31
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """What a policy wants and no plan says yet."""
+
+    p: int
+    r: int
+    reason: str
+
+
+class GroupPlanner:
+    """Turns decisions into plans; knows no clock and publishes nothing itself.
+
+    slide_ms: of the query. group: micro-batches a group. lead, ahead: in micro-batches, see the module.
+    """
+
+    def __init__(
+        self, *, slide_ms: int, group: int = 10, amend: bool = True, lead: int = 1, ahead: int = 2
+    ) -> None:
+        self._slide_ms = slide_ms
+        self._group = group
+        self._amend = amend
+        self._lead = lead
+        self._ahead = max(ahead, lead + 1)
+        self._newest: Plan | None = None
+        self._wish: _Wish | None = None
+
+    @property
+    def newest(self) -> Plan | None:
+        """The last plan of the log, by whoever; None before the first."""
+        return self._newest
+
+    @property
+    def pending(self) -> bool:
+        """A decision waits for the start of its group; a policy should see `settling` meanwhile."""
+        return self._wish is not None
+
+    def learn(self, plan: Plan) -> None:
+        """A plan of the log, our own or another's. It answers what was pending; an older epoch changes nothing."""
+        if self._newest is None or plan.epoch > self._newest.epoch:
+            self._newest, self._wish = plan, None
+
+    def step(
+        self,
+        *,
+        batch: int,
+        wanted: tuple[int, int] | None,
+        in_force: tuple[int, int],
+        reason: str = "",
+        reached: int | None,
+        batch_ms: float,
+    ) -> Plan | None:
+        """The plan to publish after this micro-batch, None for none; `learn` it once it is published.
+
+        batch: number of the finished micro-batch, from 1. wanted: (p, r) of the decision, None when it is held. in_force:
+        (p, r). Wanting what is in force or planned asks for nothing, and takes back nothing that is pending. reached:
+        largest event time (ms) that the partitioners have worked on. batch_ms: event time that goes by in a micro-batch.
+        """
+        if wanted is not None and wanted != in_force and not self._is_planned(wanted):
+            self._wish = _Wish(*wanted, reason)
+        if self._wish is None:
+            return None
+        first = self._first(batch)
+        if not self._amend and first - batch - 1 > self._ahead:
+            return None
+        return self._plan(self._wish, batch=batch, first=first, reached=reached, batch_ms=batch_ms)
+
+    def _is_planned(self, wanted: tuple[int, int]) -> bool:
+        return self._newest is not None and (self._newest.p, self._newest.r) == wanted
+
+    def _first(self, batch: int) -> int:
+        """Number of the first micro-batch that a plan published now can reach, and may change."""
+        reachable = batch + 1 + self._lead
+        return reachable if self._amend else self._group * -(-(reachable - 1) // self._group) + 1
+
+    def _plan(self, wish: _Wish, *, batch: int, first: int, reached: int | None, batch_ms: float) -> Plan:
+        number = (first - 1) // self._group + 1
+        starts = (first - 1) % self._group == 0
+        why = f"{'group' if starts else 'amends group'} {number} from micro-batch {first} on: {wish.reason}"
+        return Plan(
+            epoch=1 if self._newest is None else self._newest.epoch + 1,
+            p=wish.p,
+            r=wish.r,
+            effective_from=self._boundary(reached, (first - batch - 1) * batch_ms),
+            group=number,
+            reason=why[:LONGEST_REASON],
+        )
+
+    def _boundary(self, reached: int | None, further_ms: float) -> int:
+        """The first slide boundary so far after what is reached; NO_MARK when nothing is."""
+        if reached is None:
+            return NO_MARK
+        time = max(reached + 1, reached + math.floor(further_ms))
+        return -(-time // self._slide_ms) * self._slide_ms
+
+    # ---- state
+
+    def snapshot(self) -> bytes:
+        """What is pending and the newest plan."""
+        wish = self._wish and {
+            "p": self._wish.p,
+            "r": self._wish.r,
+            "reason": self._wish.reason[:LONGEST_REASON],
+        }
+        newest = self._newest and self._newest.fields()
+        return json.dumps({"v": PLANNER_VERSION, "wish": wish, "newest": newest}).encode()
+
+    def resume(self, snapshot: bytes) -> None:
+        """Continue where this snapshot was taken; IncompatibleStateError for anything else."""
+        try:
+            fields = read_object(snapshot, most_bytes=_MOST_BYTES)
+            fields.whole("v", PLANNER_VERSION, PLANNER_VERSION)
+            wish = fields.optional("wish", fields.part, "wish")
+            newest = fields.optional("newest", fields.part, "newest")
+            self._wish, self._newest = (
+                None if wish is None else _wish(wish),
+                None if newest is None else parse_plan(json.dumps(newest.fields).encode()),
+            )
+        except ValueError as error:
+            raise IncompatibleStateError(f"no state of a planner: {error}") from None
+
+
+def _wish(fields: StrictObject) -> _Wish:
+    return _Wish(
+        p=fields.whole("p", 1, _MOST),
+        r=fields.whole("r", 1, _MOST),
+        reason=fields.text("reason", most=LONGEST_REASON),
+    )

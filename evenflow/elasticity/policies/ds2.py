@@ -1,0 +1,227 @@
+"""DS2: true processing rates, as the Flink autoscaler uses them.
+
+A part's true processing rate is its `capacity`: tuples/s that it could take in, measured while it was busy. From it the
+parallelism is reckoned in one step rather than felt for:
+
+* needed capacity = queue / `catch_up_s` + arrivals * `restart_s` / `catch_up_s` + arrivals / `target`;
+* recommended = `ceil(current * needed / capacity)`, changed by at most the factors `1 + up_factor` and `1 - down_factor`.
+* What the reducer needs follows from what the combiner passes on per tuple. A combiner that is overloaded hides what
+  would arrive behind it.
+* Nothing happens while every part's capacity lies between what is needed at utilisation `target + boundary` and at
+  `target - boundary`. Once one part is outside, all parts go where they are recommended.
+* While a backlog drains, the limits are utilisation 1 and 0, and nothing scales in.
+* Scale-in goes to the highest recommendation of the last `scale_down_interval_s`.
+
+Rates are means over `window_s`; a gap in the observations begins them anew. In the fused wiring both parts share one
+pool in turn. Then each has only its share of the time, and what both need is added up: p and r grow by the same factor.
+DS2 sees capacity only, not the fixed cost of a micro-batch.
+
+State: the rates of `window_s`, and one falling series of recommendations a side. Source: Kalavri et al., "Three steps is
+all you need", OSDI 2018, and the Flink Kubernetes operator, `flink-autoscaler`: `AutoScalerUtils.java`
+(getTargetProcessingCapacity), `ScalingMetricEvaluator.java` (computeProcessingRateThresholds), `JobVertexScaler.java`
+(scale, applyScaleDownInterval), `ScalingExecutor.java` (allChangedVerticesWithinUtilizationTarget). Flink's times are
+made for jobs that stop to rescale; the defaults here are shorter, and each option names Flink's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from evenflow.elasticity.observation import PARTS, Observation, Part, known
+from evenflow.elasticity.policy import Decision, Options, Policy
+from evenflow.elasticity.recommended import Recommended, steps_in
+
+_MOST_KEPT = 1_000
+_Count = Annotated[int, Field(ge=0, le=2**62)]
+
+
+class Ds2Options(Options):
+    """Options of `ds2`."""
+
+    target: float = Field(default=0.70, gt=0, le=1, description="Utilisation to keep (Flink: 0.7).")
+    boundary: float = Field(
+        default=0.20,
+        ge=0,
+        lt=1,
+        description="No action while utilisation is this near to target (Flink: 0.3).",
+    )
+    window_s: float = Field(
+        default=15, ge=0, le=3_600, description="Rates are means of this time (Flink: 900)."
+    )
+    catch_up_s: float = Field(
+        default=60,
+        ge=0,
+        le=86_400,
+        description="A queue is worked off in this time; 0: not at all (Flink: 1800).",
+    )
+    restart_s: float = Field(
+        default=0,
+        ge=0,
+        le=3_600,
+        description="How long the work stops at a change; here it does not (Flink: 300).",
+    )
+    scale_down_interval_s: float = Field(
+        default=60,
+        ge=0,
+        le=86_400,
+        description="Scale-in goes to the highest recommendation of this time (Flink: 3600).",
+    )
+    up_factor: float = Field(
+        default=100_000, ge=0, description="Most that is added at once, as a share (Flink: 100000)."
+    )
+    down_factor: float = Field(
+        default=0.6, ge=0, le=1, description="Most that is taken away at once, as a share (Flink: 0.6)."
+    )
+
+    @model_validator(mode="after")
+    def _limits_are_there(self) -> Ds2Options:
+        if self.boundary >= self.target:
+            raise ValueError("boundary must be below target")
+        return self
+
+
+class _Rates(BaseModel):
+    """Of one part, tuples/s; unit is its capacity over its parallelism, None while it was not busy."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    arrivals: float = Field(ge=0)
+    unit: float | None = Field(ge=0)
+
+
+class _Memory(BaseModel):
+    """step: of the newest rates."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    step: _Count = 0
+    combine: list[_Rates] = Field(default_factory=list, max_length=_MOST_KEPT)
+    reduce: list[_Rates] = Field(default_factory=list, max_length=_MOST_KEPT)
+    p: Recommended = Field(default_factory=Recommended)
+    r: Recommended = Field(default_factory=Recommended)
+
+    def of(self, part: Part) -> list[_Rates]:
+        return self.combine if part == "combine" else self.reduce
+
+
+class Ds2(Policy):
+    """Parallelism from the true processing rate of each part, as the Flink autoscaler (baseline)."""
+
+    options_type: ClassVar[type[Options]] = Ds2Options
+    needs: ClassVar[tuple[str, ...]] = ()
+    options: Ds2Options
+
+    def __init__(self, **made: Any) -> None:
+        super().__init__(**made)
+        self._memory = _Memory()
+
+    def _decide(self, seen: Observation) -> Decision:
+        missing = [part for part in PARTS if not known(seen.stage(part).arrivals)]
+        if missing:
+            return self._held(seen, f"nothing is decided: arrivals at {' and '.join(missing)} are not known")
+        self._take_in(seen)
+        rates = {part: self._mean(part) for part in PARTS}
+        unmeasured = [part for part in PARTS if rates[part].unit is None and _has_work(seen, part, rates)]
+        if unmeasured:
+            return self._held(
+                seen, f"nothing is decided: the capacity of {' and '.join(unmeasured)} is not known"
+            )
+        return self._reckoned(seen, _Need(seen, rates, self.options))
+
+    def _reckoned(self, seen: Observation, need: _Need) -> Decision:
+        target, boundary = self.options.target, self.options.boundary
+        upper, lower = (1.0, 0.0) if seen.draining else (target + boundary, target - boundary)
+        factors = need.factors(target, restart=True)
+        up = any(factor > 1 for factor in need.factors(min(upper, 1.0), restart=False).values())
+        down = lower > 0 and any(factor < 1 for factor in need.factors(lower, restart=True).values())
+        p, r = (
+            self._recommended(seen, part, factors[part] if up or down else 1.0, frozen=seen.draining)
+            for part in PARTS
+        )
+        within = "" if up or down else f", within {lower:.2f} to {upper:.2f}"
+        return Decision(p=p, r=r, reason=f"{need.said}{within}: decided p {p} and r {r}")
+
+    def _recommended(self, seen: Observation, part: Part, factor: float, *, frozen: bool) -> int:
+        current, (least, most) = seen.in_force(part), self.bounds.side(part)
+        factor = min(max(factor, 1 - self.options.down_factor), 1 + self.options.up_factor)
+        value = min(max(math.ceil(min(current * factor, float(most))), least), most)
+        if frozen:
+            value = max(value, current)
+        memory = self._memory.p if part == "combine" else self._memory.r
+        steps = steps_in(self.options.scale_down_interval_s, seen)
+        return memory.stabilised(value, current=current, step=seen.step, steps=steps)
+
+    # ---- what is remembered
+
+    def _take_in(self, seen: Observation) -> None:
+        memory = self._memory
+        steps = min(_MOST_KEPT, steps_in(self.options.window_s, seen))
+        for part in PARTS:
+            rates = memory.of(part)
+            if seen.step != memory.step + 1:
+                rates.clear()
+            rates.append(_rates(seen, part))
+            del rates[:-steps]
+        memory.step = seen.step
+
+    def _mean(self, part: Part) -> _Rates:
+        kept = self._memory.of(part)
+        units = [rates.unit for rates in kept if rates.unit is not None]
+        return _Rates(
+            arrivals=math.fsum(rates.arrivals for rates in kept) / len(kept),
+            unit=math.fsum(units) / len(units) if units else None,
+        )
+
+    def _state(self) -> dict[str, Any]:
+        return self._memory.model_dump()
+
+    def _load_state(self, state: dict[str, Any]) -> None:
+        self._memory = _Memory.model_validate(state)
+
+
+class _Need:
+    """What the parts need, as a share of their capacity."""
+
+    def __init__(self, seen: Observation, rates: dict[Part, _Rates], options: Ds2Options) -> None:
+        self._options = options
+        self._fused = seen.wiring == "fused"
+        self._capacity = {part: (rates[part].unit or 0.0) * seen.in_force(part) for part in PARTS}
+        combine, reduce = rates["combine"].arrivals, rates["reduce"].arrivals
+        # An overloaded combiner passes on less than arrives at it.
+        hidden = combine / self._capacity["combine"] if self._capacity["combine"] > 0 else 1.0
+        self._arrivals = {"combine": combine, "reduce": reduce * max(1.0, hidden)}
+        self._queue = {part: _queue(seen, part) for part in PARTS}
+        self.said = " and ".join(
+            f"{part} gets {self._arrivals[part]:.0f} of {self._capacity[part]:.0f} tuples/s" for part in PARTS
+        )
+
+    def factors(self, utilisation: float, *, restart: bool) -> dict[Part, float]:
+        """By which p and r must grow so that this utilisation is kept and the queues are worked off."""
+        each = {part: self._factor(part, utilisation, restart=restart) for part in PARTS}
+        return dict.fromkeys(PARTS, sum(each.values())) if self._fused else each
+
+    def _factor(self, part: Part, utilisation: float, *, restart: bool) -> float:
+        options = self._options
+        behind = self._queue[part] + (self._arrivals[part] * options.restart_s if restart else 0.0)
+        catch_up = behind / options.catch_up_s if options.catch_up_s else 0.0
+        needed = catch_up + self._arrivals[part] / utilisation
+        capacity = self._capacity[part]
+        return needed / capacity if capacity > 0 else math.inf if needed > 0 else 0.0
+
+
+def _rates(seen: Observation, part: Part) -> _Rates:
+    stage = seen.stage(part)
+    unit = stage.capacity / seen.in_force(part) if known(stage.capacity) else None
+    return _Rates(arrivals=stage.arrivals or 0.0, unit=unit)
+
+
+def _has_work(seen: Observation, part: Part, rates: dict[Part, _Rates]) -> bool:
+    return rates[part].arrivals > 0 or _queue(seen, part) > 0
+
+
+def _queue(seen: Observation, part: Part) -> float:
+    queue = seen.stage(part).queue
+    return queue if known(queue) else 0.0

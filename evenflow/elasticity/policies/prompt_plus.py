@@ -1,0 +1,280 @@
+"""Prompt+ (001, chapters 3.3 to 3.5, Algorithm 4): three zones of W = processing time / batch interval.
+
+| zone | W | what happens when it has held for `d` micro-batches |
+|---|---|---|
+| 3, overload | above `thres` | scale out |
+| 2, stable | between | nothing: short spikes are queued, short lulls are ignored |
+| 1, under-used | at most `thres` - `step` | scale in |
+
+The last `d` micro-batches are compared with the `d` before them, in the partitioners' own numbers. If the data rate
+rose, p grows. If the number of distinct keys rose, r grows. If both rose, both grow. Scale-in mirrors this. "Rose" and
+"fell" mean by more than `tolerance`, since both numbers are noisy; an unknown number has not moved.
+
+The paper says nothing about the following cases, and this is what happens:
+
+* Neither number moved, or the side it speaks for is at its bound. One unit is added to the part whose own W is highest,
+  or taken from the part whose own W is lowest. Where no part says its own W, nothing is decided.
+* With `proportional`, a scale-out by rate or keys adds `ceil(current * (W/thres - 1))` units, at most `max_step`; W is
+  the mean of the `d` micro-batches. Scale-in is always by one.
+* For `grace` micro-batches after a change of p or r there is no action in the opposite direction.
+* While a backlog drains there is no scale-in, and micro-batches do not count for one.
+* A gap in the observations, and every change of p or r, begins the count of consecutive micro-batches anew.
+
+With `look_ahead` (beyond the paper) a side shrinks only if W would stay out of zone 3 were all the work on that side:
+the largest W of the last `d` micro-batches, times current/(current - 1), is at most `thres`. Then a constant load
+never makes p or r swing. Switched off, the paper's rule is left: at W = 0.7, two workers become one, W becomes 1.4,
+and so on for ever.
+
+State: the last 2d micro-batches. Cost: a few comparisons an observation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from evenflow.elasticity.observation import PARTS, Observation, Part, known
+from evenflow.elasticity.policy import Decision, Options, Policy
+
+OVERLOAD, STABLE, UNDER_USED = 3, 2, 1
+_Count = Annotated[int, Field(ge=0, le=2**62)]
+
+
+class PromptPlusOptions(Options):
+    """Options of `prompt-plus`."""
+
+    thres: float = Field(default=0.90, gt=0, le=10, description="W above this is zone 3.")
+    step: float = Field(
+        default=0.10, gt=0, le=10, description="Width of zone 2: W at or below thres - step is zone 1."
+    )
+    d: int = Field(default=3, ge=1, le=100, description="Consecutive micro-batches that a zone must hold.")
+    grace: int | None = Field(
+        default=None,
+        ge=0,
+        le=1_000,
+        description="Micro-batches without an action in the opposite direction. None: d.",
+    )
+    tolerance: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        description="Rate or keys rose or fell when they changed by more than this share.",
+    )
+    proportional: bool = Field(
+        default=False, description="Scale out by as much as W asks for, not by one unit (the paper's)."
+    )
+    max_step: int = Field(default=8, ge=1, le=4_096, description="Most units of a proportional step.")
+    look_ahead: bool = Field(
+        default=True,
+        description="Do not shrink a side if W could then be in zone 3. False: the paper's rule alone.",
+    )
+
+    @model_validator(mode="after")
+    def _zones_are_there(self) -> PromptPlusOptions:
+        if self.step >= self.thres:
+            raise ValueError("step must be below thres, or there is no zone 1")
+        return self
+
+
+class _Batch(BaseModel):
+    """One micro-batch; load is None where it counts for no zone."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    load: float | None
+    rate: float | None
+    keys: float | None
+
+
+class _Memory(BaseModel):
+    """last: (step, p, r) of the newest observation. batches: newest last, at most 2d, without a gap.
+
+    over, under: consecutive micro-batches in zone 3, in zone 1. direction: of the last action (1 out, -1 in, 0 none);
+    grace: micro-batches for which the opposite one is not allowed.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    last: list[_Count] = Field(default_factory=list, max_length=3)
+    batches: list[_Batch] = Field(default_factory=list, max_length=200)
+    over: _Count = 0
+    under: _Count = 0
+    direction: int = Field(default=0, ge=-1, le=1)
+    grace: _Count = 0
+
+
+class PromptPlus(Policy):
+    """Three zones of W; rate and keys decide which side scales (Prompt+)."""
+
+    options_type: ClassVar[type[Options]] = PromptPlusOptions
+    options: PromptPlusOptions
+
+    def __init__(self, **made: Any) -> None:
+        super().__init__(**made)
+        self._memory = _Memory()
+
+    def zone(self, load: float) -> int:
+        """Of this W."""
+        if load > self.options.thres:
+            return OVERLOAD
+        return UNDER_USED if load <= round(self.options.thres - self.options.step, 9) else STABLE
+
+    def _decide(self, seen: Observation) -> Decision:
+        load = seen.load or 0.0
+        zone = self.zone(load)
+        self._take_in(seen, load)
+        memory = self._memory
+        memory.over = memory.over + 1 if zone == OVERLOAD else 0
+        memory.under = memory.under + 1 if zone == UNDER_USED and not seen.draining else 0
+        decision = self._judged(seen, zone)
+        memory.grace = max(0, memory.grace - 1)
+        if (decision.p, decision.r) != (seen.p, seen.r):
+            self._acted(1 if zone == OVERLOAD else -1)
+        return decision
+
+    def _missed(self, seen: Observation) -> None:
+        self._take_in(seen, None)
+        self._memory.over = self._memory.under = 0
+
+    # ---- what is remembered
+
+    def _take_in(self, seen: Observation, load: float | None) -> None:
+        memory = self._memory
+        if memory.last and seen.step != memory.last[0] + 1:
+            memory.batches.clear()
+            memory.over = memory.under = 0
+        before = memory.last[1:]
+        if before and before != [seen.p, seen.r]:
+            self._acted(1 if seen.p + seen.r > sum(before) else -1)
+        memory.last = [seen.step, seen.p, seen.r]
+        rate, keys = (value if known(value) and not seen.stale else None for value in (seen.rate, seen.keys))
+        memory.batches = [*memory.batches, _Batch(load=load, rate=rate, keys=keys)][-2 * self.options.d :]
+
+    def _acted(self, direction: int) -> None:
+        memory = self._memory
+        memory.over = memory.under = 0
+        memory.direction = direction
+        memory.grace = self.options.d if self.options.grace is None else self.options.grace
+
+    # ---- what is decided
+
+    def _judged(self, seen: Observation, zone: int) -> Decision:
+        memory, d = self._memory, self.options.d
+        says = f"W {seen.load:.2f} is in zone {zone}"
+        if zone == STABLE:
+            return self._kept(seen, zone, says)
+        if zone == UNDER_USED and seen.draining:
+            return self._kept(seen, zone, f"{says}, but a backlog drains: no scale-in")
+        held_for = memory.over if zone == OVERLOAD else memory.under
+        if held_for < d:
+            return self._kept(seen, zone, f"{says} for {held_for} of {d} micro-batches")
+        direction = 1 if zone == OVERLOAD else -1
+        if memory.grace and memory.direction == -direction:
+            return self._kept(
+                seen, zone, f"{says}, but the last action went the other way: grace for {memory.grace} more"
+            )
+        return self._scaled(seen, zone, f"{says} for {held_for} micro-batches")
+
+    def _kept(self, seen: Observation, zone: int, reason: str) -> Decision:
+        return Decision(p=seen.p, r=seen.r, zone=zone, reason=reason)
+
+    def _scaled(self, seen: Observation, zone: int, says: str) -> Decision:
+        direction = 1 if zone == OVERLOAD else -1
+        able = [part for part in PARTS if self._able(seen, part, direction)]
+        if not able:
+            return self._kept(seen, zone, f"{says}, but {self._why_unable(direction)}")
+        moved, why = self._moved(direction)
+        sides = [part for part in moved if part in able]
+        if sides:
+            units = self._units(seen, direction)
+        else:
+            own = {part: load for part in PARTS if known(load := seen.stage(part).load)}
+            if not own:
+                return self._held(seen, f"{says}; {why}, and no part says its own W: nothing is decided")
+            worst = self._worst(own, able, direction)
+            if worst is None:
+                return self._kept(
+                    seen, zone, f"{says}; {why}, and the part with the highest W is at its most"
+                )
+            sides, units = [worst], dict.fromkeys(PARTS, 1)
+            why = f"{why}; the {worst}r's own W is {own[worst]:.2f}"
+        return self._changed(seen, zone, direction, sides, units, f"{says}; {why}")
+
+    def _changed(
+        self,
+        seen: Observation,
+        zone: int,
+        direction: int,
+        sides: list[Part],
+        units: dict[Part, int],
+        says: str,
+    ) -> Decision:
+        p, r = (seen.in_force(part) + (direction * units[part] if part in sides else 0) for part in PARTS)
+        p, r = self.bounds.clamped(p, r)
+        return Decision(p=p, r=r, zone=zone, reason=f"{says}: p {seen.p} -> {p}, r {seen.r} -> {r}")
+
+    def _moved(self, direction: int) -> tuple[list[Part], str]:
+        """The sides that rate and keys ask for, and the sentence about it."""
+        rate, keys = self._change("rate"), self._change("keys")
+        word = "rose" if direction > 0 else "fell"
+        asked: list[tuple[Part, str]] = []
+        if rate is not None and direction * rate > self.options.tolerance:
+            asked.append(("combine", f"the rate {word} by {abs(rate):.0%}"))
+        if keys is not None and direction * keys > self.options.tolerance:
+            asked.append(("reduce", f"the number of keys {word} by {abs(keys):.0%}"))
+        return [part for part, _ in asked], " and ".join(
+            said for _, said in asked
+        ) or f"neither rate nor keys {word}"
+
+    def _change(self, name: str) -> float | None:
+        """Relative change of the mean of the last d micro-batches over the d before; None when it is not known."""
+        d = self.options.d
+        values = [getattr(batch, name) for batch in self._memory.batches]
+        if len(values) < 2 * d or None in values:
+            return None
+        before, now = sum(values[:d]) / d, sum(values[d:]) / d
+        return (now - before) / before if before > 0 else math.inf if now > 0 else 0.0
+
+    def _units(self, seen: Observation, direction: int) -> dict[Part, int]:
+        if direction < 0 or not self.options.proportional:
+            return dict.fromkeys(PARTS, 1)
+        mean = sum(self._loads()) / self.options.d
+        excess = mean / self.options.thres - 1
+        return {
+            part: max(1, math.ceil(min(self.options.max_step, seen.in_force(part) * excess)))
+            for part in PARTS
+        }
+
+    def _worst(self, own: dict[Part, float], able: list[Part], direction: int) -> Part | None:
+        if direction > 0:
+            worst = max(own, key=own.__getitem__)
+            return worst if worst in able else None
+        return min((part for part in own if part in able), key=own.__getitem__, default=None)
+
+    def _able(self, seen: Observation, part: Part, direction: int) -> bool:
+        current, (least, most) = seen.in_force(part), self.bounds.side(part)
+        if direction > 0:
+            return current < most
+        return current > least and (not self.options.look_ahead or self._after(current) <= self.options.thres)
+
+    def _after(self, current: int) -> float:
+        """W with one unit less, were all the work on this side."""
+        return max(self._loads()) * current / (current - 1)
+
+    def _loads(self) -> list[float]:
+        return [batch.load for batch in self._memory.batches[-self.options.d :] if batch.load is not None]
+
+    def _why_unable(self, direction: int) -> str:
+        if direction > 0:
+            return "p and r are at their most"
+        return f"neither p nor r can shrink: W could pass {self.options.thres}, or they are at their least"
+
+    # ---- state
+
+    def _state(self) -> dict[str, Any]:
+        return self._memory.model_dump()
+
+    def _load_state(self, state: dict[str, Any]) -> None:
+        self._memory = _Memory.model_validate(state)

@@ -1,0 +1,125 @@
+"""Threshold: what a Kubernetes HorizontalPodAutoscaler does. The plain baseline.
+
+* Recommended is `ceil(current * metric / target)`, for p and for r alike, and the number in force where the ratio is
+  within `tolerance` of 1.
+* Scale-out follows the recommendation at once, but within `up_period_s` not beyond the least number of that time plus
+  the larger of `up_units` and `up_percent`.
+* Scale-in goes to the highest recommendation of the last `stabilization_s`. A gap in the observations begins that time
+  anew.
+
+The metric is W, the same for both sides: an HPA knows nothing of rate and keys, so it scales both where one would do.
+With `metric=busy` it is the share of time that the busiest partitioner is; so the number of partitioner replicas is
+decided, as p with r bound to 1.
+
+State: one falling series of recommendations a side, and the numbers in force during `up_period_s`. Source: Kubernetes,
+"Horizontal Pod Autoscaling", and `pkg/controller/podautoscaler` (`replica_calculator.go`, `horizontal.go`); the
+defaults are its own, with a period of 15 s, but for the target.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evenflow.elasticity.observation import Observation
+from evenflow.elasticity.policy import Decision, Options, Policy
+from evenflow.elasticity.recommended import Recommended, steps_in
+
+_MOST_KEPT = 1_000
+_Count = Annotated[int, Field(ge=0, le=2**62)]
+
+
+class ThresholdOptions(Options):
+    """Options of `threshold`."""
+
+    metric: Literal["load", "busy"] = Field(
+        default="load", description="load: W. busy: busy share of the busiest partitioner."
+    )
+    target: float = Field(default=0.80, gt=0, le=10, description="Value of the metric to keep.")
+    tolerance: float = Field(
+        default=0.10, ge=0, lt=1, description="No action while metric/target is this near to 1."
+    )
+    stabilization_s: float = Field(
+        default=300,
+        ge=0,
+        le=3_600,
+        description="Scale-in goes to the highest recommendation of this time (seconds of batch intervals).",
+    )
+    up_units: int = Field(
+        default=4, ge=0, le=4_096, description="Units that may be added within up_period_s."
+    )
+    up_percent: int = Field(
+        default=100, ge=0, le=10_000, description="The same in percent; the larger counts."
+    )
+    up_period_s: float = Field(
+        default=15, ge=0, le=1_800, description="Period of these two limits (seconds)."
+    )
+
+
+class _Memory(BaseModel):
+    """in_force: (step, p, r) of the last up_period_s."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    p: Recommended = Field(default_factory=Recommended)
+    r: Recommended = Field(default_factory=Recommended)
+    in_force: list[Annotated[list[_Count], Field(min_length=3, max_length=3)]] = Field(
+        default_factory=list, max_length=_MOST_KEPT
+    )
+
+
+class Threshold(Policy):
+    """Keeps a metric near its target, as a Kubernetes HPA would (baseline)."""
+
+    options_type: ClassVar[type[Options]] = ThresholdOptions
+    options: ThresholdOptions
+
+    def __init__(self, **made: Any) -> None:
+        super().__init__(**made)
+        self._memory = _Memory()
+
+    def _needed(self) -> tuple[str, ...]:
+        return (self.options.metric,)
+
+    def _decide(self, seen: Observation) -> Decision:
+        value: float = getattr(seen, self.options.metric)
+        self._take_in(seen)
+        ratio = value / self.options.target
+        near = abs(ratio - 1) <= self.options.tolerance
+        wanted = [
+            current if near else math.ceil(min(current * ratio, float(most)))
+            for current, most in ((seen.p, self.bounds.p_max), (seen.r, self.bounds.r_max))
+        ]
+        p, r = self._limited(seen, *self.bounds.clamped(*wanted))
+        name = "W" if self.options.metric == "load" else "the busy share"
+        said = f"{name} is {value:.2f}, {ratio:.2f} of the target {self.options.target:g}"
+        recommended = "keep p and r" if near else f"p {wanted[0]} and r {wanted[1]}"
+        return Decision(p=p, r=r, reason=f"{said}: recommended is {recommended}, decided p {p} and r {r}")
+
+    def _limited(self, seen: Observation, p: int, r: int) -> tuple[int, int]:
+        steps = steps_in(self.options.stabilization_s, seen)
+        memory = self._memory
+        return (
+            self._up(memory.p.stabilised(p, current=seen.p, step=seen.step, steps=steps), seen.p, side=1),
+            self._up(memory.r.stabilised(r, current=seen.r, step=seen.step, steps=steps), seen.r, side=2),
+        )
+
+    def _up(self, wanted: int, current: int, *, side: int) -> int:
+        """Not above what the limits of scale-out allow, which take nothing away."""
+        least = min(entry[side] for entry in self._memory.in_force)
+        most = max(least + self.options.up_units, math.ceil(least * (1 + self.options.up_percent / 100)))
+        return min(wanted, max(most, current))
+
+    def _take_in(self, seen: Observation) -> None:
+        memory = self._memory
+        since = seen.step - steps_in(self.options.up_period_s, seen)
+        kept = [entry for entry in memory.in_force if since < entry[0] < seen.step]
+        memory.in_force = [*kept, [seen.step, seen.p, seen.r]][-_MOST_KEPT:]
+
+    def _state(self) -> dict[str, Any]:
+        return self._memory.model_dump()
+
+    def _load_state(self, state: dict[str, Any]) -> None:
+        self._memory = _Memory.model_validate(state)

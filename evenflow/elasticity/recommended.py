@@ -1,0 +1,40 @@
+"""Scale-in to the highest recommendation of the last while: how an HPA and the Flink autoscaler keep from haste."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evenflow.elasticity.observation import Observation
+
+_Count = Annotated[int, Field(ge=0, le=2**62)]
+_Pair = Annotated[list[_Count], Field(min_length=2, max_length=2)]
+
+
+class Recommended(BaseModel):
+    """Recommendations of one side, as (step, value); each value is above all that follow, so there are few.
+
+    A gap in the steps begins anew: what would have been recommended meanwhile is not known.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    entries: list[_Pair] = Field(default_factory=list, max_length=100_000)
+
+    def stabilised(self, value: int, *, current: int, step: int, steps: int) -> int:
+        """This recommendation where it is above what is in force, otherwise the highest of the last `steps`.
+
+        current: in force; it counts as recommended when a series begins.
+        """
+        if not self.entries or self.entries[-1][0] != step - 1:
+            self.entries = [[step, current]]
+        self.entries = [entry for entry in self.entries if entry[0] > step - steps and entry[1] > value]
+        self.entries.append([step, value])
+        return max(value, min(self.entries[0][1], current))
+
+
+def steps_in(seconds: float, seen: Observation) -> int:
+    """Observations in this time, at least this one."""
+    return max(1, math.ceil(seconds * 1000 / max(seen.interval_ms, 1)))

@@ -1,0 +1,110 @@
+"""Following a topic of one partition: what is in it from some offset on, then each new record."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from evenflow.errors import ServiceError
+from evenflow.settings import Settings
+from topics.admin import describe
+from topics.clients import consumer, seconds, service_error
+from topics.offsets import stable_ends
+
+_BATCH = 100
+_STEP_SECONDS = 0.5
+_PASSING = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT})
+_TRIMMED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+
+
+class Follower:
+    """A reader of one log; nothing is committed, so each one begins where it is told to."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        role: str,
+        *,
+        newest: int | None = None,
+        isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
+    ) -> None:
+        """role: of the topic. newest: begin at most so many offsets before its end; None: at its beginning.
+
+        Raises ServiceError without a broker or that topic.
+        """
+        self._kafka = settings.kafka
+        self.topic = settings.topic(role)
+        state = describe(settings.kafka, [self.topic]).get(self.topic)
+        if state is None:
+            raise ServiceError(
+                f"topic {self.topic} does not exist",
+                hint="`evenflow partition` makes it; see `evenflow doctor`",
+            )
+        self.state = state
+        committed = isolation == "read_committed"
+        self.end = stable_ends(settings.kafka, state)[0] if committed else state.end[0]
+        """Offset of the first record that was not there when the follower was made."""
+        self._position = state.begin[0] if newest is None else max(state.begin[0], self.end - newest)
+        self._reader = consumer(
+            settings.kafka,
+            group=f"{settings.query.name}.{role}-reader",
+            isolation_level=isolation,
+            enable_partition_eof=True,
+        )
+        self._seek(self._position)
+
+    def all_so_far(self) -> list[Message]:
+        """Every record that was there when the follower was made; ServiceError when the broker does not hand them over."""
+        found: list[Message] = []
+        tries = 0
+        while self._position < self.end:
+            before = self._position
+            found += self.new(_STEP_SECONDS)
+            tries = 0 if self._position > before else tries + 1
+            if tries * _STEP_SECONDS > seconds(self._kafka):
+                raise ServiceError(f"reading {self.topic} makes no progress at offset {self._position}")
+        return found
+
+    def new(self, timeout: float = 0.0) -> list[Message]:
+        """Records that were written since the last call, waiting for at most `timeout` s for the first."""
+        try:
+            messages = self._reader.consume(_BATCH, timeout=timeout)
+        except KafkaException as error:
+            raise service_error(error, self._kafka, f"reading {self.topic}") from None
+        return [message for message in messages if self._took(message)]
+
+    def close(self) -> None:
+        """Leave the broker alone."""
+        self._reader.close()
+
+    def _took(self, message: Message) -> bool:
+        """Whether this is a record; the position follows whatever it is."""
+        error = message.error()
+        if error is None:
+            self._position = offset_of(message) + 1
+        elif error.code() == KafkaError._PARTITION_EOF:
+            self._position = max(self._position, offset_of(message))
+        elif error.code() in _TRIMMED:
+            self._seek(self._oldest())
+        elif not error.retriable() and error.code() not in _PASSING:
+            raise service_error(error, self._kafka, f"reading {self.topic}")
+        return error is None
+
+    def _oldest(self) -> int:
+        """Where the log begins by now: what a reader that was away for long has missed is gone."""
+        state = describe(self._kafka, [self.topic]).get(self.topic)
+        if state is None:
+            raise ServiceError(f"topic {self.topic} was deleted while it was read")
+        return state.begin[0]
+
+    def _seek(self, offset: int) -> None:
+        self._position = offset
+        self._reader.assign([TopicPartition(self.topic, 0, offset)])
+
+
+def offset_of(message: Message) -> int:
+    """Of a record, or of where a log ends: these have one."""
+    offset = message.offset()
+    assert offset is not None
+    return offset
