@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
+
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.plans import LAST_EPOCH, Plan
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK
 from partitioner_service.prepare import OWN_TOPICS
 from topics import admin
-from topics.plans import Fenced, PlanWriter, read_plans
+from topics.clients import seconds
+from topics.plans import Fenced, Plans, PlanWriter, read_plans
 from topics.settled import admitted
 
 IDENTITY = "plan-by-hand"
 """Of the writer, so that it takes nothing over from a controller."""
 _TRIES = 10
+_LOOK_SECONDS = 0.05
 
 
 def publish(
@@ -47,18 +51,14 @@ def publish(
 
 def _published(settings: Settings, *, p: int, r: int, effective_from: int) -> Plan:
     """As the next epoch. Another writer may take the same one in between: the first in the log counts."""
+    reading = Plans(settings)
     try:
         writer = PlanWriter(settings, identity=IDENTITY)
         for _ in range(_TRIES):
-            plan = Plan(
-                epoch=_next_epoch(settings),
-                p=p,
-                r=r,
-                effective_from=effective_from,
-                reason="published by hand",
-            )
+            epoch = _last_epoch(settings, reading) + 1
+            plan = Plan(epoch=epoch, p=p, r=r, effective_from=effective_from, reason="published by hand")
             writer.write(plan)
-            if plan in in_order(read_plans(settings)):
+            if plan in in_order(_once_visible(settings, reading, epoch)):
                 return plan
     except Fenced:
         raise ServiceError(
@@ -77,11 +77,26 @@ def in_order(plans: list[Plan]) -> list[Plan]:
     return counting
 
 
-def _next_epoch(settings: Settings) -> int:
-    last = max((plan.epoch for plan in read_plans(settings)), default=0)
+def _last_epoch(settings: Settings, reading: Plans) -> int:
+    last = max((plan.epoch for plan in read_plans(settings, reading)), default=0)
     if last >= LAST_EPOCH:
         raise ConfigError(
             f"{settings.topic('plan')} holds a plan of the last epoch {last}: no later one can be published",
             hint="delete that topic, and the query's snapshots topic with it",
         )
-    return last + 1
+    return last
+
+
+def _once_visible(settings: Settings, reading: Plans, epoch: int) -> list[Plan]:
+    """The log with a plan of this epoch or of a later one: what is committed can be read a moment later."""
+    deadline = time.monotonic() + seconds(settings.kafka)
+    while True:
+        plans = read_plans(settings, reading)
+        if any(plan.epoch >= epoch for plan in plans):
+            return plans
+        if time.monotonic() >= deadline:
+            raise ServiceError(
+                f"plan epoch {epoch} was committed, and cannot be read within {seconds(settings.kafka):g} s",
+                hint="another writer's transaction may be open: see with `evenflow status` whether it appears",
+            )
+        time.sleep(_LOOK_SECONDS)

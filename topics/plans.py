@@ -44,12 +44,14 @@ class Plans:
 
     def of_value(self, value: bytes | None, offset: int | None) -> Plan | None:
         """As `of`, for who has the parts of a record."""
+        known = offset is not None and offset < self.next_offset
         self.next_offset = max(self.next_offset, -1 if offset is None else offset + 1)
         try:
             return parse_plan(value, fingerprint=self._fingerprint)
         except ValueError as error:
-            self.ignored += 1
-            log.warning("ignoring the record at offset %s of %s: %s", offset, self._topic, error)
+            if not known:
+                self.ignored += 1
+                log.warning("ignoring the record at offset %s of %s: %s", offset, self._topic, error)
             return None
 
 
