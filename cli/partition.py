@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
@@ -51,13 +50,16 @@ def plan(
         int | None, typer.Option(min=1, help="Buckets running at once (r). Default: all.")
     ] = None,
     effective_from: Annotated[
-        int | None, typer.Option(help="Event time (ms) on a slide boundary. Default: at once.")
+        int | None, typer.Option(help="Event time (ms) on a slide boundary. Default: at the next slide.")
     ] = None,
 ) -> None:
-    """Publish a plan by hand: how many workers are in use."""
+    """Publish a plan by hand: how many workers are in use.
+
+    Prints the record. A controller that runs goes on from there.
+    """
     from evenflow.commands.context import settings_of
     from partitioner_service.plans import publish
 
     settings = settings_of(context)
     published = publish(settings, workers=workers, reducers=reducers, effective_from=effective_from)
-    typer.echo(json.dumps(published))
+    typer.echo(published.encode(settings.fingerprint).decode())

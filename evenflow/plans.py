@@ -114,7 +114,8 @@ class Upcoming:
 class Schedule:
     """What one reader of the plans follows, as its event time goes on.
 
-    slide_ms: of the query. current: the plan in force, None before the first; upcoming: later ones, by their beginning.
+    slide_ms: of the query. current: the plan in force, None before the first; upcoming: later ones, by their beginning,
+    at most the newest `KEPT`.
     """
 
     slide_ms: int
@@ -134,8 +135,8 @@ class Schedule:
         begins = self.boundary(plan.effective_from)
         if reached is not None:
             begins = max(begins, self.boundary(reached + 1))
-        self.upcoming = [other for other in self.upcoming if other.begins < begins]
-        self.upcoming.append(Upcoming(begins, plan))
+        earlier = [other for other in self.upcoming if other.begins < begins]
+        self.upcoming = [*earlier, Upcoming(begins, plan)][-KEPT:]
         return True
 
     def start(self, plans: Iterable[Plan], *, reached: int | None) -> None:

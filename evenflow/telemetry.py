@@ -55,7 +55,7 @@ class PartitionerRecord(Record):
     rejected: since `started`. The last whole period of `period_ms` had `rate` tuples/s routed and about `keys` distinct
     keys (HyperLogLog); of it the data plane was busy for a share of `busy` (parse, route, frame). lag: records of owned
     partitions that are not read. event_time: largest seen; mark: least of the owned partitions that are awake. loads:
-    tuples by worker since the last change of p.
+    tuples by worker since the last change of p. plans_ignored: records of the plan topic that were no plan of the query.
     """
 
     kind: Literal["partitioner"] = "partitioner"
@@ -74,6 +74,7 @@ class PartitionerRecord(Record):
     event_time: EventTime | None = None
     mark: EventTime | None = None
     loads: Annotated[list[Count], Field(max_length=4_096)] = []
+    plans_ignored: Count = 0
 
 
 class PartWork(BaseModel):

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import faust
+from faust.transport.drivers import aiokafka
 from mode import Service
 from mode.threads import ServiceThread, WorkerThread
 
@@ -28,9 +29,8 @@ from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.kafka import aiokafka_config
 from partitioner_service.health import Health
 from partitioner_service.pages import add_pages
-from partitioner_service.plane import DataPlane, Plan
+from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
-from partitioner_service.records import parse_plan
 
 log = logging.getLogger(__name__)
 
@@ -93,15 +93,13 @@ def build_app(settings: Settings, plane: DataPlane, folder: Path) -> faust.App:
     if unknown:
         raise ConfigError(f"kafka.extras.faust sets {', '.join(unknown)}, which Faust does not know")
     app = faust.App(f"{settings.query.name}.control.{options.instance}", **(ours | extras))
+    app.transport.Consumer = _Consumer
     plans = app.topic(settings.topic("plan"), value_serializer="raw", key_serializer="raw", internal=False)
 
     @app.agent(plans)
     async def follow_plans(stream: Any) -> None:
-        async for value in stream:
-            try:
-                plane.offer(Plan(**parse_plan(value)))
-            except ValueError as error:
-                log.error("ignoring a record in %s: %s", settings.topic("plan"), error)
+        async for event in stream.events():
+            plane.offer(event.message.offset, event.value)
 
     add_pages(app, settings, plane, Health(plane.clock))
     return app
@@ -195,6 +193,23 @@ class _ControlThread(WorkerThread):
 
 
 ServiceThread.Worker = _ControlThread
+
+
+class _Reader(aiokafka.AIOKafkaConsumerThread):
+    """Faust's consumer, read committed: a plan of an aborted transaction is none."""
+
+    def _create_worker_consumer(self, transport: Any) -> Any:
+        # All that Faust asks when it chooses the isolation level; true anywhere else, it would begin transactions itself.
+        self.consumer.in_transaction = True
+        try:
+            return super()._create_worker_consumer(transport)
+        finally:
+            self.consumer.in_transaction = False
+
+
+class _Consumer(aiokafka.Consumer):
+    def _new_consumer_thread(self) -> _Reader:
+        return _Reader(self, loop=self.loop, beacon=self.beacon)
 
 
 def _credentials(kafka: KafkaSettings) -> Any:

@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import gc
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from confluent_kafka import KafkaException
 
 from evenflow.errors import EvenflowError, ServiceError
 from evenflow.settings import Settings
-from evenflow.talking.words import moment
-from evenflow.windows import NO_MARK
 from partitioner_service import status
 from partitioner_service.claim import claim
 from partitioner_service.committed import Stopping, TopicIds
+from partitioner_service.in_force import PlanLog, furthest
 from partitioner_service.learned import LearnedState
 from partitioner_service.pace import Pace
 from partitioner_service.records import SideRecords
 from partitioner_service.rejected import Rejected
+from partitioner_service.reports import Reports
 from partitioner_service.route import Router, Slice
 from partitioner_service.sink import CommitAborted, Sink
 from partitioner_service.source import Source
@@ -45,15 +43,6 @@ _STATUS_EVERY = 0.5
 _GRACE = 10.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """How many workers are in use from an event time (ms) on; epochs only grow."""
-
-    epoch: int
-    p: int
-    effective_from: int = NO_MARK
-
-
 class DataPlane:
     """One partitioner instance of settings that `prepare` has been through.
 
@@ -68,11 +57,11 @@ class DataPlane:
         self._until_ended = until_ended
         self.clock = clock
         self._stop = threading.Event()
-        self._plans: queue.SimpleQueue[Plan] = queue.SimpleQueue()
-        self._pending: list[Plan] = []
+        self._plan_log = PlanLog(settings)
         self._aborts = 0
         self._rewinds = 0
         self._work = status.Work(rejected=Rejected(settings))
+        self._reports = Reports(settings, clock=clock)
         self._talk = Talk(settings, clock=clock)
         self._watchdog = Watchdog()
         self._status: dict[str, Any] = {"state": "starting", "instance": self._options.instance}
@@ -85,9 +74,9 @@ class DataPlane:
         """Finish the block in hand, commit, leave the group."""
         self._stop.set()
 
-    def offer(self, plan: Plan) -> None:
-        """A plan to apply once its time has come."""
-        self._plans.put(plan)
+    def offer(self, offset: int, record: bytes | None) -> None:
+        """A committed record of the plan topic."""
+        self._plan_log.offer(offset, record)
 
     def status(self) -> dict[str, Any]:
         """What the status page shows; made anew at every commit."""
@@ -129,8 +118,7 @@ class DataPlane:
         self._learned = LearnedState(self._settings, self._side, clock=self.clock)
         partitioner, epoch = self._learned.restored()
         self._router = Router(self._settings, partitioner, epoch=epoch)
-        for fields in self._side.plans():
-            self.offer(Plan(**fields))
+        self._router.plans.learn_published(self._plan_log.published())
         rejected_limit = int(topics[names[2]].config.get("max.message.bytes", 1_048_588))
         self._sink = Sink(
             self._settings, rejected_limit=rejected_limit, watchdog=self._watchdog, clock=self.clock
@@ -153,6 +141,8 @@ class DataPlane:
         if self._source.rewinds != self._rewinds:  # other partitions, or an aborted transaction
             self._rewinds = self._source.rewinds
             self._router.forget_what_was_told()
+            self._router.plans.continue_from(furthest(self._source.states))
+        self._learn_plans()
         self._progressed_at = self.clock()
         self._watch.check()
         try:
@@ -167,14 +157,16 @@ class DataPlane:
             open_for = self._sink.open_for
             if open_for is not None and open_for >= self._options.commit_interval / 1000:
                 self._commit()
+            elif self._reports.due:
+                self._report()
         except CommitAborted as error:
             self._after_abort(error)
 
     def _work_through(self, slices: list[Slice]) -> None:
         """Route a block into the open transaction."""
         began = self.clock()
-        self._apply_plans()
         routed = self._router.route(slices, self._source.states)
+        self._reports.note(routed.hashes, self.clock() - began)
         self._sink.write_frames(routed.frames)
         records = {piece.partition: piece.records for piece in slices}
         for group in routed.rejections:
@@ -195,8 +187,8 @@ class DataPlane:
         self._aborts = 0
         self._work.commits += 1
         self._refresh_status()
-        self._side.telemetry({"part": "partitioner", **self._status})
-        self._learned.save_when_due(self._router.partitioner, self._router.epoch)
+        self._report()
+        self._learned.save_when_due(self._router.plans.partitioner, self._router.plans.epoch)
 
     def _after_abort(self, error: CommitAborted) -> None:
         self._aborts += 1
@@ -272,32 +264,13 @@ class DataPlane:
 
     # ---- plans, status, the end
 
-    def _apply_plans(self) -> None:
-        while not self._plans.empty():
-            self._pending.append(self._plans.get())
-        reached = max(
-            (s.max_time for s in self._source.states.values() if s.max_time is not None), default=NO_MARK
-        )
-        due = [
-            plan
-            for plan in self._pending
-            if plan.effective_from <= reached and plan.epoch > self._router.epoch
-        ]
-        self._pending = [
-            plan for plan in self._pending if plan not in due and plan.epoch > self._router.epoch
-        ]
-        for plan in sorted(due, key=lambda plan: plan.epoch):
-            if not 1 <= plan.p <= self._settings.routed_partitions:
-                log.error(
-                    "plan %s is impossible: the routed topic has %d partitions",
-                    plan,
-                    self._settings.routed_partitions,
-                )
-                continue
-            self._router.partitioner.rescale(workers=plan.p)
-            self._router.epoch = plan.epoch
-            since = "at once" if plan.effective_from == NO_MARK else f"from {moment(plan.effective_from)} on"
-            log.info("plan epoch %d: %d workers %s", plan.epoch, plan.p, since)
+    def _learn_plans(self) -> None:
+        for plan in self._plan_log.arrived():
+            self._router.plans.learn(plan, reached=furthest(self._source.states))
+
+    def _report(self) -> None:
+        record = self._reports.record(self._source, self._router, self._work, ignored=self._plan_log.ignored)
+        self._side.telemetry(record.encode())
 
     def _refresh_status(self) -> None:
         now = self.clock()
@@ -305,7 +278,7 @@ class DataPlane:
         self._status_at = now
         shown = status.running(self._settings, self._source, self._router, self._work)
         standing = self._talk.tell(shown, self._work.rejected, self._pace.known())
-        self._status = {**shown, "standing_still": standing}
+        self._status = {**shown, "plans_ignored": self._plan_log.ignored, "standing_still": standing}
 
     def _close(self) -> None:
         failed = None
@@ -315,7 +288,7 @@ class DataPlane:
                 continue
             try:
                 if name == "_side" and hasattr(self, "_router"):
-                    self._learned.save(self._router.partitioner, self._router.epoch)
+                    self._learned.save(self._router.plans.partitioner, self._router.plans.epoch)
                 part.close()
             except (EvenflowError, KafkaException, RuntimeError) as error:
                 failed = error
@@ -324,11 +297,6 @@ class DataPlane:
         log.info("stopped; what was committed stays")
         if failed is not None:
             log.warning("while closing: %s", failed)
-
-
-def plan_record(plan: Plan, *, r: int) -> dict[str, int]:
-    """The plan as it stands in `<query>.plan`."""
-    return {**asdict(plan), "r": r}
 
 
 @contextmanager

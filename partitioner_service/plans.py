@@ -1,26 +1,33 @@
-"""Publishing plans by hand; following them is the plan agent's work (`app`)."""
+"""Publishing plans by hand; following them is the plan agent's work (`app`, `in_force`)."""
 
 from __future__ import annotations
 
-import json
+import time
 
-from evenflow.errors import ConfigError
+from evenflow.errors import ConfigError, ServiceError
+from evenflow.plans import LAST_EPOCH, Plan
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK
-from partitioner_service.plane import Plan, plan_record
 from partitioner_service.prepare import OWN_TOPICS
-from partitioner_service.records import LAST_EPOCH, SideRecords
-from topics import admin, clients
+from topics import admin
+from topics.clients import seconds
+from topics.plans import Fenced, Plans, PlanWriter, read_plans
 from topics.settled import admitted
+
+IDENTITY = "plan-by-hand"
+"""Of the writer, so that it takes nothing over from a controller."""
+_TRIES = 10
+_LOOK_SECONDS = 0.05
 
 
 def publish(
     settings: Settings, *, workers: int, reducers: int | None = None, effective_from: int | None = None
-) -> dict[str, int]:
-    """Publish the next plan epoch and return it.
+) -> Plan:
+    """Publish the next plan epoch and return it once it counts.
 
     Raises ConfigError when it asks for more workers than routed partitions, more reducers than buckets,
-    or an event time that is not on a slide boundary, and for an input topic that is missing.
+    or an event time that is not on a slide boundary, and for an input topic that is missing; ServiceError when
+    others publish at the same time.
     """
     most_r = settings.spark.buckets
     r = most_r if reducers is None else reducers
@@ -37,17 +44,59 @@ def publish(
     settings = admitted(settings)
     specs = admin.pipeline_topics(settings)
     admin.ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS])
-    last = max((plan["epoch"] for plan in SideRecords(settings).plans()), default=0)
+    return _published(
+        settings, p=workers, r=r, effective_from=NO_MARK if effective_from is None else effective_from
+    )
+
+
+def _published(settings: Settings, *, p: int, r: int, effective_from: int) -> Plan:
+    """As the next epoch. Another writer may take the same one in between: the first in the log counts."""
+    reading = Plans(settings)
+    try:
+        writer = PlanWriter(settings, identity=IDENTITY)
+        for _ in range(_TRIES):
+            epoch = _last_epoch(settings, reading) + 1
+            plan = Plan(epoch=epoch, p=p, r=r, effective_from=effective_from, reason="published by hand")
+            writer.write(plan)
+            if plan in in_order(_once_visible(settings, reading, epoch)):
+                return plan
+    except Fenced:
+        raise ServiceError(
+            "another `evenflow plan` of this query began at the same moment",
+            hint="see with `evenflow status` what holds now",
+        ) from None
+    raise ServiceError(f"others published plans at the same time, {_TRIES} times in a row", hint="try again")
+
+
+def in_order(plans: list[Plan]) -> list[Plan]:
+    """Those of the log that count: each has an epoch above all before it."""
+    counting: list[Plan] = []
+    for plan in plans:
+        if not counting or plan.epoch > counting[-1].epoch:
+            counting.append(plan)
+    return counting
+
+
+def _last_epoch(settings: Settings, reading: Plans) -> int:
+    last = max((plan.epoch for plan in read_plans(settings, reading)), default=0)
     if last >= LAST_EPOCH:
         raise ConfigError(
             f"{settings.topic('plan')} holds a plan of the last epoch {last}: no later one can be published",
             hint="delete that topic, and the query's snapshots topic with it",
         )
-    plan = Plan(
-        epoch=last + 1, p=workers, effective_from=NO_MARK if effective_from is None else effective_from
-    )
-    record = plan_record(plan, r=r)
-    producer = clients.producer(settings.kafka)
-    producer.produce(settings.topic("plan"), value=json.dumps(record).encode())
-    clients.flush(producer, settings.kafka)
-    return record
+    return last
+
+
+def _once_visible(settings: Settings, reading: Plans, epoch: int) -> list[Plan]:
+    """The log with a plan of this epoch or of a later one: what is committed can be read a moment later."""
+    deadline = time.monotonic() + seconds(settings.kafka)
+    while True:
+        plans = read_plans(settings, reading)
+        if any(plan.epoch >= epoch for plan in plans):
+            return plans
+        if time.monotonic() >= deadline:
+            raise ServiceError(
+                f"plan epoch {epoch} was committed, and cannot be read within {seconds(settings.kafka):g} s",
+                hint="another writer's transaction may be open: see with `evenflow status` whether it appears",
+            )
+        time.sleep(_LOOK_SECONDS)

@@ -1,12 +1,11 @@
-"""Records beside the data plane: telemetry, snapshots of learned state, plans.
+"""Records beside the data plane: telemetry and snapshots of learned state.
 
-All of them are matters of quality and of people, never of correctness: written without transactions,
+Both are matters of quality and of people, never of correctness: written without transactions,
 and a lost one costs nothing but itself.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Iterator
@@ -14,10 +13,9 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from evenflow.partitioners.base import MAX_WORKERS
+from evenflow.plans import LAST_EPOCH
 from evenflow.settings import Settings
-from evenflow.strict_json import read_object, shown
-from evenflow.windows import END_MARK, NO_MARK
+from evenflow.strict_json import shown
 from topics import clients, reader
 
 log = logging.getLogger(__name__)
@@ -25,22 +23,20 @@ log = logging.getLogger(__name__)
 _FIT = "evenflow-fit"
 _EPOCH = "evenflow-epoch"
 _LARGEST_SNAPSHOT = 30_000_000
-_LARGEST_PLAN = 10_000
-_EPOCH_DIGITS = re.compile(rb"[0-9]{1,9}")
-LAST_EPOCH = 999_999_999
+_EPOCH_DIGITS = re.compile(rb"[0-9]{1,%d}" % len(str(LAST_EPOCH)))
 
 
 class SideRecords:
-    """Writes telemetry and snapshots of one instance; reads its last snapshot and the plans."""
+    """Writes telemetry and snapshots of one instance; reads its last snapshot."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._identity = settings.partitioner.instance
         self._producer = clients.producer(settings.kafka, **{"linger.ms": 50})
 
-    def telemetry(self, record: dict[str, Any]) -> None:
-        """One JSON record for people and controllers."""
-        self._produce("telemetry", key=self._identity, value=json.dumps(record).encode())
+    def telemetry(self, record: bytes) -> None:
+        """One record for people and controllers."""
+        self._produce("telemetry", key=self._identity, value=record)
 
     def save_snapshot(self, snapshot: bytes, fit: str, epoch: int) -> None:
         """Learned state of this instance; `fit` says which partitioner and options it belongs to, `epoch` which plan."""
@@ -76,16 +72,6 @@ class SideRecords:
             log.warning("learned state is not usable, starting without (quality only): %s", error)
             return None
 
-    def plans(self) -> list[dict[str, int]]:
-        """Every plan published so far, in order, as keyword arguments of Plan; what is no plan is ignored."""
-        found = []
-        for message in self._records("plan"):
-            try:
-                found.append(parse_plan(message.value()))
-            except ValueError as error:
-                log.error("ignoring a record in %s: %s", self._settings.topic("plan"), error)
-        return found
-
     def close(self) -> None:
         """Hand over what is still buffered, for a few seconds at most."""
         self._producer.flush(5)
@@ -100,19 +86,6 @@ class SideRecords:
             self._producer.poll(0)
         except (BufferError, KafkaException) as error:
             log.warning("a %s record was not written: %s", role, error)
-
-
-def parse_plan(value: bytes | None) -> dict[str, int]:
-    """`{epoch, p, r, effective_from}` as keyword arguments of Plan; raises ValueError when it is none."""
-    try:
-        fields = read_object(value, most_bytes=_LARGEST_PLAN)
-        return {
-            "epoch": fields.whole("epoch", 1, LAST_EPOCH),
-            "p": fields.whole("p", 1, MAX_WORKERS),
-            "effective_from": fields.whole("effective_from", NO_MARK, END_MARK),
-        }
-    except ValueError as error:
-        raise ValueError(f"no plan: {shown(value)} ({error})") from None
 
 
 def parse_epoch(header: bytes | None) -> int:

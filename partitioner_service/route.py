@@ -1,4 +1,4 @@
-"""Columns to frames: judge lateness, ask the partitioner, pack one frame per worker.
+"""Columns to frames: judge lateness, ask the partitioner under the plan in force, pack one frame per worker.
 
 Pure apart from the partitioner's own state: blocks in, frames and rejections out. The caller owns
 Kafka and the committed state.
@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow import wire
 from evenflow.aggregates import AggregatePlan
 from evenflow.arrays import Bools, Int32s, Int64s, UInt64s, no_rows
 from evenflow.errors import ProtocolError
@@ -25,6 +24,8 @@ from evenflow.partitioners import Partitioner
 from evenflow.progress import Judged, PartitionState, Verdict, judge
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, pane_of, panes_closed_by
+from partitioner_service.framing import Framer, Shares
+from partitioner_service.in_force import InForce
 from partitioner_service.parse import Parsed, Parser, taken_apart
 
 UNREADABLE = "unreadable"
@@ -79,12 +80,20 @@ class Rejections:
 
 @dataclass(frozen=True)
 class Routed:
-    """What a block became: frames by worker, rejections, and each partition's state after it."""
+    """What a block became: frames by worker, rejections, and each partition's state after it.
+
+    hashes: of the keys of the tuples that were routed, shape (tuples,).
+    """
 
     frames: list[tuple[int, bytes]]
     rejections: list[Rejections]
     states: dict[int, PartitionState]
-    tuples: int
+    hashes: UInt64s
+
+    @property
+    def tuples(self) -> int:
+        """How many were routed."""
+        return len(self.hashes)
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,17 @@ class _Accepted:
     keys: pa.BinaryArray
     times: Int64s
     values: pa.RecordBatch
+
+    @classmethod
+    def together(cls, parts: Sequence[_Accepted]) -> _Accepted:
+        """One after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        values = parts[0].values
+        if values.num_columns:
+            values = pa.Table.from_batches([part.values for part in parts]).combine_chunks().to_batches()[0]
+        times = np.concatenate([part.times for part in parts])
+        return cls(pa.concat_arrays([part.keys for part in parts]), times, values)
 
     def only(self, keep: Bools) -> _Accepted:
         """Those of these tuples."""
@@ -101,22 +121,19 @@ class _Accepted:
 
 
 class Router:
-    """Routes blocks with one partitioner; `epoch` is the plan in force.
+    """Routes blocks with one partitioner under the plan in force.
 
     It remembers up to which pane every worker has been told that each partition is closed. A mark closes nothing
     before the slowest partition of the instance has passed the pane as well, so that is when the workers are told.
     """
 
     def __init__(self, settings: Settings, partitioner: Partitioner, *, epoch: int = 0) -> None:
-        self.partitioner = partitioner
-        self.epoch = epoch
-        self._settings = settings
+        self.plans = InForce(settings, partitioner, epoch=epoch)
         self._query = settings.query
         self._parser = Parser(settings)
-        self._fingerprint = settings.fingerprint
+        self._framer = Framer(settings)
         self._routed = settings.routed_partitions
         self._frame_schema = AggregatePlan.of(settings.query).frame_schema
-        self._no_tuples = no_rows(self._frame_schema)
         self._told: dict[int, int] = {}
 
     @property
@@ -143,17 +160,16 @@ class Router:
             accepted.extend(good)
             rejections.extend(refused)
         offsets = np.array([(piece.partition, piece.first, piece.last) for piece in slices], np.int64)
-        batch, bounds = self._by_worker(accepted)
-        packed = self._pack(batch, bounds, offsets.reshape(-1, 3), self._to_tell({**states, **after}))
-        return Routed(packed, rejections, after, sum(len(part.times) for part in accepted))
+        hashes, shares = self._shares(accepted)
+        packed = self._framer.pack(shares, offsets.reshape(-1, 3), self._to_tell({**states, **after}))
+        return Routed(packed, rejections, after, hashes)
 
     def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:
         """Frames without tuples that tell the marks of these partitions (all that are owned); none unless due."""
         told = self._to_tell(states)
         if not len(told):
             return []
-        nobody = np.zeros(self._routed + 1, np.int64)
-        return self._pack(self._no_tuples, nobody, np.empty((0, 3), np.int64), told)
+        return self._framer.pack(self._no_shares(), np.empty((0, 3), np.int64), told)
 
     def _to_tell(self, states: dict[int, PartitionState]) -> Int64s:
         """(partition, mark, next offset) of every partition once the slowest has passed a pane; shape (n, 3)."""
@@ -212,79 +228,44 @@ class Router:
         )
         return state, [good] if routed else [], refused
 
-    def _pack(
-        self, batch: pa.RecordBatch, bounds: Int64s, offsets: Int64s, told: Int64s
-    ) -> list[tuple[int, bytes]]:
-        """One frame for every worker that has tuples, and for every worker if there is something to tell."""
-        tells = wire.FramePacker(self._header(offsets, told), self._frame_schema)
-        empty = tells.pack(self._no_tuples) if len(told) else b""
-        packed: list[tuple[int, bytes]] = []
-        starts = bounds.tolist()
-        small = self._small(batch, bounds)
-        silent = tells
-        if len(told) and not all(small):  # only a frame that is cut has parts that do not tell
-            silent = wire.FramePacker(self._header(offsets, told[:0]), self._frame_schema)
-        for worker in range(self._routed):
-            start, stop = starts[worker], starts[worker + 1]
-            if start == stop:
-                if empty:
-                    packed.append((worker, empty))
-                continue
-            if small[worker]:
-                packed.append((worker, tells.pack(batch.slice(start, stop - start))))
-                continue
-            parts = list(wire.cut(batch.slice(start, stop - start), self._settings.partitioner.frame_bytes))
-            last = len(parts) - 1
-            for number, part in enumerate(parts):
-                packer = tells if number == last else silent
-                packed.append((worker, packer.pack(part, part=number, parts=len(parts))))
-        return packed
+    def _no_shares(self) -> Shares:
+        nobody = np.zeros(self._routed + 1, np.int64)
+        return Shares(rows=no_rows(self._frame_schema), epochs=(self.plans.epoch,), bounds=nobody)
 
-    def _small(self, batch: pa.RecordBatch, bounds: Int64s) -> list[bool]:
-        """Of each worker: whether its rows need no cutting."""
-        filled = np.concatenate([[0], np.cumsum(wire.weights(batch))])
-        fits: list[bool] = (np.diff(filled[bounds]) <= self._settings.partitioner.frame_bytes).tolist()
-        return fits
-
-    def _header(self, offsets: Int64s, told: Int64s) -> wire.FrameHeader:
-        return wire.FrameHeader(
-            fingerprint=self._fingerprint,
-            epoch=self.epoch,
-            input_partitions=self._settings.input_partitions,
-            routed_partitions=self._routed,
-            offsets=offsets,
-            told=told,
-        )
-
-    def _by_worker(self, accepted: list[_Accepted]) -> tuple[pa.RecordBatch, Int64s]:
+    def _shares(self, accepted: list[_Accepted]) -> tuple[UInt64s, Shares]:
+        """Hashes of the keys, and the tuples by worker and plan."""
         if not accepted:
-            return self._no_tuples, np.zeros(self._routed + 1, dtype=np.int64)
-        keys = pa.concat_arrays([part.keys for part in accepted]) if len(accepted) > 1 else accepted[0].keys
-        times = np.concatenate([part.times for part in accepted]) if len(accepted) > 1 else accepted[0].times
-        values = accepted[0].values
-        if len(accepted) > 1 and values.num_columns:
-            values = (
-                pa.Table.from_batches([part.values for part in accepted]).combine_chunks().to_batches()[0]
-            )
-        workers = self._assigned(hash_keys(keys), times)
-        order = np.argsort(workers.astype(np.uint16), kind="stable")
-        counts = np.bincount(workers, minlength=self._routed)
-        bounds = np.zeros(self._routed + 1, dtype=np.int64)
-        np.cumsum(counts, out=bounds[1:])
-        return self._batch(_Accepted(keys, times, values)).take(pa.array(order)), bounds
+            return np.empty(0, np.uint64), self._no_shares()
+        tuples = _Accepted.together(accepted)
+        hashes = hash_keys(tuples.keys)
+        cells, epochs = self._assigned(hashes, tuples.times)
+        # At most 1,024 workers, and as many plans in a block as a schedule holds: numpy sorts 16 bits by radix.
+        order = np.argsort(cells.astype(np.uint16), kind="stable")
+        bounds = np.zeros(self._routed * len(epochs) + 1, np.int64)
+        np.cumsum(np.bincount(cells, minlength=self._routed * len(epochs)), out=bounds[1:])
+        return hashes, Shares(rows=self._batch(tuples).take(pa.array(order)), epochs=epochs, bounds=bounds)
 
-    def _assigned(self, hashes: UInt64s, times: Int64s) -> Int32s:
-        """In order of event time: a block holds stretches of several input partitions, whose times overlap.
+    def _assigned(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
+        """The cell of each tuple, worker * plans + plan; and the epochs of the plans. In order of event time.
 
+        A block holds stretches of several input partitions, whose times overlap, and a plan takes over at an event time.
         Windowed loads count a tuple that is older than the current slide in the current one: partition after
         partition, the levels of a window would be off by as much as a block spans.
         """
         if not bool((times[1:] < times[:-1]).any()):
-            return self.partitioner.assign(hashes, times)
+            return self._in_order(hashes, times)
         order = np.argsort(times, kind="stable")
-        workers = np.empty(len(times), np.int32)
-        workers[order] = self.partitioner.assign(hashes[order], times[order])
-        return workers
+        cells = np.empty(len(times), np.int32)
+        cells[order], epochs = self._in_order(hashes[order], times[order])
+        return cells, epochs
+
+    def _in_order(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
+        workers, epochs = [], []
+        for stretch in self.plans.stretches(times):
+            workers.append(self.plans.partitioner.assign(hashes[stretch], times[stretch]))
+            epochs.append(self.plans.epoch)
+        cells = [mine * len(epochs) + number for number, mine in enumerate(workers)]
+        return (np.concatenate(cells) if len(cells) > 1 else workers[0]), tuple(epochs)
 
     def _batch(self, part: _Accepted) -> pa.RecordBatch:
         panes = pa.array(pane_of(part.times, self._query.slide_ms))

@@ -1,4 +1,4 @@
-"""What an instance tells of itself: the status page and its telemetry show the same fields."""
+"""What the status page shows of an instance."""
 
 from __future__ import annotations
 
@@ -40,13 +40,15 @@ class Work:
 def running(settings: Settings, source: Source, router: Router, work: Work) -> dict[str, Any]:
     """The status of an instance that reads, as JSON-able fields; times are event times in ms."""
     query = settings.query
-    observed = router.partitioner.observe()
+    observed = router.plans.partitioner.observe()
+    upcoming = router.plans.upcoming
     return {
         "state": "running",
         "instance": settings.partitioner.instance,
         "query": query.name,
         "partitioner": settings.partitioner.name,
-        "plan_epoch": router.epoch,
+        "plan_epoch": router.plans.epoch,
+        "next_plan": upcoming and {"epoch": upcoming.plan.epoch, "begins": _shown(upcoming.begins)},
         "assignment": {
             str(p): {
                 "offset": s.offset,

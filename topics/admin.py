@@ -32,6 +32,7 @@ ROLES = ("input", "rejected", "routed", "partials", "results", "telemetry", "pla
 _WEEK_MS = 7 * 24 * 3_600_000
 _NEVER_MS = 2**63 - 1
 _POLL_SECONDS = 0.05
+_SMALLEST_SEGMENT = 1_048_576
 _EVENT_TIME = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -59,16 +60,17 @@ def pipeline_topics(settings: Settings) -> dict[str, TopicSpec]:
         "retention.ms": str(_WEEK_MS),
         "message.timestamp.type": "LogAppendTime",
     }
-    for_ever = a_week | {"retention.ms": "-1"}
     large = {"max.message.bytes": str(MAX_RECORD_BYTES)}
     # Small segments, soon rolled: Kafka compacts closed segments only, and each reader reads what is not compacted.
     compacted = {
         "cleanup.policy": "compact",
         "message.timestamp.type": "LogAppendTime",
         "segment.ms": "600000",
-        "segment.bytes": str(2 * MAX_RECORD_BYTES),
         "min.cleanable.dirty.ratio": "0.1",
-    } | large
+    }
+    snapshots = compacted | {"segment.bytes": str(2 * MAX_RECORD_BYTES)} | large
+    # A plan is written in a transaction: the marks of the transactions have to go as well.
+    plan = compacted | {"segment.bytes": str(_SMALLEST_SEGMENT), "delete.retention.ms": "600000"}
     made_as: dict[str, tuple[int, dict[str, str]]] = {
         "rejected": (
             settings.input_partitions,
@@ -78,8 +80,8 @@ def pipeline_topics(settings: Settings) -> dict[str, TopicSpec]:
         "partials": (settings.spark.buckets, a_week | large),
         "results": (settings.spark.buckets, a_week | large),
         "telemetry": (1, a_week),
-        "plan": (1, for_ever),
-        "snapshots": (1, compacted),
+        "plan": (1, plan),
+        "snapshots": (1, snapshots),
     }
     made = {
         role: TopicSpec(name=settings.topic(role), partitions=partitions, config=config)

@@ -29,12 +29,16 @@ _FENCED = frozenset(
 
 
 class Plans:
-    """Turns records of the plan topic into plans; what is none is said once each, counted, and ignored."""
+    """Turns records of the plan topic into plans; what is none is said once each, counted, and ignored.
+
+    next_offset: behind all records that it was handed with their offset.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._topic = settings.topic("plan")
         self._fingerprint = settings.fingerprint
         self.ignored = 0
+        self.next_offset = 0
 
     def of(self, message: Message) -> Plan | None:
         """The plan in a record, None for anything else."""
@@ -42,30 +46,35 @@ class Plans:
 
     def of_value(self, value: bytes | None, offset: int | None) -> Plan | None:
         """As `of`, for who has the parts of a record."""
+        known = offset is not None and offset < self.next_offset
+        self.next_offset = max(self.next_offset, -1 if offset is None else offset + 1)
         try:
             return parse_plan(value, fingerprint=self._fingerprint)
         except ValueError as error:
-            self.ignored += 1
-            log.warning("ignoring the record at offset %s of %s: %s", offset, self._topic, error)
+            if not known:
+                self.ignored += 1
+                log.warning("ignoring the record at offset %s of %s: %s", offset, self._topic, error)
             return None
 
 
-def read_plans(settings: Settings) -> list[Plan]:
-    """Every plan that is published now, in order; what is no plan is ignored. None of a topic that is not there."""
-    return [plan for plan, _ in _published(settings)]
+def read_plans(settings: Settings, reading: Plans | None = None) -> list[Plan]:
+    """Every plan that is published now, in order; what is no plan is ignored. None of a topic that is not there.
+
+    reading: is handed the records, for who reads on behind them.
+    """
+    return list(_published(settings, Plans(settings) if reading is None else reading))
 
 
-def _published(settings: Settings) -> Iterator[tuple[Plan, int]]:
+def _published(settings: Settings, reading: Plans) -> Iterator[Plan]:
     topic = settings.topic("plan")
     state = describe(settings.kafka, [topic]).get(topic)
     if state is None:
         return
-    reading = Plans(settings)
     for block in read_range(settings.kafka, topic, end=stable_ends(settings.kafka, state)):
         for message in block:
             plan = reading.of(message)
             if plan is not None:
-                yield plan, message.offset()
+                yield plan
 
 
 class PlanFollower:

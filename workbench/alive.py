@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+
+from confluent_kafka import Message
 
 from evenflow.settings import Settings
-from evenflow.strict_json import read_object
+from evenflow.telemetry import DecisionRecord, PartitionerRecord, Telemetry, parse
 from topics.groups import Member, members
 from topics.reader import read_newest
 
-_NEWEST = 1_000
-_LARGEST = 1_000_000
-_LONGEST = 250
+_NEWEST = 5_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """The newest telemetry of a part of the pipeline. name: as `partitioner 0`, `spark fused`; at: ms, by the broker."""
+    """The newest telemetry of a part of the pipeline. at: ms, by the broker."""
 
-    name: str
     at: int
-    said: dict[str, Any]
+    said: Telemetry
+
+    @property
+    def name(self) -> str:
+        """As `partitioner 0`, `spark fused` or `controller`."""
+        if isinstance(self.said, PartitionerRecord):
+            return f"partitioner {self.said.instance}"
+        return "controller" if isinstance(self.said, DecisionRecord) else f"spark {self.said.stage}"
 
     @property
     def is_spark(self) -> bool:
-        """Whether it is a stage of the Spark application; otherwise it is a partitioner instance."""
-        return self.said.get("source") == "spark"
+        """Whether it is a stage of the Spark application."""
+        return not isinstance(self.said, PartitionerRecord | DecisionRecord)
+
+    @property
+    def is_partitioner(self) -> bool:
+        """Whether it is a partitioner instance."""
+        return isinstance(self.said, PartitionerRecord)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alive:
-    """members: of the data plane's group. parts: by name, as far back as the newest telemetry reaches."""
+    """members: of the data plane's group. parts: by name, as far back as the newest telemetry reaches; ignored: records
+
+    there that are no telemetry of this query.
+    """
 
     members: tuple[Member, ...]
     parts: tuple[Part, ...]
+    ignored: int = 0
 
     @property
     def owners(self) -> list[str]:
@@ -44,30 +59,37 @@ class Alive:
         ]
 
     @property
-    def heard_of_spark(self) -> Part | None:
-        """The Spark stage that reported last."""
-        return max((part for part in self.parts if part.is_spark), key=lambda part: part.at, default=None)
+    def heard_last(self) -> Part | None:
+        """Who reported last and is no member of the group: a Spark stage or the controller."""
+        others = (part for part in self.parts if not part.is_partitioner)
+        return max(others, key=lambda part: part.at, default=None)
 
 
 def look(settings: Settings) -> Alive:
     """Ask the broker once; makes and joins nothing. Raises ServiceError when it does not answer."""
+    messages = read_newest(settings.kafka, settings.topic("telemetry"), _NEWEST)
+    parts, ignored = parts_of(messages, fingerprint=settings.fingerprint)
+    group = members(settings.kafka, settings.data_plane_group)
+    return Alive(members=tuple(group), parts=parts, ignored=ignored)
+
+
+def parts_of(messages: Iterable[Message], *, fingerprint: str) -> tuple[tuple[Part, ...], int]:
+    """What each part said last, by name; and how many records are no telemetry of the query with this fingerprint."""
     newest: dict[str, Part] = {}
-    for message in read_newest(settings.kafka, settings.topic("telemetry"), _NEWEST):
-        part = part_of(message.value(), at=int(message.timestamp()[1]))
-        if part is not None:
+    ignored = 0
+    for message in messages:
+        part = part_of(message.value(), at=int(message.timestamp()[1]), fingerprint=fingerprint)
+        if part is None:
+            ignored += 1
+        else:
             newest[part.name] = part
-    return Alive(
-        members=tuple(members(settings.kafka, settings.data_plane_group)),
-        parts=tuple(newest[name] for name in sorted(newest)),
-    )
+    return tuple(newest[name] for name in sorted(newest)), ignored
 
 
-def part_of(value: bytes | None, *, at: int) -> Part | None:
-    """None for a record that is no telemetry of ours."""
+def part_of(value: bytes | None, *, at: int, fingerprint: str) -> Part | None:
+    """None for a record that is no telemetry, of another version, or of another query."""
     try:
-        said = read_object(value, most_bytes=_LARGEST, depth=10)
-        kind, which = ("source", "stage") if said.fields.get("source") == "spark" else ("part", "instance")
-        name = f"{said.text(kind, most=_LONGEST)} {said.text(which, most=_LONGEST)}"
+        said = parse(value)
     except ValueError:
         return None
-    return Part(name=name, at=at, said=said.fields)
+    return Part(at=at, said=said) if said.fingerprint == fingerprint else None

@@ -11,9 +11,10 @@ from typing import Any
 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.telemetry import PartitionerRecord, parse
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
-from tests.pipeline.routed import create_topics, make_settings, write
+from tests.pipeline.routed import create_topics, make_settings, records, write
 
 
 def some_rows(
@@ -55,6 +56,12 @@ def start_thread(plane: DataPlane) -> tuple[threading.Thread, list[BaseException
     thread = threading.Thread(target=body, daemon=True)
     thread.start()
     return thread, errors
+
+
+def telemetry(settings: Settings) -> list[PartitionerRecord]:
+    """What instances have reported, in order."""
+    said = [parse(message.value()) for message in records(settings, "telemetry")]
+    return [record for record in said if isinstance(record, PartitionerRecord)]
 
 
 def total(states: dict[int, PartitionState]) -> tuple[int, int, int]:

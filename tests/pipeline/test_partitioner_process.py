@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from evenflow.plans import Plan
+from evenflow.settings import Settings
 from evenflow.windows import END_MARK
 from partitioner_service.committed import all_states
 from partitioner_service.plans import publish
@@ -24,11 +26,22 @@ from tests.pipeline.routed import (
     write,
     write_end,
 )
-from topics import admin
+from topics import admin, clients
 from workbench.broker import EmbeddedBroker
 from workbench.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
+
+
+def abort_a_plan(settings: Settings, *, workers: int) -> None:
+    """The next plan in a transaction that is aborted once the record lies in the log."""
+    client = clients.producer(settings.kafka, transactional_id=f"{settings.query.name}.somebody")
+    client.init_transactions(30)
+    client.begin_transaction()
+    plan = Plan(epoch=1, p=workers, r=1)
+    client.produce(settings.topic("plan"), value=plan.encode(settings.fingerprint), key=plan.key)
+    clients.flush(client, settings.kafka)
+    client.abort_transaction(30)
 
 
 def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(
@@ -67,6 +80,7 @@ def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(
         assert sorted(status["assignment"]) == ["0", "1", "2", "3"]
         wait_until(lambda: page("status")["tuples_per_second"] > 0)
         assert page("healthy") == {"healthy": True, "state": "running"}
+        abort_a_plan(settings, workers=2)
         publish(settings, workers=1)
         rows = [(p, {"k": row["k"], "t": row["t"] + 2_000, "v": 1}) for p, row in some_rows(1_000)]
 
@@ -75,7 +89,10 @@ def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(
             return page("status").get("plan_epoch") == 1
 
         wait_until(plan_followed)
-        assert page("status")["workers"] == 1
+        shown = page("status")
+        assert (shown["workers"], shown["plans_ignored"]) == (1, 0), (
+            "had the aborted plan counted, this would not"
+        )
     finally:
         code_ = child.terminate(30)
     assert code_ == 0, Path(tmp_path / "service.log").read_text()[-2000:]

@@ -8,11 +8,12 @@ from collections import Counter
 import pytest
 
 from evenflow.markers import HEADER
+from evenflow.plans import Plan
 from evenflow.settings import Settings
 from partitioner_service.committed import all_states
 from partitioner_service.learned import LearnedState
 from partitioner_service.plane import DataPlane
-from tests.pipeline.planes import run, start_thread, total, wait_until
+from tests.pipeline.planes import run, start_thread, telemetry, total, wait_until
 from tests.pipeline.routed import (
     create_topics,
     make_settings,
@@ -119,7 +120,7 @@ def test_a_block_of_nothing_but_bad_records_is_rejected_one_by_one_in_good_time(
 
 
 def test_hostile_markers_plans_and_snapshots_end_no_partitioner_and_its_neighbours_are_routed(
-    kafka_settings, query_name
+    kafka_settings, query_name, caplog
 ):
     settings = make_settings(kafka_settings, query_name, input={"partitions": 1})
     create_topics(settings)
@@ -127,17 +128,27 @@ def test_hostile_markers_plans_and_snapshots_end_no_partitioner_and_its_neighbou
     bad = [b"[" * 200_000, b'{"producer":"t","tuples":1.5}', b'{"producer":"t","tuples":true}', None]
     for body in bad:
         client.produce(settings.topic("input"), headers=[(HEADER, body)])
-    for body in (b'{"epoch":1e400,"p":1,"effective_from":0}', b"[" * 200_000, None):
-        client.produce(settings.topic("plan"), value=body)
+    plans = [b'{"epoch":1e400,"p":1,"r":1,"effective_from":0}', b"[" * 200_000, None]
+    plans += [
+        Plan(epoch=8, p=1, r=1).encode("0" * 16),
+        Plan(epoch=9, p=1_000, r=1).encode(settings.fingerprint),
+    ]
+    for body in plans:
+        client.produce(settings.topic("plan"), key=b"any", value=body)
     fit = _fit(settings)
     for epoch in (b"1", b"1e400"):
         headers = [("evenflow-fit", fit.encode()), ("evenflow-epoch", epoch)]
         client.produce(settings.topic("snapshots"), key="0", value=b"\xff" * 99, headers=headers)
     clients.flush(client, settings.kafka)
     write(settings, [(0, {"k": "a", "t": t, "v": 1}) for t in range(5)])
-    run(settings)
+    plane = run(settings)
     assert [reason for reason, _, _ in rejections(settings)] == ["unreadable"] * len(bad)
     assert total(all_states(settings)) == (5 + len(bad), 5, len(bad))
+    shown, said = plane.status(), telemetry(settings)[-1]
+    assert (shown["plan_epoch"], shown["plans_ignored"]) == (0, 4)
+    assert (said.epoch, said.plans_ignored, said.tuples) == (0, 4, 5)
+    assert caplog.text.count("ignoring the record at offset") == 4
+    assert caplog.text.count("plan epoch 9 is impossible") == 1
 
 
 def _fit(settings: Settings) -> str:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
+from evenflow.telemetry import HeartbeatRecord
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
 from tests.pipeline.end_to_end import Pipeline, Stream, as_toml, assert_exact, make_settings
@@ -92,16 +93,17 @@ def test_nothing_is_removed_while_a_partitioner_runs(kafka_settings: Any, query_
     thread.join(30)
 
 
-def test_a_spark_application_that_has_just_stopped_is_waited_for_and_one_that_reports_is_refused(
+def test_a_spark_application_that_has_just_stopped_is_waited_for_and_an_idle_one_is_refused(
     kafka_settings: Any, query_name: str
 ) -> None:
     settings = began(kafka_settings, query_name)
 
     def report() -> None:
-        client = clients.producer(settings.kafka)
-        client.produce(
-            settings.topic("telemetry"), value=b'{"source":"spark","stage":"fused","batch":1,"rows":9}'
+        idle = HeartbeatRecord(
+            query=query_name, fingerprint=settings.fingerprint, time=1, stage="fused", batch_interval_ms=1_000
         )
+        client = clients.producer(settings.kafka)
+        client.produce(settings.topic("telemetry"), value=idle.encode())
         clients.flush(client, settings.kafka)
 
     report()
@@ -112,7 +114,7 @@ def test_a_spark_application_that_has_just_stopped_is_waited_for_and_one_that_re
     )
     assert len(said) == 1
     assert said[0].startswith("spark fused reported just now: waiting up to 15 s")
-    with pytest.raises(IncompatibleStateError, match="spark fused reports micro-batches"):
+    with pytest.raises(IncompatibleStateError, match="spark fused reports"):
         refuse_while_alive(settings, "removed", sleep=lambda seconds: report())
 
 

@@ -86,7 +86,12 @@ def test_a_query_is_shown_from_the_missing_topic_to_its_last_result(
     assert (member["client_id"], member["partitions"]) == (f"evenflow-{query_name}-0", [0, 1, 2, 3])
     assert found["wrong"][0].startswith("waits for partition 3 without any record")
     assert found["windows"]["due"] is None
-    assert found["plan"] == {"epoch": 1, "workers": 2, "effective_from": None}
+    assert found["plan"] == {
+        "epoch": 1,
+        "workers": 2,
+        "reducers": settings.spark.buckets,
+        "effective_from": None,
+    }
     write_end(settings, {p: sum(1 for q, _ in rows if q == p) for p in range(4)})  # type: ignore[arg-type]
     wait_until(lambda: all(state.ended for state in all_states(settings).values()))
     plane.stop()
@@ -123,13 +128,17 @@ def test_what_anybody_writes_into_the_topics_of_a_query_is_passed_over(
     before = status_alone(settings, tmp_path)
     client = clients.producer(settings.kafka)
     hostile = [data for data in BYTES if len(data) < 500_000]
-    hostile += [b'{"window_end":1e400}', b'{"source":["x"],"stage":{},"part":"\\ud800","instance":"\x1b[2J"}']
+    hostile += [
+        b'{"window_end":1e400}',
+        b'{"kind":["x"],"stage":{},"v":1,"query":"\\ud800","instance":"\x1b[2J"}',
+    ]
     for data in hostile:
         for role in ("telemetry", "plan", "results", "rejected"):
-            client.produce(settings.topic(role), value=data, headers=[(REASON, data[:100])])
+            client.produce(settings.topic(role), key=b"any", value=data, headers=[(REASON, data[:100])])
     clients.flush(client, settings.kafka)
     found = status(settings, tmp_path)
     assert found["rejected"] == {"by_reason": {"?": len(hostile)}, "whole": True}
+    assert found["telemetry_ignored"] == before["telemetry_ignored"] + len(hostile)
     for same in ("parts", "plan", "windows", "wrong"):
         assert found[same] == before[same]
 

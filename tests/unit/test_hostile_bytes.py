@@ -21,21 +21,23 @@ from evenflow.markers import HEADER, EndOfStream
 from evenflow.partitioners import create, restore
 from evenflow.partitioners.base import _pack, unpack
 from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
+from evenflow.plans import parse_plan
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.strict_json import NotStrict, read_object
+from evenflow.telemetry import PartitionerRecord
 from evenflow.wire import decode_blob, decode_frame
 from evenflow.wire.result_frames import encode_results
 from partitioner_service.parse import Parser
-from partitioner_service.records import parse_epoch, parse_plan
+from partitioner_service.records import parse_epoch
 from tests.hostile import BYTES, with_a_wrong_number
 from tests.unit.wire.examples import a_blob, a_frame
-from workbench.alive import Part, part_of
+from workbench.alive import part_of
 from workbench.look.guess import starting_file
 from workbench.look.look import look_at
 from workbench.look.sample import Stretch, TopicRecords
+from workbench.status.heard import said_of
 from workbench.status.results import end_of
-from workbench.status.screen import said_of
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,10 @@ def _look(**words: Any) -> Callable[[bytes], Any]:
     return look
 
 
-def _shown(part: Part | None) -> None:
+def _said(data: bytes) -> None:
+    part = part_of(data, at=1, fingerprint=FINGERPRINT)
     if part is not None:
-        "".join((part.name, said_of(part), json.dumps(part.said))).encode()
+        "".join((part.name, said_of(part.said), part.said.model_dump_json())).encode()
 
 
 def _text(data: bytes) -> str:
@@ -115,7 +118,11 @@ SYNC = SyncMessage(
     values=np.zeros((1, 4)),
 )
 TABLE = GlobalTable(round=1, total=9, dsync_ms=5, keys=np.array([1], np.uint64), values=np.zeros((1, 4)))
-TELEMETRY = b'{"source":"spark","stage":"fused","batch":7,"rows":1200,"load":0.5}'
+FINGERPRINT = "0" * 16
+TELEMETRY = PartitionerRecord(
+    query="q", fingerprint=FINGERPRINT, time=1, instance="0", started=1, owned=2, epoch=3, workers=2, tuples=1, rejected=1,
+    period_ms=1_000, rate=2.5, lag=7, loads=[1, 2],
+).encode()  # fmt: skip
 RESULT = next(
     encode_results(
         [pa.table({"window_start": [0], "window_end": [4_000], "key": [b"a"]})], fingerprint="f", bucket=0
@@ -136,7 +143,7 @@ DECODERS: dict[str, Decoder] = {
         ProtocolError,
         ("tuples", "producers"),
     ),
-    "plan": Decoder(parse_plan, PLAN, ValueError, ("epoch", "p", "effective_from")),
+    "plan": Decoder(parse_plan, PLAN, ValueError, ("epoch", "p", "r")),
     "epoch of a snapshot": Decoder(parse_epoch, b"12", ValueError),
     "snapshot": Decoder(restore, create("d-choices", workers=4).snapshot(), IncompatibleStateError),
     "sync message": Decoder(SyncMessage.from_bytes, SYNC.to_bytes(), IncompatibleStateError),
@@ -148,7 +155,7 @@ DECODERS: dict[str, Decoder] = {
     "tuple, csv": Decoder(_parser(format="csv", columns=["k", "t", "v"]), b"a,1,2", NotImplementedError),
     "look, json": Decoder(_look(), ROW, NotImplementedError),
     "look, csv": Decoder(_look(format="csv", columns=["k", "t", "v"]), b"a,1,2", NotImplementedError),
-    "telemetry": Decoder(lambda data: _shown(part_of(data, at=1)), TELEMETRY, NotImplementedError),
+    "telemetry": Decoder(_said, TELEMETRY, NotImplementedError),
     "result": Decoder(end_of, b'{"window_end":4000}', NotImplementedError),
     "result frame": Decoder(end_of, RESULT, NotImplementedError),
 }

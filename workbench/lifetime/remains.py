@@ -16,8 +16,8 @@ from topics.admin import ROLES, TopicState, describe, topic_names
 from topics.groups import group_names
 from workbench.alive import look
 
-_SPARK_SECONDS = 15.0
-"""Silent for so long, a Spark application that had something to do has stopped."""
+_SILENT_SECONDS = 15.0
+"""Silent for so long, a Spark application or a controller has stopped: each says something every five seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,16 +102,16 @@ def refuse_while_alive(
 ) -> None:
     """Raise IncompatibleStateError, which says who it is, when a service of the query is running.
 
-    A Spark stage that reported lately may have stopped since: it is waited for up to 15 s, and refused once it reports
-    again. waiting: called with a line before that.
+    A Spark stage or a controller that reported lately may have stopped since: it is waited for up to 15 s, and refused
+    once it reports again. waiting: called with a line before that.
     """
     first = None
     while True:
         alive = look(settings)
-        last = alive.heard_of_spark
+        last = alive.heard_last
         if alive.owners:
             raise _alive(settings, doing, alive.owners)
-        left = 0.0 if last is None else last.at / 1000 + _SPARK_SECONDS - now()
+        left = 0.0 if last is None else last.at / 1000 + _SILENT_SECONDS - now()
         if last is None or left <= 0:
             return
         if first is None:
@@ -120,7 +120,7 @@ def refuse_while_alive(
                 f"{last.name} reported just now: waiting up to {left:.0f} s to see whether it has stopped"
             )
         if last.at > first.at:
-            raise _alive(settings, doing, [f"{last.name} reports micro-batches"])
+            raise _alive(settings, doing, [f"{last.name} reports"])
         sleep(min(1.0, left))
 
 

@@ -84,10 +84,11 @@ class Rejected:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFacts:
-    """The newest published plan; effective_from: None is at once."""
+    """The newest published plan; effective_from: None is at the next slide."""
 
     epoch: int
     workers: int
+    reducers: int
     effective_from: int | None
 
 
@@ -103,7 +104,8 @@ class StageFacts:
 @dataclass(frozen=True, kw_only=True)
 class Facts:
     """All that one look found. now: processing time in ms. recorded: whether Kafka holds the record with which a query
-    begins. workers: of the settings, in use until a plan says otherwise. troubles: in words, what could not be read and why.
+    begins. workers: of the settings, in use until a plan says otherwise. ignored: records of the newest telemetry that are
+    none of this query. troubles: in words, what could not be read and why.
     """
 
     query: str
@@ -118,6 +120,7 @@ class Facts:
     plan: PlanFacts | None
     members: tuple[Member, ...]
     parts: tuple[Part, ...]
+    ignored: int
     stages: tuple[StageFacts, ...]
     troubles: tuple[str, ...]
     idle_timeout: int | None

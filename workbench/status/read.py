@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from confluent_kafka import Message
 
 from evenflow.errors import IncompatibleStateError
+from evenflow.plans import Plan, parse_plan
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK
 from partitioner_service.committed import all_states
-from partitioner_service.records import parse_plan
 from partitioner_service.route import REASONS, UNREADABLE
 from partitioner_service.sink import REASON
 from topics.admin import TopicState, describe, topic_names
@@ -27,7 +28,7 @@ from workbench.status.facts import Facts, PartitionFacts, PlanFacts, Rejected, w
 from workbench.status.results import newest_written
 
 _REJECTED = 10_000
-_PLANS = 100
+_PLANS = 1_000
 _T = TypeVar("_T")
 
 
@@ -56,6 +57,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         plan=_plan(settings),
         members=alive.members,
         parts=alive.parts,
+        ignored=alive.ignored,
         stages=tuple(stages(settings)),
         troubles=tuple(troubles),
         idle_timeout=settings.partitioner.idle_timeout,
@@ -102,14 +104,12 @@ def _reason(message: Message) -> str:
 
 
 def _plan(settings: Settings) -> PlanFacts | None:
-    found = None
+    plans: list[Plan] = []
     for message in read_newest(settings.kafka, settings.topic("plan"), _PLANS):
-        try:
-            plan = parse_plan(message.value())
-        except ValueError:
-            continue  # partitioners ignore it as well, and say so
-        since = plan["effective_from"]
-        found = PlanFacts(
-            epoch=plan["epoch"], workers=plan["p"], effective_from=None if since == NO_MARK else since
-        )
-    return found
+        with suppress(ValueError):  # partitioners ignore it as well, and say so
+            plans.append(parse_plan(message.value(), fingerprint=settings.fingerprint))
+    newest = max(plans, key=lambda plan: plan.epoch, default=None)
+    if newest is None:
+        return None
+    since = None if newest.effective_from == NO_MARK else newest.effective_from
+    return PlanFacts(epoch=newest.epoch, workers=newest.p, reducers=newest.r, effective_from=since)

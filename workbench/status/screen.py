@@ -10,15 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from evenflow.talking.words import by_reason, numbers, share
-from workbench.alive import Part
 from workbench.status.facts import Facts, PartitionFacts
+from workbench.status.heard import said_of
 from workbench.status.judging import wrong
 from workbench.status.words import ago, count, moment
 
 _WIDE = 125
 """Columns of a terminal from which on one table is enough."""
-_HUGE = 10**15
-_LONGEST = 40
 
 
 def screen(facts: Facts, *, width: int) -> Group:
@@ -45,7 +43,9 @@ def lines(facts: Facts) -> Iterator[str]:
         owned = numbers(member.partitions) or "no partitions (stands by)"
         yield f"alive: {member.client_id} on {member.host} reads {owned}"
     for part in facts.parts:
-        yield f"heard: {part.name}, {ago(facts.now - part.at)} ago{said_of(part)}"
+        yield f"heard: {part.name}, {ago(facts.now - part.at)} ago: {said_of(part.said)}"
+    if facts.ignored:
+        yield f"telemetry: {count(facts.ignored, 'record')} of others ignored"
     for stage in facts.stages:
         when = "" if stage.last_at is None else f", the last {ago(facts.now - stage.last_at)} ago"
         yield f"checkpoint: {stage.stage}, {stage.batches:,} micro-batches done{when}"
@@ -68,7 +68,11 @@ def as_json(facts: Facts) -> dict[str, Any]:
         "workers": facts.workers,
         "plan": None if plan is None else vars(plan),
         "members": [{**vars(member), "partitions": list(member.partitions)} for member in facts.members],
-        "parts": [{"name": part.name, "at": part.at, "said": part.said} for part in facts.parts],
+        "parts": [
+            {"name": part.name, "at": part.at, "said": part.said.model_dump(mode="json")}
+            for part in facts.parts
+        ],
+        "telemetry_ignored": facts.ignored,
         "stages": [vars(stage) for stage in facts.stages],
         "wrong": wrong(facts),
     }
@@ -164,22 +168,6 @@ def _plan(facts: Facts) -> str:
     plan = facts.plan
     if plan is None:
         return f"plan: none published, {count(facts.workers, 'worker')} by the settings"
-    since = "at once" if plan.effective_from is None else f"from {moment(plan.effective_from)} on"
-    return f"plan: epoch {plan.epoch}, {count(plan.workers, 'worker')}, {since}"
-
-
-def said_of(part: Part) -> str:
-    """What a part has last told of itself, behind its name."""
-    said = part.said
-    if not part.is_spark:
-        return f": {_plain(said.get('state'))}, {_plain(said.get('tuples_per_second'))} tuples/s"
-    load = said.get("load")
-    text = f": micro-batch {_plain(said.get('batch'))}, {_plain(said.get('rows'))} rows"
-    return text + (f", W {load:.2g}" if isinstance(load, float) else "")
-
-
-def _plain(value: Any) -> str:
-    """A number or a word of somebody's telemetry; a question mark for anything else."""
-    if isinstance(value, int | float):
-        return f"{value:,}" if abs(value) < _HUGE else "?"
-    return value if isinstance(value, str) and value.isprintable() and len(value) < _LONGEST else "?"
+    since = "" if plan.effective_from is None else f", from {moment(plan.effective_from)} on"
+    together = f"{count(plan.workers, 'worker')}, {count(plan.reducers, 'bucket')} at once"
+    return f"plan: epoch {plan.epoch}, {together}{since}"

@@ -254,7 +254,7 @@ def test_the_two_halves_have_groups_of_their_own_and_a_crash_holds_readers_back_
 
 def test_extras_reach_faust_and_those_it_does_not_know_are_refused(tmp_path: Path) -> None:
     def with_extras(**extras: float) -> Settings:
-        return Settings(query={"name": "q"}, kafka={"extras": {"faust": extras}})
+        return Settings(query={"name": "q"}, input={"partitions": 2}, kafka={"extras": {"faust": extras}})
 
     fine = with_extras(broker_request_timeout=123.0, broker_session_timeout=20.0)
     built = app.build_app(fine, DataPlane(fine), tmp_path)

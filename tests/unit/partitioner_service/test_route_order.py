@@ -28,7 +28,8 @@ class Watched:
 def test_times_do_not_fall_and_each_tuple_keeps_its_own_worker(times: list[int]) -> None:
     watched = Watched()
     router = Router(Settings(input={"partitions": 4}), create("hashing", workers=8))
-    router.partitioner = watched  # type: ignore[assignment]
+    router.plans.partitioner = watched  # type: ignore[assignment]
     keys = np.arange(len(times), dtype=np.uint64)
-    assert router._assigned(keys, np.array(times, np.int64)).tolist() == keys.tolist()
+    cells, epochs = router._assigned(keys, np.array(times, np.int64))
+    assert (cells.tolist(), epochs) == (keys.tolist(), (0,))
     assert watched.times == sorted(times)

@@ -10,9 +10,11 @@ from rich.console import Console
 
 from evenflow.progress import PartitionState
 from evenflow.settings.query import Query
+from evenflow.telemetry import BatchRecord, DecisionRecord, HeartbeatRecord, PartitionerRecord, Telemetry
 from topics.groups import Member
-from workbench.alive import Alive, Part
+from workbench.alive import Alive, Part, parts_of
 from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
+from workbench.status.heard import said_of
 from workbench.status.judging import SILENT_MS, wrong
 from workbench.status.screen import as_json, screen
 from workbench.status.words import ago, moment
@@ -20,9 +22,15 @@ from workbench.status.words import ago, moment
 NOW = 1_700_000_000_000
 QUERY = Query(window=4_000, slide=1_000, out_of_orderness=500)
 MEMBER = Member("evenflow-w-0", "127.0.0.1", (0, 1))
-SPARK = Part(
-    name="spark fused", at=NOW - 2_000, said={"source": "spark", "batch": 7, "rows": 1200, "load": 0.4}
-)
+WHO: dict[str, Any] = {"query": "w", "fingerprint": "0" * 16, "time": NOW}
+STAGE: dict[str, Any] = {**WHO, "stage": "fused", "batch": 7, "batch_interval_ms": 1_000}
+SPARK = Part(at=NOW - 2_000, said=BatchRecord(**STAGE, rows=1_200, duration_ms=400, load=0.4))
+WAITING = HeartbeatRecord(**STAGE)
+PARTITIONER = PartitionerRecord(
+    **WHO, instance="0", started=NOW, owned=2, epoch=3, workers=4, tuples=900, rejected=0, period_ms=1_000, rate=450.2,
+    busy=0.25, lag=7,
+)  # fmt: skip
+DECISION = DecisionRecord(**WHO, policy="ds2", step=4, p=4, r=2, wanted_p=6, wanted_r=1, zone=3, epoch=9)
 
 
 def state(largest: int | None, *, first: int = 10_000, **fields: Any) -> PartitionState:
@@ -46,7 +54,7 @@ def facts(*partitions: PartitionFacts, written: tuple[int, int] | None = None, *
     found: dict[str, Any] = {
         "query": "w", "topic": "w.input", "now": NOW, "recorded": False, "changed": (), "partitions": partitions,
         "rejected": Rejected(by_reason={}, whole=True), "windows": windows_of(QUERY, partitions, written),
-        "workers": 8, "plan": None, "members": (MEMBER,), "parts": (SPARK,), "stages": (), "troubles": (),
+        "workers": 8, "plan": None, "members": (MEMBER,), "parts": (SPARK,), "ignored": 0, "stages": (), "troubles": (),
         "idle_timeout": None,
     }  # fmt: skip
     return Facts(**(found | fields))
@@ -166,13 +174,66 @@ def test_nothing_is_cut_off_in_a_narrow_terminal() -> None:
     assert text.count("22:13:19.623") == 4
 
 
-def test_who_is_in_the_group_is_named_and_spark_is_heard_of_by_its_newest_report() -> None:
-    partitioner = Part(name="partitioner 0", at=NOW, said={"part": "partitioner"})
-    older = replace(SPARK, name="spark reduce", at=NOW - 9_000)
+def test_who_is_in_the_group_is_named_and_others_are_heard_of_by_their_newest_report() -> None:
+    partitioner = Part(at=NOW, said=PARTITIONER)
+    older = Part(at=NOW - 9_000, said=HeartbeatRecord(**{**STAGE, "stage": "reduce"}))
     alive = Alive(members=(MEMBER,), parts=(SPARK, partitioner, older))
     assert alive.owners == ["evenflow-w-0 on 127.0.0.1 is in the partitioners' group"]
-    assert alive.heard_of_spark == SPARK
-    assert Alive(members=(), parts=(partitioner,)).heard_of_spark is None
+    assert alive.heard_last == SPARK
+    controller = Part(at=NOW - 1_000, said=DECISION)
+    assert Alive(members=(), parts=(SPARK, controller)).heard_last == controller
+    assert Alive(members=(), parts=(partitioner,)).heard_last is None
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (PARTITIONER, "450 tuples/s, busy 25 %, lag 7, 4 workers by plan epoch 3"),
+        (
+            PARTITIONER.model_copy(update={"rate": None, "busy": None, "lag": None, "epoch": 0, "plans_ignored": 2}),
+            "no rate yet, 4 workers by the settings, 2 hostile records in the plan topic",
+        ),
+        (WAITING, "waits for input, micro-batch 7 was the last"),
+        (
+            WAITING.model_copy(update={"batch": None, "running_ms": 12_000}),
+            "in a micro-batch for 12 s, none finished yet",
+        ),
+        (DECISION, "ds2 in zone 3 wants 6 workers and 1 bucket at once, published plan epoch 9"),
+        (
+            DECISION.model_copy(update={"zone": None, "epoch": None}),
+            "ds2 wants 6 workers and 1 bucket at once, published nothing",
+        ),
+        (PARTITIONER.model_copy(update={"rate": 1e17, "busy": None, "lag": None}), "? tuples/s, 4 workers by plan epoch 3"),
+    ],
+)  # fmt: skip
+def test_each_kind_of_telemetry_is_said_in_words(said: Telemetry, words: str) -> None:
+    assert said_of(said) == words
+
+
+class Record:
+    """A record of the telemetry topic."""
+
+    def __init__(self, value: bytes | None, at: int) -> None:
+        self._value, self._at = value, at
+
+    def value(self) -> bytes | None:
+        return self._value
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self._at
+
+
+def test_records_of_another_query_or_version_are_ignored_and_counted() -> None:
+    foreign = PARTITIONER.model_copy(update={"fingerprint": "1" * 16})
+    newer = PARTITIONER.encode().replace(b'"v":1', b'"v":2')
+    former = b'{"part":"partitioner","instance":"0","tuples":3}'
+    values = [SPARK.said.encode(), foreign.encode(), WAITING.encode(), newer, former, None]
+    records: Any = [Record(value, at) for at, value in enumerate(values)]
+    parts, ignored = parts_of(records, fingerprint="0" * 16)
+    assert [(part.name, part.at, part.said) for part in parts] == [("spark fused", 2, WAITING)]
+    assert ignored == 4
+    text = shown(facts(partition(0, state(20_700)), parts=parts, ignored=ignored))
+    assert "telemetry: 4 records of others ignored" in text
 
 
 def test_times_are_said_as_a_person_reads_them() -> None:

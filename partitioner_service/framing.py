@@ -1,0 +1,115 @@
+"""Routed tuples to frames: one for every worker that has tuples, in parts where it is large or a plan takes over in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow import wire
+from evenflow.aggregates import AggregatePlan
+from evenflow.arrays import Int64s, no_rows
+from evenflow.settings import Settings
+
+Frames = list[tuple[int, bytes]]
+"""(worker, frame), in the order in which they are to be written."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Shares:
+    """The tuples of a block by worker, and those of a worker by plan.
+
+    epochs: of the plans that the block was routed with, ascending. The tuples of worker w under plan number i are rows
+    bounds[c] to bounds[c + 1] with c = w * len(epochs) + i. bounds has shape (workers * plans + 1,).
+    """
+
+    rows: pa.RecordBatch
+    epochs: tuple[int, ...]
+    bounds: Int64s
+
+
+class Framer:
+    """Packs the frames of a block. A frame has one epoch: tuples of two plans for one worker travel as parts."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._fingerprint = settings.fingerprint
+        self._inputs = settings.input_partitions
+        self._routed = settings.routed_partitions
+        self._most_bytes = settings.partitioner.frame_bytes
+        self._schema = AggregatePlan.of(settings.query).frame_schema
+        self._no_tuples = no_rows(self._schema)
+
+    def pack(self, shares: Shares, offsets: Int64s, told: Int64s) -> Frames:
+        """One frame for every worker that has tuples, and for every worker if there is something to tell.
+
+        offsets, told: as in the header.
+        """
+        packers = _Packers(self, offsets, told)
+        plans, starts, small = len(shares.epochs), shares.bounds.tolist(), self._small(shares)
+        empty = packers.of(shares.epochs[-1]).pack(self._no_tuples) if len(told) else b""
+        packed: Frames = []
+        for worker in range(self._routed):
+            first = worker * plans
+            cells = [cell for cell in range(first, first + plans) if starts[cell] != starts[cell + 1]]
+            if len(cells) == 1 and small[cells[0]]:
+                packer = packers.of(shares.epochs[cells[0] - first])
+                packed.append((worker, packer.pack(_rows(shares, cells[0]))))
+            elif cells:
+                packed += ((worker, part) for part in self._parts(shares, cells, packers))
+            elif empty:
+                packed.append((worker, empty))
+        return packed
+
+    def _parts(self, shares: Shares, cells: Sequence[int], packers: _Packers) -> Iterator[bytes]:
+        """The parts of one worker's frame; only the last one may tell."""
+        pieces = [
+            (shares.epochs[cell % len(shares.epochs)], piece)
+            for cell in cells
+            for piece in wire.cut(_rows(shares, cell), self._most_bytes)
+        ]
+        for number, (epoch, piece) in enumerate(pieces, start=1):
+            packer = packers.of(epoch, tells=number == len(pieces))
+            yield packer.pack(piece, part=number - 1, parts=len(pieces))
+
+    def _small(self, shares: Shares) -> list[bool]:
+        """Of each cell: whether its rows need no cutting."""
+        filled = np.concatenate([[0], np.cumsum(wire.weights(shares.rows))])
+        fits: list[bool] = (np.diff(filled[shares.bounds]) <= self._most_bytes).tolist()
+        return fits
+
+    def packer(self, epoch: int, offsets: Int64s, told: Int64s) -> wire.FramePacker:
+        """Of frames with this header."""
+        header = wire.FrameHeader(
+            fingerprint=self._fingerprint,
+            epoch=epoch,
+            input_partitions=self._inputs,
+            routed_partitions=self._routed,
+            offsets=offsets,
+            told=told,
+        )
+        return wire.FramePacker(header, self._schema)
+
+
+class _Packers:
+    """The headers of a block, each encoded once, when it is first needed."""
+
+    def __init__(self, framer: Framer, offsets: Int64s, told: Int64s) -> None:
+        self._framer = framer
+        self._offsets = offsets
+        self._told = told
+        self._made: dict[tuple[int, bool], wire.FramePacker] = {}
+
+    def of(self, epoch: int, *, tells: bool = True) -> wire.FramePacker:
+        """Of frames under this plan."""
+        tells = tells and len(self._told) > 0
+        if (epoch, tells) not in self._made:
+            told = self._told if tells else self._told[:0]
+            self._made[epoch, tells] = self._framer.packer(epoch, self._offsets, told)
+        return self._made[epoch, tells]
+
+
+def _rows(shares: Shares, cell: int) -> pa.RecordBatch:
+    start, stop = shares.bounds[cell : cell + 2].tolist()
+    return shares.rows.slice(start, stop - start)

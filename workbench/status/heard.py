@@ -1,0 +1,67 @@
+"""What a part of the pipeline has last told of itself, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evenflow.talking.words import span
+from evenflow.telemetry import BatchRecord, DecisionRecord, HeartbeatRecord, PartitionerRecord, Telemetry
+from workbench.status.words import count
+
+_HUGE = 10**15
+
+
+def said_of(said: Telemetry) -> str:
+    """One line, behind the part's name."""
+    match said:
+        case PartitionerRecord():
+            return ", ".join(_partitioner(said))
+        case BatchRecord():
+            return ", ".join(_batch(said))
+        case HeartbeatRecord():
+            return ", ".join(_heartbeat(said))
+        case DecisionRecord():
+            return ", ".join(_decision(said))
+
+
+def _partitioner(said: PartitionerRecord) -> Iterator[str]:
+    yield "no rate yet" if said.rate is None else f"{_number(said.rate)} tuples/s"
+    if said.busy is not None:
+        yield f"busy {100 * min(said.busy, 1):.0f} %"
+    if said.lag is not None:
+        yield f"lag {_number(said.lag)}"
+    yield f"{count(said.workers, 'worker')} by {_plan(said.epoch)}"
+    if said.plans_ignored:
+        yield f"{count(said.plans_ignored, 'hostile record')} in the plan topic"
+
+
+def _batch(said: BatchRecord) -> Iterator[str]:
+    yield f"micro-batch {_number(said.batch)}"
+    yield f"{_number(said.rows)} rows"
+    if said.load is not None:
+        yield f"W {said.load:.2g}"
+    if said.executors is not None:
+        yield f"{count(said.executors, 'executor')} by {_plan(said.epoch)}"
+
+
+def _heartbeat(said: HeartbeatRecord) -> Iterator[str]:
+    if said.running_ms is not None:
+        yield f"in a micro-batch for {span(said.running_ms)}"
+    else:
+        yield "waits for input"
+    yield "none finished yet" if said.batch is None else f"micro-batch {_number(said.batch)} was the last"
+
+
+def _decision(said: DecisionRecord) -> Iterator[str]:
+    zone = "" if said.zone is None else f" in zone {said.zone}"
+    yield f"{said.policy}{zone} wants {count(said.wanted_p, 'worker')} and {count(said.wanted_r, 'bucket')} at once"
+    yield "published nothing" if said.epoch is None else f"published plan epoch {_number(said.epoch)}"
+
+
+def _plan(epoch: int) -> str:
+    return f"plan epoch {_number(epoch)}" if epoch else "the settings"
+
+
+def _number(value: float) -> str:
+    """A question mark for one that nobody can have counted."""
+    return f"{value:,.0f}" if value < _HUGE else "?"
