@@ -11,11 +11,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from evenflow.elasticity.policies.fixed import Fixed
+from evenflow.elasticity.policies.linucb import LinUCB
+from evenflow.elasticity.policies.mblinucb import MBLinUCB
 from evenflow.elasticity.policy import Bounds, Options, Policy
 from evenflow.errors import ConfigError
 
 _POLICIES: dict[str, type[Policy]] = {
     "fixed": Fixed,
+    "linucb": LinUCB,
+    "mblinucb": MBLinUCB,
 }
 
 
