@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 from evenflow.elasticity.policies.ds2 import Ds2
 from evenflow.elasticity.policies.fixed import Fixed
+from evenflow.elasticity.policies.linucb import LinUCB
+from evenflow.elasticity.policies.mblinucb import MBLinUCB
 from evenflow.elasticity.policies.prompt_plus import PromptPlus
 from evenflow.elasticity.policies.threshold import Threshold
 from evenflow.elasticity.policy import Bounds, Options, Policy
@@ -22,6 +24,8 @@ _POLICIES: dict[str, type[Policy]] = {
     "prompt-plus": PromptPlus,
     "threshold": Threshold,
     "ds2": Ds2,
+    "linucb": LinUCB,
+    "mblinucb": MBLinUCB,
 }
 
 

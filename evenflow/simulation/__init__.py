@@ -2,7 +2,8 @@
 
 Admission rule: streams as arrays, routing them through any registered partitioner, and what that means by the
 metrics; no service, no clock but the one that measures `assign`. `streams` makes and stores the tuples, `scenario`
-says over what they are routed, `routing` routes, `run` does several partitioners in processes, `charts` draws.
+says over what they are routed, `routing` routes, `run` does several partitioners in processes, `charts` draws. Importing
+it also registers the Gymnasium environments of `evenflow.elasticity.environments`.
 
 >>> from evenflow.simulation import Scenario, entrant, generated, simulate
 >>> stream = generated("zipf", tuples=10_000, keys=1_000, zipf=1.4)
@@ -10,6 +11,8 @@ says over what they are routed, `routing` routes, `run` does several partitioner
 >>> result.figures.ksr
 1.0
 """
+
+from gymnasium.envs.registration import register, registry
 
 from evenflow.simulation.results import Figures, Result
 from evenflow.simulation.run import simulate
@@ -28,3 +31,7 @@ __all__ = [
     "generated",
     "simulate",
 ]
+
+for _name in ("ElasticStage", "ElasticChain"):
+    if f"evenflow/{_name}-v0" not in registry:
+        register(f"evenflow/{_name}-v0", entry_point=f"evenflow.elasticity.environments:{_name}")

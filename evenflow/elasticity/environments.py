@@ -1,0 +1,262 @@
+"""Gymnasium environments: a pipeline's parts as queues, whose parallelism is the action (003, V.A).
+
+`evenflow/ElasticStage-v0` is the combiner alone, `evenflow/ElasticChain-v0` the combiner and the reducer behind it.
+`import evenflow.simulation` registers both. Each step draws the tuples that come and serves them (`queues.QueueModel`);
+what one part puts out in a step comes to the next one in the same step. The reward is that of 003, the mean over the parts.
+
+The observation is a Box for learners; `info["observation"]` is the same as a registered policy gets it from the live
+pipeline, so that one policy object runs in both (`driving.drive`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
+
+from evenflow.elasticity.arrivals import Arrivals, Poisson
+from evenflow.elasticity.objective import Objective, Outcome
+from evenflow.elasticity.observation import PARTS, Observation, Part, StageObservation
+from evenflow.elasticity.policy import Bounds, Decision
+from evenflow.elasticity.queues import QueueModel, Served, service_rate
+from evenflow.errors import ConfigError
+
+Seen = npt.NDArray[np.float32]
+_FEATURES = 4
+_LONGEST_QUEUE = math.log1p(1e9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """mu: tuples/s of one instance. rho: share of its work that is parallel. selectivity: tuples out for each one in
+    (psi). model: the laws of gaps and of service times."""
+
+    mu: float = 10.0
+    rho: float = 0.9
+    selectivity: float = 1.0
+    model: QueueModel = field(default_factory=QueueModel)
+
+
+class _Elastic(gymnasium.Env[Seen, Any]):
+    """What both have in common. Options: see `ElasticStage`."""
+
+    parts: ClassVar[tuple[Part, ...]]
+
+    def __init__(
+        self,
+        operators: Sequence[Operator],
+        *,
+        arrivals: Arrivals | None,
+        kmax: int,
+        lmax_ms: float,
+        omega_max: float | None,
+        step_s: float,
+        start: int | None,
+        keys: int,
+        horizon: int,
+    ) -> None:
+        _check(kmax=kmax, lmax_ms=lmax_ms, step_s=step_s, keys=keys, horizon=horizon)
+        if not 1 <= (start or 1) <= kmax:
+            raise ConfigError(f"start must be from 1 to kmax ({kmax}), not {start}")
+        self.operators = tuple(operators)
+        self.arrivals: Arrivals = arrivals or Poisson()
+        self.kmax, self.lmax_ms, self.step_s, self.horizon = kmax, lmax_ms, step_s, horizon
+        self._start, self._keys = start or kmax, keys
+        self._objective = Objective(
+            latency_s=lmax_ms / 1000 / len(self.parts), most_instances=kmax, most_queue=omega_max
+        )
+        self.observation_space = Box(0, 1, (_FEATURES * len(self.parts),), np.float32)
+
+    @property
+    def bounds(self) -> Bounds:
+        """For a policy that is to be driven through this environment."""
+        most = [self.kmax if part in self.parts else 1 for part in PARTS]
+        return Bounds(p_max=most[0], r_max=most[1])
+
+    def action(self, decision: Decision) -> Any:
+        """What a policy wants, as an action."""
+        raise NotImplementedError
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Seen, dict[str, Any]]:
+        """The state after a first step with `start` instances, which began with empty queues."""
+        super().reset(seed=seed, options=options)
+        self._step = 0
+        self._instances = [self._start] * len(self.parts)
+        self._queues = [0] * len(self.parts)
+        seen, _, _, _, info = self._played()
+        return seen, info
+
+    def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
+        """A step with these instances."""
+        self._instances = [int(instances) for instances in np.atleast_1d(action)]
+        return self._played()
+
+    def _played(self) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
+        waiting = list(self._queues)
+        rate = self.arrivals.rate(self._step, self.np_random)
+        served: list[Served] = []
+        for at, operator in enumerate(self.operators):
+            served.append(
+                operator.model.step(
+                    self.np_random,
+                    arrivals=rate,
+                    service=self._service(at),
+                    queue=waiting[at],
+                    length_s=self.step_s,
+                )
+            )
+            self._queues[at] = served[-1].queue
+            rate = served[-1].departures * operator.selectivity / self.step_s
+        self._step += 1
+        reward = float(np.mean([self._reward(at, one, waiting[at]) for at, one in enumerate(served)]))
+        info = {"observation": self._observation(served, waiting)}
+        return self._box(served), reward, False, self._step > self.horizon, info
+
+    def _service(self, at: int) -> float:
+        operator = self.operators[at]
+        return service_rate(self._instances[at], mu=operator.mu, rho=operator.rho)
+
+    def _reward(self, at: int, served: Served, waiting: int) -> float:
+        outcome = Outcome(
+            arrivals=served.arrivals / self.step_s,
+            service=self._service(at),
+            waiting=waiting,
+            queue=served.queue,
+            instances=self._instances[at],
+        )
+        return self._objective.reward(outcome)
+
+    def _box(self, served: Sequence[Served]) -> Seen:
+        """For each part: rate and capacity over the largest capacity, logarithm of the queue, share of the instances."""
+        found: list[float] = []
+        for at, one in enumerate(served):
+            operator = self.operators[at]
+            most = service_rate(self.kmax, mu=operator.mu, rho=operator.rho)
+            found += [
+                min(1.0, one.arrivals / self.step_s / most),
+                self._service(at) / most,
+                min(1.0, math.log1p(one.queue) / _LONGEST_QUEUE),
+                self._instances[at] / self.kmax,
+            ]
+        return np.array(found, np.float32)
+
+    def _observation(self, served: Sequence[Served], waiting: Sequence[int]) -> Observation:
+        stages: dict[Part, StageObservation] = {}
+        for at, (part, one) in enumerate(zip(self.parts, served, strict=True)):
+            service = self._service(at)
+            stages[part] = StageObservation(
+                load=(one.arrivals + waiting[at]) / (service * self.step_s),
+                arrivals=one.arrivals / self.step_s,
+                capacity=service,
+                queue=one.queue,
+                longest=1.0,
+            )
+        rate = served[0].arrivals / self.step_s
+        delays = [one.queue / self._service(at) for at, one in enumerate(served)]
+        latencies = [one.latency_s for one in served if one.latency_s is not None]
+        instances = dict(zip(self.parts, self._instances, strict=True))
+        return Observation(
+            step=self._step,
+            interval_ms=self.step_s * 1000,
+            p=instances["combine"],
+            r=instances.get("reduce", 1),
+            load=max(stage.load or 0.0 for stage in stages.values()),
+            rate=rate,
+            keys=self._keys * -math.expm1(-served[0].arrivals / self._keys),
+            lag=0.0,
+            backlog_ms=1000 * sum(delays),
+            latency_ms=1000 * sum(latencies) if latencies else None,
+            stages=stages,
+        )
+
+
+class ElasticStage(_Elastic):
+    """One operator; the action is its parallelism, 1..kmax.
+
+    arrivals: `arrivals.Poisson`, `Pareto` or `Trace`. lmax_ms: latency allowed. omega_max: tuples that may wait, None:
+    what comes within lmax_ms. step_s: seconds of a step. start: instances at first, None: kmax. keys: distinct keys there
+    are, all equally frequent. horizon: steps of an episode. Defaults are those of 003, which does not say rho, omega_max
+    and start.
+    """
+
+    parts = ("combine",)
+
+    def __init__(
+        self,
+        *,
+        arrivals: Arrivals | None = None,
+        operator: Operator | None = None,
+        kmax: int = 64,
+        lmax_ms: float = 1000.0,
+        omega_max: float | None = None,
+        step_s: float = 10.0,
+        start: int | None = None,
+        keys: int = 1000,
+        horizon: int = 1000,
+    ) -> None:
+        super().__init__(
+            [operator or Operator()],
+            arrivals=arrivals,
+            kmax=kmax,
+            lmax_ms=lmax_ms,
+            omega_max=omega_max,
+            step_s=step_s,
+            start=start,
+            keys=keys,
+            horizon=horizon,
+        )
+        self.action_space = Discrete(kmax, start=1)
+
+    def action(self, decision: Decision) -> int:
+        """The p of the decision."""
+        return decision.p
+
+
+class ElasticChain(_Elastic):
+    """Two operators in a chain; the action is the parallelism of each. Options: as `ElasticStage`, one operator for each."""
+
+    parts = PARTS
+
+    def __init__(
+        self,
+        *,
+        arrivals: Arrivals | None = None,
+        operators: tuple[Operator, Operator] | None = None,
+        kmax: int = 64,
+        lmax_ms: float = 1000.0,
+        omega_max: float | None = None,
+        step_s: float = 10.0,
+        start: int | None = None,
+        keys: int = 1000,
+        horizon: int = 1000,
+    ) -> None:
+        super().__init__(
+            operators or (Operator(), Operator()),
+            arrivals=arrivals,
+            kmax=kmax,
+            lmax_ms=lmax_ms,
+            omega_max=omega_max,
+            step_s=step_s,
+            start=start,
+            keys=keys,
+            horizon=horizon,
+        )
+        self.action_space = MultiDiscrete([kmax, kmax], start=[1, 1])
+
+    def action(self, decision: Decision) -> npt.NDArray[np.int64]:
+        """p and r of the decision."""
+        return np.array([decision.p, decision.r])
+
+
+def _check(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            raise ConfigError(f"{name} must be more than 0, not {value}")

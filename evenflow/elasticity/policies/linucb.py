@@ -1,0 +1,174 @@
+"""LinUCB (003): a contextual bandit for each part, from nothing.
+
+The combiner's agent chooses p, the reducer's r. Each plays every parallelism before it knows which is good, the overloaded
+ones too: `mblinucb` does that in a simulation. The reward is computed from the next observation: a third each for the
+latency bound, the queue and the instances used.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, TypeGuard
+
+from pydantic import Field
+
+from evenflow.elasticity.agents import Agent, Load
+from evenflow.elasticity.objective import Objective
+from evenflow.elasticity.observation import PARTS, Observation, Part
+from evenflow.elasticity.policy import Decision, Options, Policy
+
+_INTERVALS = 4
+"""Batch intervals that a part may take, where nothing is said: one to wait, one to be worked on, and spare."""
+_NEW = 0.3
+"""Weight of a newly measured capacity."""
+
+
+class LinUCBOptions(Options):
+    """Options of `linucb`."""
+
+    alpha: float = Field(
+        default=1.0, ge=0, le=100, description="How much an arm is worth that is little known."
+    )
+    rho: float = Field(default=0.9, ge=0, le=1, description="Share of the work that is parallel (Gustafson).")
+    lmax_ms: float | None = Field(
+        default=None,
+        gt=0,
+        description="Latency allowed over all parts, ms (003's simulation: 1000). None: four batch intervals a part.",
+    )
+    share: float | None = Field(
+        default=None, gt=0, lt=1, description="Share of it that the combiner gets. None: half."
+    )
+    omega_max: float | None = Field(
+        default=None, ge=0, description="Tuples that may wait. None: what comes within the latency budget."
+    )
+    w_lat: float = Field(default=1 / 3, ge=0, le=1, description="Weight of latency in the reward.")
+    w_que: float = Field(default=1 / 3, ge=0, le=1, description="Weight of the queue.")
+    w_res: float = Field(default=1 / 3, ge=0, le=1, description="Weight of the instances used.")
+    every: int = Field(default=1, ge=1, le=10_000, description="Observations from one decision to the next.")
+
+
+class LinUCB(Policy):
+    """One contextual bandit for each of p and r, from nothing (003)."""
+
+    options_type: ClassVar[type[Options]] = LinUCBOptions
+    needs: ClassVar[tuple[str, ...]] = ()
+    options: LinUCBOptions
+
+    def __init__(self, **made: Any) -> None:
+        super().__init__(**made)
+        allowed, options = self.bounds, self.options
+        ranges = ((allowed.p_min, allowed.p_max), (allowed.r_min, allowed.r_max))
+        self._agents: dict[Part, Agent] = {
+            part: Agent(least=least, most=most, rho=options.rho, alpha=options.alpha)
+            for part, (least, most) in zip(PARTS, ranges, strict=True)
+        }
+        self._mu: dict[Part, float] = {}
+        self._came: dict[Part, float] = {}
+        self._seen = 0
+
+    def _decide(self, seen: Observation) -> Decision:
+        loads = self._loads(seen)
+        if not loads:
+            self._forget()
+            return self._held(seen, "nothing is decided: no part's arrivals, capacity and queue are known")
+        self._seen += 1
+        for part, load in loads.items():
+            self._came[part] = self._came.get(part, 0.0) + load.arrivals
+        if self._seen < self.options.every:
+            return Decision(
+                p=seen.p,
+                r=seen.r,
+                reason=f"observation {self._seen} of {self.options.every} before a decision",
+            )
+        loads = {part: self._averaged(part, load) for part, load in loads.items()}
+        self._begin_anew()
+        return self._choice(seen, loads)
+
+    def _choice(self, seen: Observation, loads: dict[Part, Load]) -> Decision:
+        """Judge what was chosen last, then choose anew."""
+        chosen = {"combine": seen.p, "reduce": seen.r}
+        why = []
+        for part, load in loads.items():
+            agent, objective = self._agents[part], self._objective(part, seen, loads)
+            agent.judge(chosen[part], load, objective)
+            chosen[part] = agent.choose(load, objective.latency_s)
+            agent.before = load
+            why.append(f"{part}: {agent.says(chosen[part], load, objective.latency_s)}")
+        return Decision(p=chosen["combine"], r=chosen["reduce"], reason="; ".join(why))
+
+    def _missed(self, seen: Observation) -> None:
+        self._begin_anew()
+        if seen.stale:
+            self._forget()
+            return
+        # What the new plan will be judged on is the state in which it takes over.
+        for part, load in self._loads(seen).items():
+            if self._agents[part].before is not None:
+                self._agents[part].before = load
+
+    def _forget(self) -> None:
+        self._begin_anew()
+        for agent in self._agents.values():
+            agent.before = None
+
+    def _begin_anew(self) -> None:
+        self._seen, self._came = 0, {}
+
+    def _averaged(self, part: Part, load: Load) -> Load:
+        return Load(arrivals=self._came[part] / self._seen, mu=load.mu, queue=load.queue)
+
+    def _loads(self, seen: Observation) -> dict[Part, Load]:
+        """Of the parts of which enough is known."""
+        found: dict[Part, Load] = {}
+        for part, instances in zip(PARTS, (seen.p, seen.r), strict=True):
+            stage = seen.stage(part)
+            mu = self._one_does(part, stage.capacity, instances)
+            if mu is not None and _is_amount(stage.arrivals) and _is_amount(stage.queue):
+                found[part] = Load(arrivals=stage.arrivals, mu=mu, queue=stage.queue)
+        return found
+
+    def _one_does(self, part: Part, capacity: float | None, instances: int) -> float | None:
+        """Tuples/s of one instance, smoothed; what is known already when nothing was measured."""
+        if _is_amount(capacity) and capacity:
+            one = capacity / (1 - self.options.rho + self.options.rho * instances)
+            self._mu[part] = self._mu.get(part, one) * (1 - _NEW) + one * _NEW
+        return self._mu.get(part)
+
+    def _objective(self, part: Part, seen: Observation, loads: dict[Part, Load]) -> Objective:
+        options, agent = self.options, self._agents[part]
+        whole = options.lmax_ms or _INTERVALS * len(loads) * seen.interval_ms
+        return Objective(
+            latency_s=whole * self._share(part, loads) / 1000,
+            most_instances=agent.most,
+            most_queue=options.omega_max,
+            weights=(options.w_lat, options.w_que, options.w_res),
+        )
+
+    def _share(self, part: Part, loads: dict[Part, Load]) -> float:
+        if len(loads) == 1:
+            return 1.0
+        combiner = 0.5 if self.options.share is None else self.options.share
+        return combiner if part == "combine" else 1 - combiner
+
+    # ---- state
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "agents": {part: agent.state() for part, agent in self._agents.items()},
+            "mu": self._mu,
+            "came": self._came,
+            "seen": self._seen,
+        }
+
+    def _load_state(self, state: dict[str, Any]) -> None:
+        for part, agent in self._agents.items():
+            agent.load_state(state["agents"][part])
+        self._mu, self._came = (
+            {part: float(state[name][part]) for part in PARTS if part in state[name]}
+            for name in ("mu", "came")
+        )
+        self._seen = int(state["seen"])
+
+
+def _is_amount(value: float | None) -> TypeGuard[float]:
+    return value is not None and 0 <= value < math.inf

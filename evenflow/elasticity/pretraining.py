@@ -1,0 +1,65 @@
+"""Alg. 1 of 003: the agents learn from a simulated queue before they decide anything real.
+
+Operators in topological order; each gets the rate that the settled one before it puts out. Every sample begins with an
+empty queue. The paper simulates the one rate that is known. With `breadth` above 1 a sample's rate lies between 1/breadth
+and `breadth` times it, and every other sample begins with a queue, so that an agent also knows what to do when the load
+doubles or a backlog has to be worked off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenflow.elasticity.agents import Agent, Load
+from evenflow.elasticity.objective import Objective
+from evenflow.elasticity.queues import QueueModel, service_rate
+
+_MOST_TUPLES = 2_000
+"""Of a sample. A longer step is cut, and its queue goes on as it grew on average."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lessons:
+    """How agents are trained. length_s: of a step."""
+
+    samples: int
+    model: QueueModel
+    length_s: float
+    breadth: float = 1.0
+
+
+def train(agent: Agent, load: Load, objective: Objective, lessons: Lessons, rng: np.random.Generator) -> None:
+    """Play `lessons.samples` steps with this load; then the agent has no choice open."""
+    for number in range(lessons.samples):
+        start = _varied(load, lessons, rng, queued=number % 2 == 1)
+        instances = agent.choose(start, objective.latency_s)
+        agent.before = start
+        service = service_rate(instances, mu=load.mu, rho=agent.rho)
+        agent.judge(instances, _simulated(start, service, lessons, rng), objective)
+    agent.before = None
+
+
+def output(agent: Agent, load: Load, objective: Objective, selectivity: float) -> float:
+    """Tuples/s that a trained operator puts out for this load, once it has settled."""
+    settled = service_rate(agent.settled(load, objective.latency_s), mu=load.mu, rho=agent.rho)
+    return selectivity * min(load.arrivals, settled)
+
+
+def _varied(load: Load, lessons: Lessons, rng: np.random.Generator, *, queued: bool) -> Load:
+    if lessons.breadth == 1:
+        return load
+    rate = load.arrivals * lessons.breadth ** rng.uniform(-1, 1)
+    queue = rng.uniform(0, lessons.breadth) * rate * lessons.length_s if queued else 0
+    return Load(arrivals=rate, mu=load.mu, queue=queue)
+
+
+def _simulated(start: Load, service: float, lessons: Lessons, rng: np.random.Generator) -> Load:
+    busiest = max(start.arrivals, service)
+    length = min(lessons.length_s, _MOST_TUPLES / busiest)
+    waiting = int(start.queue)
+    served = lessons.model.step(rng, arrivals=start.arrivals, service=service, queue=waiting, length_s=length)
+    rest = lessons.length_s - length
+    queue = max(0.0, served.queue + (start.arrivals - service) * rest) if rest else served.queue
+    return Load(arrivals=served.arrivals / length, mu=start.mu, queue=queue)
