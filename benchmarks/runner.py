@@ -33,6 +33,7 @@ SCENARIOS = (
     "growth_panes",
     "growth_keys",
     "growth_service",
+    "scale",
 )
 """Modules of `benchmarks/`, one scenario each."""
 
