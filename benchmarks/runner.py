@@ -37,6 +37,7 @@ SCENARIOS = (
     "elasticity_staircase",
     "elasticity_sine",
     "elasticity_flash_crowd",
+    "scale",
 )
 """Modules of `benchmarks/`, one scenario each."""
 

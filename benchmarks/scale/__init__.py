@@ -1,0 +1,83 @@
+"""A thousand workers, a hundred input partitions and ten million tuples a second, on paper: what breaks first, and where.
+
+Unit costs are measured here, on one machine (`frames`, `control`, `broker`, `spark`), or taken from
+docs/measurements.md (`documented`). What keys do is simulated at 1,000 workers (`load`). `shape` says how often each
+thing happens, and `costs` multiplies. `docs/scale.md` shows what came out; `python -m benchmarks.scale` makes its tables
+and pictures again from what is kept.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.scale.broker import broker_costs
+from benchmarks.scale.check import checked
+from benchmarks.scale.control import control_costs, partitioner_costs, sync_costs
+from benchmarks.scale.costs import Units, by_place, over_budget
+from benchmarks.scale.documented import DOCUMENTED
+from benchmarks.scale.frames import blob_costs, frame_costs, merge_cost, row_bytes
+from benchmarks.scale.kept import Kept, loads_of
+from benchmarks.scale.load import LAWS, PARTITIONERS, routed
+from benchmarks.scale.pages import SHAPES, bill_of, cores_in
+from benchmarks.scale.spark import task_cost
+from benchmarks.telling import step
+
+ID = "scale"
+WHAT = (
+    "1,000 workers, 100 input partitions and 10 M tuples/s on paper: unit costs measured here, multiplied out"
+)
+KEPT = Path(".evenflow/bench/scale.json")
+"""Where the figures are written; docs/scale/measured.json is a copy."""
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """Measure, simulate, multiply; the figures are written to `KEPT` as well."""
+    with step("unit costs in memory"):
+        units, state = _measured(smoke)
+    brokered, rows = broker_costs(smoke=smoke)
+    with step("tasks of Spark"):
+        units |= brokered | task_cost(smoke=smoke)
+    with step("routing"):
+        found = _routed(smoke)
+    costs = Units(**units)
+    with step("micro-batches without tuples, beside the model"):
+        check = checked(costs, smoke=smoke)
+    kept = Kept(costs, state, rows, found, check, smoke)
+    kept.write(KEPT)
+    return figures(kept)
+
+
+def _measured(smoke: bool) -> tuple[dict[str, float], dict[str, float]]:
+    partitioner = partitioner_costs(smoke=smoke)
+    state = {name: partitioner.pop(name) for name in ("rescaled", "state_bytes")}
+    units = DOCUMENTED | frame_costs(smoke=smoke) | blob_costs(smoke=smoke) | merge_cost(smoke=smoke)
+    units |= control_costs() | sync_costs(smoke=smoke) | partitioner
+    return units, state | {"row_bytes": row_bytes()}
+
+
+def _routed(smoke: bool) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for law in LAWS:
+        stream = law.stream(20_000 if smoke else 10_000_000)
+        for sources in (1, 100):
+            for name, found in routed(stream, PARTITIONERS, workers=1_000, sources=sources).items():
+                rows.append({"law": law.name, "partitioner": name, "instances": sources, **vars(found)})
+    return rows
+
+
+def figures(kept: Kept) -> dict[str, object]:
+    """For the runner: unit costs, the broker's rows, and each shape's bill by place and what is over budget."""
+    load = loads_of(kept)["words"]
+    bills = []
+    for name, plan in SHAPES.items():
+        bill = bill_of(plan, load, kept.units)
+        bills.append({"shape": name, **by_place(bill), "over_budget": over_budget(bill, cores_in(plan))})
+    return {
+        "units": kept.units.rounded(),
+        "state": kept.state,
+        "transactions": kept.transactions,
+        "routing": kept.routing,
+        "check": kept.check,
+        "bills": bills,
+    }

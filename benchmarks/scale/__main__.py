@@ -1,0 +1,55 @@
+"""`python -m benchmarks.scale [MEASURED.json]`: tables and pictures of docs/scale.md, from what is kept."""
+
+from __future__ import annotations
+
+import sys
+from itertools import dropwhile
+from pathlib import Path
+
+from benchmarks.scale import pages
+from benchmarks.scale.kept import Kept, loads_of
+from benchmarks.scale.pictures import by_workers
+from evenflow.charts.page import save
+
+PAGE, FOLDER = Path("docs/scale.md"), Path("docs/scale")
+LAW = "words"
+"""What the bills of the page are made with."""
+
+
+def tables(kept: Kept) -> dict[str, str]:
+    """The page's tables by the name in their comment."""
+    return {
+        "units": pages.units_table(kept),
+        "loads": pages.loads_table(kept),
+        "routing": pages.routing_table(kept),
+        "breaks": pages.breaks_table(kept, LAW),
+        "bill": pages.bill_table(kept, LAW),
+        "limits": pages.limits_table(kept, LAW),
+        "check": pages.check_table(kept),
+        "transactions": pages.transactions_table(kept),
+    }
+
+
+def into_page(page: str, part: str, made: str) -> str:
+    """The page with this table in place of the one below `<!-- scale PART -->`; ValueError when there is none."""
+    before, comment, after = page.partition(f"<!-- scale {part} -->\n")
+    if not comment:
+        raise ValueError(f"the page has no place for the table {part}")
+    rest = dropwhile(lambda line: line.startswith("|"), after.split("\n"))
+    return before + comment + "\n".join([made, *rest])
+
+
+def main() -> int:
+    """Write tables and pictures."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    kept, _ = Kept.read(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER / "measured.json")
+    page = PAGE.read_text(encoding="utf-8")
+    for part, made in tables(kept).items():
+        page = into_page(page, part, made)
+    PAGE.write_text(page, encoding="utf-8")
+    save(by_workers(loads_of(kept)[LAW], kept.units), FOLDER / "workers.svg")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""Unit costs of a broker: transactions, the partitions they write to, and frames; and of Spark's driver: tasks.
+
+CPU time of the broker's process and of this one (the client). One broker without replicas on the machine of the bench.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from statistics import median
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks.cpu import CpuMeter
+from benchmarks.running import measured_broker
+from benchmarks.scale.timing import fitted
+from benchmarks.telling import step
+from topics import clients
+from workbench.broker import EmbeddedBroker
+
+_ROUTED, _INPUT = "scale.routed", "scale.input"
+_FRAME = bytes(2_000)
+
+
+@dataclass(frozen=True)
+class Transactions:
+    """So many transactions, each of `rounds` frames to each of the partitions; every frame is a batch of its own."""
+
+    partitions: int
+    rounds: int
+    count: int
+
+
+FULL = (
+    Transactions(10, 1, 200),
+    Transactions(1_000, 1, 15),
+    Transactions(1_000, 4, 8),
+    Transactions(10, 40, 20),
+)
+SMOKE = (Transactions(2, 1, 3), Transactions(16, 1, 3), Transactions(16, 3, 3), Transactions(2, 6, 3))
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Of one transaction: seconds, and CPU seconds of broker and client."""
+
+    seconds: float
+    broker: float
+    client: float
+
+
+def broker_costs(*, smoke: bool, turns: int = 3) -> tuple[dict[str, float], list[dict[str, float]]]:
+    """transaction_broker, marker, frame_appended; transaction_client, enlisted, frame_produced; and the rows of the fit."""
+    shapes = SMOKE if smoke else FULL
+    with measured_broker("client") as (broker, meter):
+        work = _Client(broker, partitions=max(shape.partitions for shape in shapes))
+        with step("warming the broker up"):
+            for shape in shapes:
+                work.run(shape)
+        found: dict[Transactions, list[Spent]] = {shape: [] for shape in shapes}
+        for turn in range(1 if smoke else turns):
+            for shape in shapes:
+                with step(f"{shape}, turn {turn + 1}"):
+                    found[shape].append(work.spent(shape, meter))
+        work.close()
+    middle = {
+        shape: Spent(
+            *(median(getattr(one, name) for one in spent) for name in ("seconds", "broker", "client"))
+        )
+        for shape, spent in found.items()
+    }
+    counts = [(1, shape.partitions + 1, shape.partitions * shape.rounds) for shape in middle]
+    ours = fitted(counts, [max(1e-9, spent.broker) for spent in middle.values()])
+    theirs = fitted(counts, [max(1e-9, spent.client) for spent in middle.values()])
+    names = (
+        ("transaction_broker", "marker", "frame_appended"),
+        ("transaction_client", "enlisted", "frame_produced"),
+    )
+    units = dict(zip(names[0], ours, strict=True)) | dict(zip(names[1], theirs, strict=True))
+    return units, [
+        {
+            "partitions": shape.partitions,
+            "frames_a_partition": shape.rounds,
+            "seconds": spent.seconds,
+            "broker_cpu": spent.broker,
+            "client_cpu": spent.client,
+        }
+        for shape, spent in middle.items()
+    ]
+
+
+class _Client:
+    """A transactional producer as the partitioner's, with the offsets of one input partition."""
+
+    def __init__(self, broker: EmbeddedBroker, *, partitions: int) -> None:
+        kafka = broker.settings()
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        for future in admin.create_topics(
+            [NewTopic(_ROUTED, partitions, 1), NewTopic(_INPUT, 1, 1)]
+        ).values():
+            future.result(60)
+        self._offset = 0
+        self._group: Consumer = clients.consumer(kafka, group="scale")
+        self._producer: Producer = clients.producer(
+            kafka,
+            **{
+                "transactional.id": "scale",
+                "transaction.timeout.ms": 60_000,
+                "linger.ms": 5,
+                "batch.size": 4_000_000,
+                "message.timeout.ms": 60_000,
+            },
+        )
+        self._producer.init_transactions(60)
+
+    def run(self, shape: Transactions) -> None:
+        """All of them, one after the other."""
+        for _ in range(shape.count):
+            self._producer.begin_transaction()
+            for _ in range(shape.rounds):
+                for partition in range(shape.partitions):
+                    self._producer.produce(_ROUTED, value=_FRAME, partition=partition)
+                self._producer.flush(60)
+            self._offset += 1
+            offsets = [TopicPartition(_INPUT, 0, self._offset, "x" * 300)]
+            self._producer.send_offsets_to_transaction(offsets, self._group.consumer_group_metadata(), 60)
+            self._producer.commit_transaction(60)
+
+    def spent(self, shape: Transactions, meter: CpuMeter) -> Spent:
+        """What one of them takes."""
+        began, first = time.monotonic(), meter.now()
+        self.run(shape)
+        seconds, used = time.monotonic() - began, meter.between(first, meter.now())
+        return Spent(*(value / shape.count for value in (seconds, used["broker"], used["client"])))
+
+    def close(self) -> None:
+        self._group.close()

@@ -1,0 +1,46 @@
+"""Whether the sum fits the whole: micro-batches without tuples, as `growth-lanes` has them, beside what the units say."""
+
+from __future__ import annotations
+
+from benchmarks.growth import TASKS, Pipeline
+from benchmarks.growth_lanes import SHAPES
+from benchmarks.scale.costs import Units
+from benchmarks.scale.timing import cpu
+
+_BATCHES = 6
+
+
+def checked(units: Units, *, smoke: bool) -> list[dict[str, float]]:
+    """A row for each shape of `growth-lanes`: CPU seconds of combine and reduce together, measured and by the model."""
+    return [
+        {
+            "routed": routed,
+            "inputs": inputs,
+            "buckets": buckets,
+            "measured": _measured(routed, inputs, buckets),
+            "model": empty_batch(routed, inputs, buckets, units),
+        }
+        for routed, inputs, buckets in (SHAPES[:1] if smoke else SHAPES)
+    ]
+
+
+def empty_batch(routed: int, inputs: int, buckets: int, units: Units) -> float:
+    """A frame that tells for each routed partition, two tasks, one line of marks a task."""
+    blobs = TASKS * buckets
+    return (
+        routed * units.frame_decoded
+        + blobs * (units.blob + inputs * units.mark)
+        + buckets * routed * units.segment
+        + routed * inputs * units.lane
+        + buckets * (units.bucket + routed * inputs * units.lane_state)
+    )
+
+
+def _measured(routed: int, inputs: int, buckets: int) -> float:
+    pipeline = Pipeline(routed=routed, inputs=inputs, buckets=buckets)
+    upcoming = iter([pipeline.frames(tuples=0, keys=1) for _ in range(_BATCHES + 1)])
+
+    def batch() -> None:
+        pipeline.reduce(pipeline.combine(next(upcoming))[0])
+
+    return cpu(batch, repetitions=_BATCHES)

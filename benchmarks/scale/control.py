@@ -1,0 +1,144 @@
+"""Unit costs of telemetry, decisions, plans, tables of cooperating partitioners, snapshots and a peer's progress."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.scale.timing import cpu
+from evenflow import elasticity
+from evenflow.partitioners import create
+from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.q_table_reducer import QTableReducer
+from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
+from evenflow.plans import Plan, parse_plan
+from evenflow.progress import PartitionState
+from evenflow.simulation import generated
+from evenflow.telemetry import DecisionRecord, PartitionerRecord, parse
+
+_PRINT = "0123456789abcdef"
+_WORKERS = 1_000
+
+
+def control_costs() -> dict[str, float]:
+    """telemetry_written, telemetry_read, load_read, judged, plan_read, peer_read."""
+    bare, whole = (_record(workers).encode() for workers in (0, _WORKERS))
+    bare_read = cpu(lambda: parse(bare), calls=20)
+    plan = Plan(
+        epoch=7, p=_WORKERS, r=64, effective_from=1_000, group=3, reason="W 0.97 for 3 batches"
+    ).encode(_PRINT)
+    state = PartitionState(
+        fingerprint=_PRINT, topic_id="x" * 22, offset=10**9, first_time=10**11, max_time=10**12
+    )
+    told = state.encode()
+    return {
+        "telemetry_written": cpu(lambda: _record(_WORKERS).encode(), calls=20),
+        "telemetry_read": bare_read,
+        "load_read": max(0.0, cpu(lambda: parse(whole), calls=20) - bare_read) / _WORKERS,
+        "judged": cpu(_judge, calls=20),
+        "plan_read": cpu(lambda: parse_plan(plan, fingerprint=_PRINT), calls=100),
+        "peer_read": cpu(lambda: PartitionState.decode(told, offset=10**9), calls=100),
+    }
+
+
+def _record(workers: int) -> PartitionerRecord:
+    return PartitionerRecord(
+        query="q",
+        fingerprint=_PRINT,
+        time=10**12,
+        instance="partitioner-17",
+        started=10**12,
+        owned=1,
+        epoch=5,
+        workers=_WORKERS,
+        tuples=10**10,
+        rejected=0,
+        period_ms=5_000,
+        rate=1e5,
+        keys=1e5,
+        busy=0.4,
+        loads=[1_000_000 + number for number in range(workers)],
+    )
+
+
+def _judge() -> bytes:
+    """An observation made, judged by a policy and exported; the newest record of each part is at hand."""
+    policy = elasticity.create("fixed", bounds=elasticity.Bounds(p_max=_WORKERS, r_max=1_000))
+    parts = {name: elasticity.StageObservation(load=0.8, arrivals=1e7) for name in ("combine", "reduce")}
+    seen = elasticity.Observation(
+        step=1, interval_ms=5_000, p=_WORKERS, r=64, load=0.8, rate=1e7, stages=parts
+    )  # type: ignore[arg-type]
+    made = policy.decide(seen)
+    record = DecisionRecord(
+        query="q",
+        fingerprint=_PRINT,
+        time=10**12,
+        policy="fixed",
+        step=1,
+        p=seen.p,
+        r=seen.r,
+        wanted_p=made.p,
+        wanted_r=made.r,
+        reason=made.reason,
+        observation=seen.fields(),
+    )
+    return record.encode()
+
+
+def sync_costs(*, smoke: bool) -> dict[str, float]:
+    """value_sent, value_read, value_merged: of one value of a table of 70 keys x 1,000 workers, of ten partitioners."""
+    keys, workers, members = (8, 50, 3) if smoke else (70, _WORKERS, 10)
+    random = np.random.default_rng(1)
+    hot = np.sort(random.integers(0, 2**62, keys).astype(np.uint64))
+    messages = [
+        SyncMessage(
+            member=member,
+            round=0,
+            total=10_000,
+            late=False,
+            keys=hot,
+            frequencies=np.full(keys, 10_000, np.int64),
+            row_keys=hot,
+            values=random.random((keys, workers)),
+        )
+        for member in range(members)
+    ]
+    data = messages[0].to_bytes()
+
+    def merge() -> GlobalTable | None:
+        reducer = QTableReducer(
+            members=members, workers=workers, dsync_ms=1_000, bounds=(100, 64_000), clock=lambda: 0.0
+        )
+        return [reducer.receive(message) for message in messages][-1]
+
+    values = keys * workers
+    return {
+        "value_sent": cpu(messages[0].to_bytes, calls=5) / values,
+        "value_read": cpu(lambda: SyncMessage.from_bytes(data), calls=5) / values,
+        "value_merged": cpu(merge) / values / members,
+    }
+
+
+def warm_partitioner(name: str, *, tuples: int, sources: int = 100) -> Partitioner:
+    """Source 0 of so many at 1,000 workers, after this many tuples of ten slides of a window of 60."""
+    stream = generated("zipf", tuples=tuples, keys=1_000_000, zipf=0.95, seed=1, rate=tuples / 10)
+    windowed = {"window_ms": 60_000, "slide_ms": 1_000} if name != "hashing" else {}
+    made = create(name, workers=_WORKERS, seed=7, source=0, sources=sources, **windowed)
+    made.assign(stream.keys, stream.times)
+    return made
+
+
+def partitioner_costs(*, smoke: bool) -> dict[str, float]:
+    """snapshot, snapshot_bytes, and for information `rescaled` and `state_bytes`, of the default partitioner."""
+    made = warm_partitioner("evenflow", tuples=20_000 if smoke else 1_000_000)
+    data = made.snapshot()
+
+    def rescale() -> None:
+        made.rescale(workers=_WORKERS - 100)
+        made.rescale(workers=_WORKERS)
+
+    return {
+        "snapshot": cpu(made.snapshot, repetitions=5),
+        "snapshot_bytes": float(len(data)),
+        "rescaled": cpu(rescale, repetitions=5) / 2,
+        "state_bytes": float(made.observe().state_bytes),
+    }

@@ -1,0 +1,269 @@
+"""What each thing costs, and a pipeline's bill: counts of `Shape` times unit costs. Pure arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Literal, NamedTuple
+
+from benchmarks.scale.shape import Load, Shape
+
+Place = Literal["instances", "brokers", "executors", "driver", "controller", "table reducer"]
+BUDGET = 0.1
+"""Share of a place's cores that one term other than the work itself may take."""
+PARTITIONS_A_BROKER = 4_000
+"""What KIP-578 calls the general recommendation (200,000 a cluster)."""
+BROKER_BYTES = 1.25e9
+"""Bytes a second of one direction of a network card of 10 Gbit/s."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Units:
+    """CPU seconds of one of each, unless it says bytes. How each is found: `measure`, `broker`, `documented`."""
+
+    tuple_partitioned: float
+    tuple_brokered: float
+    tuple_combined: float
+    partial_merged: float
+    row_emitted: float
+    header_packed: float
+    frame_packed: float
+    frame_produced: float
+    frame_appended: float
+    frame_scanned: float
+    frame_decoded: float
+    header_decoded: float
+    transaction_client: float
+    transaction_broker: float
+    marker: float
+    enlisted: float
+    blob: float
+    segment: float
+    mark: float
+    lane: float
+    bucket: float
+    lane_state: float
+    task: float
+    telemetry_written: float
+    telemetry_read: float
+    load_read: float
+    judged: float
+    plan_read: float
+    value_sent: float
+    value_read: float
+    value_merged: float
+    snapshot: float
+    peer_read: float
+    frame_bytes: float
+    snapshot_bytes: float
+
+    def rounded(self) -> dict[str, float]:
+        """For a table: three digits that count."""
+        return {entry.name: float(f"{getattr(self, entry.name):.3g}") for entry in fields(self)}
+
+
+class Term(NamedTuple):
+    """Of one topic at one place: how often a second, and the cores it takes. work: what would be there on one machine."""
+
+    topic: str
+    place: Place
+    count: float
+    cores: float
+    work: bool = False
+
+
+def terms(shape: Shape, load: Load, units: Units, *, cooperative: bool = False) -> list[Term]:
+    """The bill. cooperative: the partitioners exchange tables (`dalton-cooperative`), one slide an interval."""
+    bill = [*_work(shape, load, units), *_frames(shape, units), *_transactions(shape, units)]
+    bill += [*_blobs(shape, units), *_lanes(shape, units), *_control(shape, units), *_state(shape, units)]
+    return bill + (_sync(shape, load, units) if cooperative else [])
+
+
+def _work(shape: Shape, load: Load, units: Units) -> list[Term]:
+    partials = partials_a_second(shape, load)
+    rows = load.window_keys / shape.slide
+    return [
+        Term("tuples", "instances", shape.rate, shape.rate * units.tuple_partitioned, True),
+        Term("tuples", "brokers", shape.rate, shape.rate * units.tuple_brokered * shape.replicas, True),
+        Term("tuples", "executors", shape.rate, shape.rate * units.tuple_combined, True),
+        Term("partials", "executors", partials, partials * units.partial_merged, True),
+        Term("result rows", "executors", rows, rows * units.row_emitted, True),
+    ]
+
+
+def partials_a_second(shape: Shape, load: Load) -> float:
+    """Rows from the combiners to the reducers: a pane's pairs once for each micro-batch that it lies in."""
+    return load.slide_keys * load.ksr / min(shape.slide, shape.batch)
+
+
+def _frames(shape: Shape, units: Units) -> list[Term]:
+    return [
+        Term("headers", "instances", shape.blocks, shape.blocks * units.header_packed),
+        *_passed("frames", shape.frames, shape, units),
+        *_passed("punctuation", shape.punctuation, shape, units),
+    ]
+
+
+def _passed(topic: str, count: float, shape: Shape, units: Units) -> list[Term]:
+    """Frames from the partitioner through the broker into the combiner, which forgets headers faster than it meets them."""
+    read = units.frame_scanned + units.frame_decoded + units.header_decoded
+    return [
+        Term(topic, "instances", count, count * (units.frame_packed + units.frame_produced)),
+        Term(topic, "brokers", count, count * units.frame_appended * shape.replicas),
+        Term(topic, "executors", count, count * read),
+    ]
+
+
+def _transactions(shape: Shape, units: Units) -> list[Term]:
+    client = shape.transactions * units.transaction_client + shape.markers * units.enlisted
+    broker = shape.transactions * units.transaction_broker + shape.markers * units.marker * shape.replicas
+    return [
+        Term("transactions", "instances", shape.transactions, client),
+        Term("transactions", "brokers", shape.markers, broker),
+    ]
+
+
+def _blobs(shape: Shape, units: Units) -> list[Term]:
+    """Each task has a blob for each bucket; in those of a bucket lie segments and lines of marks of all partitions."""
+    blobs = shape.tasks * shape.buckets / shape.batch
+    segments = shape.buckets * shape.routed / shape.batch
+    marks = segments * shape.inputs
+    tasks = (shape.tasks + shape.buckets) / shape.batch
+    return [
+        Term("blobs", "executors", blobs, blobs * units.blob),
+        Term("segments", "executors", segments, segments * units.segment),
+        Term("marks in blobs", "executors", marks, marks * units.mark),
+        Term("tasks", "driver", tasks, tasks * units.task),
+    ]
+
+
+def _lanes(shape: Shape, units: Units) -> list[Term]:
+    told = shape.routed * shape.inputs / shape.batch
+    kept = shape.buckets * told
+    buckets = shape.buckets / shape.batch
+    return [
+        Term("lanes told", "executors", told, told * units.lane),
+        Term("lanes kept", "executors", kept, kept * units.lane_state + buckets * units.bucket),
+    ]
+
+
+def _control(shape: Shape, units: Units) -> list[Term]:
+    records = shape.transactions + 2 / shape.batch
+    reading = records * units.telemetry_read + shape.transactions * shape.routed * units.load_read
+    plans = 1 / (shape.group * shape.batch)
+    readers = plans * (shape.instances + 2)
+    return [
+        Term("telemetry", "instances", shape.transactions, shape.transactions * units.telemetry_written),
+        Term("telemetry", "controller", records, reading),
+        Term("decisions", "controller", 1 / shape.batch, units.judged / shape.batch),
+        Term("plans", "instances", readers, readers * units.plan_read),
+    ]
+
+
+def _state(shape: Shape, units: Units) -> list[Term]:
+    snapshots = shape.instances / shape.snapshot
+    peers = float(shape.instances * shape.inputs) if shape.instances > 1 else 0.0
+    return [
+        Term("snapshots", "instances", snapshots, snapshots * units.snapshot),
+        Term("peers' progress", "instances", peers, peers * units.peer_read),
+    ]
+
+
+def _sync(shape: Shape, load: Load, units: Units) -> list[Term]:
+    """Values a second: each instance sends its rows of the hot keys, and gets the common ones."""
+    values = sync_values(shape, load)
+    return [
+        Term("sync", "instances", values, values * (units.value_sent + units.value_read)),
+        Term("sync", "table reducer", values, values * (units.value_read + units.value_merged)),
+    ]
+
+
+def sync_values(shape: Shape, load: Load) -> float:
+    """Values (8 bytes each) a second that cooperating partitioners send; they get as many."""
+    return shape.instances * load.hot * shape.routed / shape.slide
+
+
+def sync_message_bytes(shape: Shape, load: Load) -> float:
+    """Of one message: a row of values for each hot key, and the key and frequency of as many keys as there are workers."""
+    return 8.0 * load.hot * (shape.routed + 1) + 16.0 * shape.routed
+
+
+def cores_of(shape: Shape) -> dict[Place, float]:
+    """Cores that each place has."""
+    return {
+        "instances": float(shape.instances),
+        "brokers": float(shape.brokers * shape.broker_cores),
+        "executors": float(shape.executor_cores),
+        "driver": 1.0,
+        "controller": 1.0,
+        "table reducer": 1.0,
+    }
+
+
+def shares(bill: Iterable[Term], cores: Mapping[Place, float]) -> dict[tuple[str, Place], float]:
+    """Of the cores of its place, what each topic takes."""
+    return {(term.topic, term.place): term.cores / cores[term.place] for term in bill}
+
+
+def by_place(bill: Iterable[Term]) -> dict[Place, float]:
+    """Cores that each place needs."""
+    found: dict[Place, float] = {}
+    for term in bill:
+        found[term.place] = found.get(term.place, 0.0) + term.cores
+    return found
+
+
+def broker_traffic(shape: Shape, load: Load, units: Units) -> tuple[float, float]:
+    """Bytes a second into and out of one broker, replicas included; results and partials are not counted."""
+    frames = shape.rate * load.row + shape.all_frames * units.frame_bytes
+    snapshots = shape.instances / shape.snapshot * units.snapshot_bytes
+    written = shape.rate * load.record + frames + snapshots
+    read = shape.rate * load.record + frames
+    return shape.replicas * written / shape.brokers, (read + (shape.replicas - 1) * written) / shape.brokers
+
+
+def broker_partitions(shape: Shape) -> float:
+    """Replicas of partitions on a broker: input, rejected, routed, results, and four of one partition each."""
+    return (2 * shape.inputs + shape.routed + shape.buckets + 4) * shape.replicas / shape.brokers
+
+
+def over_budget(bill: Iterable[Term], cores: Mapping[Place, float]) -> list[str]:
+    """What takes more than the budget of its place, and places that do not suffice at all; as `topic at place`."""
+    bill = list(bill)
+    needed = by_place(bill)
+    found = [f"all at {place}" for place, most in cores.items() if needed.get(place, 0.0) > most]
+    overhead = shares((term for term in bill if not term.work), cores)
+    return found + [f"{topic} at {place}" for (topic, place), share in overhead.items() if share > BUDGET]
+
+
+class Side(NamedTuple):
+    """A setting that moves a term: a field of `Shape`, and its least and greatest value."""
+
+    field: str
+    low: float
+    high: float
+    whole: bool = True
+
+
+def furthest(
+    shape: Shape, load: Load, units: Units, topic: str, place: Place, side: Side, *, budget: float = BUDGET
+) -> float | None:
+    """How far a setting may go from `high` (or, where the cost falls with it, from `low`) until the term is in budget.
+
+    A number of partitions, instances, tasks and so on: the largest. A length of time: the shortest. None: nowhere.
+    """
+
+    def fits(value: float) -> bool:
+        tried = replace(shape, **{side.field: round(value) if side.whole else value})
+        bill = terms(tried, load, units, cooperative=place == "table reducer")
+        return shares(bill, cores_of(tried))[(topic, place)] <= budget
+
+    good, bad = (side.low, side.high) if fits(side.low) else (side.high, side.low)
+    if not fits(good):
+        return None
+    if fits(bad):
+        return bad
+    for _ in range(60):
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if fits(middle) else (good, middle)
+    return float(int(good)) if side.whole else good

@@ -1,0 +1,150 @@
+"""The keys at 10 M tuples/s: laws fitted to real data, and what partitioners make of them.
+
+    python -m benchmarks.scale.load --data FOLDER     fits the exponents again (benchmarks/reproducing/data.py has the files)
+
+A fitted law is Zipf over as many keys as the data set has, with the exponent at which two tuples meet as often
+(`evenflow.advice.sample.zipf_exponent`). A stream of ten million tuples a second has more keys than a sample of a
+million: its exponent is kept, and it gets a million keys.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.reproducing.data import DATASETS, is_there, read_dataset
+from benchmarks.scale.shape import Load
+from evenflow.advice.sample import keys_of
+from evenflow.arrays import Float64s
+from evenflow.partitioners.registry import options_type
+from evenflow.simulation import KeyedStream, Scenario, entrant, generated
+from evenflow.simulation.run import simulate
+
+
+@dataclass(frozen=True)
+class Law:
+    """Zipf(z) over so many keys. like: the data set that the exponent was fitted to."""
+
+    name: str
+    zipf: float
+    keys: int
+    like: str
+
+    @property
+    def shares(self) -> Float64s:
+        """Of each key, most frequent first."""
+        return _shares(self.keys, self.zipf)
+
+    def stream(self, slide_tuples: int) -> KeyedStream:
+        """Two slides of a second with so many tuples each."""
+        return generated(
+            "zipf", tuples=2 * slide_tuples, keys=self.keys, zipf=self.zipf, seed=1, rate=float(slide_tuples)
+        )
+
+    def distinct(self, tuples: float) -> float:
+        """Keys that occur among so many tuples, as expected."""
+        return float((-np.expm1(tuples * np.log1p(-np.minimum(self.shares, 1 - 1e-12)))).sum())
+
+    def hot(self, workers: int) -> int:
+        """Keys whose share is a worker's fair one or more."""
+        return int((self.shares * workers >= 1).sum())
+
+
+LAWS = (
+    Law("routes", 0.57, 1_000_000, "debs-routes, retail-stock"),
+    Law("words", 0.95, 1_000_000, "words"),
+    Law("Zipf 1.4", 1.4, 1_000_000, "the other benchmarks' stream"),
+    Law("countries", 3.82, 38, "retail-country"),
+)
+PARTITIONERS = ("evenflow", "hashing", "d-choices", "dalton")
+"""Those that are simulated; the first one is the default of the settings."""
+_WINDOW = ":window_ms=60000,slide_ms=1000"
+
+
+@cache
+def _shares(keys: int, zipf: float) -> Float64s:
+    weights = np.arange(1, keys + 1, dtype=np.float64) ** -zipf
+    return weights / weights.sum()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a partitioner does with a law. imbalance: fullest worker over the mean, less 1, of a slide."""
+
+    ksr: float
+    imbalance: float
+    most_holders: float
+    ns: float
+
+
+def load_of(law: Law, *, rate: float, slide: float, window: float, workers: int, routed: Found) -> Load:
+    """The load of a law at this rate (tuples/s), slide and window (s), with what routing was found to do."""
+    return Load(
+        law=law.name,
+        slide_keys=law.distinct(rate * slide),
+        window_keys=law.distinct(rate * window),
+        ksr=routed.ksr,
+        imbalance=routed.imbalance,
+        hot=law.hot(workers),
+        top=float(law.shares[0]),
+    )
+
+
+def groups_skew(law: Law, groups: int, *, seeds: int = 20) -> float:
+    """Fullest over mean load of so many groups that keys are hashed to, the median over seeds."""
+    found = []
+    for seed in range(seeds):
+        of = np.random.default_rng(seed).integers(0, groups, law.keys)
+        found.append(float(np.bincount(of, weights=law.shares, minlength=groups).max() * groups))
+    return float(np.median(found))
+
+
+def routed(
+    stream: KeyedStream, partitioners: Sequence[str], *, workers: int, sources: int
+) -> dict[str, Found]:
+    """What each makes of the second slide; rules that know of windows have one of 60 slides, as far as it has come."""
+    scenario = Scenario(workers=workers, sources=sources, window_ms=1_000, slide_ms=1_000, warmup_slides=1)
+    entrants = [entrant(name + (_WINDOW if _knows_windows(name) else "")) for name in partitioners]
+    found = simulate(stream, entrants, scenario, processes=1)
+    return {
+        name: Found(
+            result.figures.ksr,
+            (result.figures.window_imbalance or 0.0) * workers,
+            result.figures.max_holders,
+            result.figures.ns_per_tuple,
+        )
+        for name, result in zip(partitioners, found, strict=True)
+    }
+
+
+def _knows_windows(name: str) -> bool:
+    return "window_ms" in options_type(name).model_fields
+
+
+def fitted(name: str, data: Path) -> tuple[int, int, float | None, float]:
+    """Tuples, keys, exponent and share of the first key of a data set."""
+    stream = read_dataset(name, data)
+    keys = keys_of(stream, complete=True)
+    return len(stream), keys.distinct, keys.zipf, float(keys.shares[0])
+
+
+def main() -> int:
+    """Print the exponent of each data set that is there."""
+    parser = ArgumentParser(description="Zipf exponents of real data sets")
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the files")
+    data = parser.parse_args().data
+    for name in DATASETS:
+        if is_there(name, data):
+            tuples, keys, zipf, top = fitted(name, data)
+            print(f"{name:18} {tuples:>9,} tuples {keys:>7,} keys  z {zipf:.2f}  first key {100 * top:.2f} %")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

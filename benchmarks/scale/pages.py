@@ -1,0 +1,355 @@
+"""The tables of docs/scale.md, from what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from benchmarks.scale.costs import (
+    Place,
+    Side,
+    Term,
+    Units,
+    broker_partitions,
+    broker_traffic,
+    by_place,
+    cores_of,
+    furthest,
+    sync_message_bytes,
+    terms,
+)
+from benchmarks.scale.frames import lanes_bytes
+from benchmarks.scale.kept import Kept, loads_of
+from benchmarks.scale.load import LAWS, groups_skew
+from benchmarks.scale.shape import Load, Shape
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A shape, of which there are `groups`; the words say what it is."""
+
+    shape: Shape
+    groups: int
+    words: str
+
+
+_AS_SET = Shape()
+_ONE = replace(
+    _AS_SET,
+    instances=50,
+    buckets=64,
+    tasks=128,
+    batch=5.0,
+    commit=5.0,
+    block=200_000,
+    linger=1.0,
+    executor_cores=1_000,
+)
+SHAPES = {
+    "as set": Plan(_AS_SET, 1, "settings as they come, one task a worker, as many buckets as workers"),
+    "one query": Plan(
+        _ONE, 1, "longer blocks, transactions and micro-batches; fewer tasks, buckets and instances"
+    ),
+    "ten queries": Plan(
+        replace(_ONE, instances=100, buckets=160, tasks=320, batch=2.0, commit=2.0).part(10),
+        10,
+        "keys hashed to ten inputs, a query of 100 workers each",
+    ),
+    "64 workers": Plan(
+        replace(_ONE, routed=64, tasks=64, batch=2.0, commit=2.0, executor_cores=64),
+        1,
+        "as many as count and sum need",
+    ),
+}
+"""What the bills are made for, all with 10 M tuples/s; 1,000 workers unless the name says otherwise."""
+MOST_MESSAGE = 4_000_000
+"""Bytes of a record in topics that evenflow makes."""
+_RANGE_END = 0.005
+"""Seconds that Spark's source waits at the end of a partition's range (`fetch.max.wait.ms`, spark_consumers/sources.py)."""
+
+ADVICE: dict[tuple[str, Place], tuple[Side, str]] = {
+    ("frames", "brokers"): (
+        Side("linger", 0.01, 30.0, False),
+        "longer `linger` and larger `block_tuples`; fewer instances",
+    ),
+    ("frames", "executors"): (Side("linger", 0.01, 30.0, False), "the same"),
+    ("punctuation", "executors"): (Side("instances", 1, 256), "fewer instances, a longer slide"),
+    ("transactions", "brokers"): (
+        Side("commit", 0.05, 60.0, False),
+        "longer `commit_interval`, fewer instances, several queries",
+    ),
+    ("transactions", "instances"): (Side("commit", 0.05, 60.0, False), "the same"),
+    ("blobs", "executors"): (Side("tasks", 1, 1_000), "`combine_tasks`, fewer buckets"),
+    ("segments", "executors"): (Side("buckets", 1, 1_024), "fewer buckets, longer `batch_interval`"),
+    ("marks in blobs", "executors"): (Side("buckets", 1, 1_024), "the same"),
+    ("lanes kept", "executors"): (
+        Side("buckets", 1, 1_024),
+        "fewer buckets, longer `batch_interval`; several queries",
+    ),
+    ("tasks", "driver"): (Side("tasks", 1, 1_000), "`combine_tasks`, fewer buckets, longer `batch_interval`"),
+    ("telemetry", "controller"): (Side("instances", 1, 256), "longer `commit_interval`"),
+    ("peers' progress", "instances"): (Side("instances", 1, 256), "nothing to do"),
+    ("plans", "instances"): (Side("instances", 1, 256), "nothing to do"),
+    ("decisions", "controller"): (Side("batch", 0.01, 60.0, False), "nothing to do"),
+    ("snapshots", "instances"): (Side("snapshot", 0.1, 600.0, False), "longer `snapshot_interval`"),
+    ("sync", "table reducer"): (
+        Side("routed", 1, 1_000),
+        "not this partitioner: the default exchanges nothing",
+    ),
+}
+"""For each term that could break: the setting that moves it, and what to do, in words."""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def figure(value: float) -> str:
+    """Two digits that count, or a whole number."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return (
+        f"{value:.2g}"
+        if value >= 0.01
+        else ("0" if value == 0 else f"{value:.1g}" if value >= 1e-4 else "<0.0001")
+    )
+
+
+def units_table(kept: Kept) -> str:
+    """Each unit cost in microseconds (bytes where it says so)."""
+    rows = []
+    for name, value in kept.units.rounded().items():
+        shown = f"{value:,.0f} bytes" if name.endswith("_bytes") else f"{1e6 * value:.3g}"
+        rows.append((f"`{name}`", shown, WORDS[name]))
+    return table(("unit", "microseconds of CPU", "what"), rows)
+
+
+def routing_table(kept: Kept) -> str:
+    """Imbalance and replication of each partitioner by law, with 1 and with 100 instances."""
+    names = list(dict.fromkeys(row["partitioner"] for row in kept.routing))
+    found = {(row["law"], row["partitioner"], row["instances"]): row for row in kept.routing}
+    rows = []
+    for law in LAWS:
+        for instances in (1, 100):
+            cells = [
+                f"{1 + found[law.name, name, instances]['imbalance']:.2f} / {found[law.name, name, instances]['ksr']:.3f}"
+                for name in names
+            ]
+            rows.append((law.name, instances, *cells))
+    return table(("law", "instances", *names), rows)
+
+
+def loads_table(kept: Kept) -> str:
+    """What each law is at 10 M tuples/s."""
+    loads = loads_of(kept)
+    rows = [
+        (
+            law.name,
+            f"{law.zipf:g}",
+            f"{law.keys:,}",
+            law.like,
+            f"{100 * loads[law.name].top:.2g} %",
+            loads[law.name].hot,
+            f"{loads[law.name].slide_keys:,.0f}",
+            f"{groups_skew(law, 10):.2f}",
+        )
+        for law in LAWS
+    ]
+    head = (
+        "law",
+        "Zipf",
+        "keys",
+        "fitted to",
+        "first key",
+        "hot keys",
+        "keys in a slide",
+        "fullest of ten queries",
+    )
+    return table(head, rows)
+
+
+def bill_of(plan: Plan, load: Load, units: Units, *, cooperative: bool = False) -> list[Term]:
+    """What a plan costs, all its queries together."""
+    keys = replace(load, slide_keys=load.slide_keys / plan.groups, window_keys=load.window_keys / plan.groups)
+    return [
+        term._replace(count=plan.groups * term.count, cores=plan.groups * term.cores)
+        for term in terms(plan.shape, keys, units, cooperative=cooperative)
+    ]
+
+
+def bill_table(kept: Kept, law: str) -> str:
+    """Cores of each term in each shape, and of each place beside what it has."""
+    load = loads_of(kept)[law]
+    bills = {name: bill_of(plan, load, kept.units) for name, plan in SHAPES.items()}
+    keys = [(term.topic, term.place) for term in bills["as set"]]
+    rows = []
+    for key in keys:
+        cells = [
+            next(term.cores for term in bill if (term.topic, term.place) == key) for bill in bills.values()
+        ]
+        rows.append((key[0], key[1], *map(figure, cells)))
+    for place in cores_of(_AS_SET):
+        needed = [by_place(bill).get(place, 0.0) for bill in bills.values()]
+        if any(needed):
+            has = [cores_in(plan)[place] for plan in SHAPES.values()]
+            cells = [f"**{figure(cores)}** of {most:,.0f}" for cores, most in zip(needed, has, strict=True)]
+            rows.append(("**all**", place, *cells))
+    return table(("term", "where", *SHAPES), rows)
+
+
+def cores_in(plan: Plan) -> dict[Place, float]:
+    """Cores of each place, of all queries together; the brokers are shared."""
+    return {
+        place: cores * (1 if place == "brokers" else plan.groups)
+        for place, cores in cores_of(plan.shape).items()
+    }
+
+
+def breaks_table(kept: Kept, law: str) -> str:
+    """Breaks at, costs, what to do."""
+    load, units = loads_of(kept)[law], kept.units
+    bills = {name: bill_of(plan, load, units, cooperative=True) for name, plan in SHAPES.items()}
+    rows = []
+    for (topic, place), (side, words) in ADVICE.items():
+        cells = []
+        for name, bill in bills.items():
+            term = next(term for term in bill if (term.topic, term.place) == (topic, place))
+            cells.append(f"{figure(term.cores)} ({100 * term.cores / cores_in(SHAPES[name])[place]:.2g} %)")
+        rows.append((topic, place, *cells, _furthest(_AS_SET, load, units, topic, place, side), words))
+    return table(("term", "where", *SHAPES, "in budget, else as set", "what to do"), rows)
+
+
+def _furthest(shape: Shape, load: Load, units: Units, topic: str, place: Place, side: Side) -> str:
+    found = furthest(shape, load, units, topic, place, side)
+    if found is None:
+        return f"no {side.field} does"
+    shown = f"{found:,.0f}" if side.whole else f"{found:.2g} s"
+    if found in (side.low, side.high):
+        return f"any {side.field}"
+    return f"{side.field} {shown}"
+
+
+def transactions_table(kept: Kept) -> str:
+    """What the unit costs of transactions were fitted to: milliseconds a transaction."""
+    rows = [
+        (
+            f"{row['partitions']:,.0f}",
+            f"{row['frames_a_partition']:.0f}",
+            *(f"{1000 * row[name]:.1f}" for name in ("seconds", "broker_cpu", "client_cpu")),
+        )
+        for row in kept.transactions
+    ]
+    head = ("partitions", "frames to each", "ms", "ms of CPU, broker", "ms of CPU, client")
+    return table(head, rows)
+
+
+def check_table(kept: Kept) -> str:
+    """Micro-batches without tuples, measured and by the model."""
+    rows = [
+        (
+            f"{row['routed']:,} x {row['inputs']}, {row['buckets']}",
+            f"{row['measured']:.3f}",
+            f"{row['model']:.3f}",
+            f"{row['model'] / row['measured']:.2f}",
+        )
+        for row in kept.check
+    ]
+    return table(("routed x input partitions, buckets", "measured, s", "model, s", "ratio"), rows)
+
+
+def limits_table(kept: Kept, law: str) -> str:
+    """What is counted, not timed: rates, bytes, partitions, delay."""
+    load = loads_of(kept)[law]
+    rows: list[tuple[object, ...]] = []
+
+    def row(what: str, of: object, value: object) -> None:
+        cells = [value(plan) for plan in SHAPES.values()]  # type: ignore[operator]
+        rows.append((what, *cells, of))
+
+    row("frames a second", "", lambda plan: figure(plan.groups * plan.shape.all_frames))
+    row("tuples in a frame", "", lambda plan: figure(plan.shape.rate / plan.shape.frames))
+    row("transaction markers a second", "", lambda plan: figure(plan.groups * plan.shape.markers))
+    row("blobs a micro-batch", "", lambda plan: figure(plan.groups * plan.shape.tasks * plan.shape.buckets))
+    row(
+        "MB/s into / out of a broker",
+        "1,250 each way (10 Gbit/s)",
+        lambda plan: " / ".join(
+            figure(plan.groups * side / 1e6) for side in broker_traffic(plan.shape, load, kept.units)
+        ),
+    )
+    row(
+        "partition replicas on a broker",
+        "4,000 (KIP-578)",
+        lambda plan: figure(plan.groups * broker_partitions(plan.shape)),
+    )
+    row(
+        "frames a micro-batch",
+        "`max_frames_per_batch` (400 unless set)",
+        lambda plan: figure(plan.shape.all_frames * plan.shape.batch),
+    )
+    row(
+        "a task waits at ends of ranges, s a micro-batch",
+        "`batch_interval`",
+        lambda plan: figure(plan.shape.routed / plan.shape.tasks * _RANGE_END),
+    )
+    row(
+        "MB of lanes in one bucket / in all",
+        "",
+        lambda plan: " / ".join(figure(size / 1e6) for size in lanes_of(plan)),
+    )
+    row(
+        "MB a message of `dalton-cooperative`",
+        f"{MOST_MESSAGE / 1e6:g} (largest record)",
+        lambda plan: figure(sync_message_bytes(plan.shape, load) / 1e6),
+    )
+    row("a tuple waits at most, s", "", lambda plan: f"{plan.shape.delay:g}")
+    return table(("what", *SHAPES, "limit"), rows)
+
+
+def lanes_of(plan: Plan) -> tuple[float, float]:
+    """Bytes of the lanes that one bucket keeps, and all of them."""
+    shape = plan.shape
+    one, every, _ = lanes_bytes(shape.routed, shape.inputs, shape.buckets).tolist()
+    return one, plan.groups * every
+
+
+WORDS = {
+    "tuple_partitioned": "a tuple through the partitioner's process, parsing and client included (`growth-service`, 8 x 4)",
+    "tuple_brokered": "a tuple in and out of a broker, one replica (`growth-service`, 8 x 4)",
+    "tuple_combined": "a tuple in the combiner's core",
+    "partial_merged": "a partial in the reducer's core",
+    "row_emitted": "a JSON result row, all processes (`service-results`)",
+    "header_packed": "the header of a block",
+    "frame_packed": "a frame under a header that is packed already",
+    "frame_produced": "a frame in the partitioner's Kafka client",
+    "frame_appended": "a frame that is a record batch of its own, at the broker",
+    "frame_scanned": "a record in Spark's Kafka source (bare scan, two cores busy: an upper bound)",
+    "frame_decoded": "a frame in the combiner whose header is remembered",
+    "header_decoded": "a header that is not remembered",
+    "transaction_client": "a transaction, partitioner's client",
+    "transaction_broker": "a transaction, broker",
+    "marker": "a partition in a transaction, broker: registration, marker, index",
+    "enlisted": "a partition in a transaction, partitioner's client",
+    "blob": "a blob packed and read",
+    "segment": "a segment in a blob, packed, read and merged",
+    "mark": "a mark of one input partition in a blob",
+    "lane": "a lane told in a blob",
+    "bucket": "a bucket in a micro-batch without tuples",
+    "lane_state": "a lane that a bucket keeps, a micro-batch",
+    "task": "a task of Spark that does nothing, JVM (driver and executor in one: an upper bound)",
+    "telemetry_written": "a partitioner's telemetry record with the loads of 1,000 workers",
+    "telemetry_read": "such a record read, without the loads",
+    "load_read": "a worker's load in it",
+    "judged": "an observation judged and exported (policy `fixed`)",
+    "plan_read": "a plan read by one reader",
+    "value_sent": "a value in a message of `dalton-cooperative`",
+    "value_read": "a value of it read",
+    "value_merged": "a value of it merged into the common table",
+    "snapshot": "a snapshot of an instance's learned state at 1,000 workers",
+    "peer_read": "the progress of one input partition as another instance reads it",
+    "frame_bytes": "a frame without its rows",
+    "snapshot_bytes": "a snapshot",
+}
+"""Of each unit."""

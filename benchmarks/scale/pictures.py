@@ -1,0 +1,61 @@
+"""The pictures of docs/scale.md: cores over the number of workers, and over the time of a transaction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from benchmarks.scale.costs import Units, terms
+from benchmarks.scale.pages import SHAPES, Plan
+from benchmarks.scale.shape import Load
+from evenflow.charts.axes import decades, ratios
+from evenflow.charts.lines import Line, lines
+from evenflow.charts.looks import HERO, NAMED, SUBJECT
+from evenflow.charts.page import page
+
+if TYPE_CHECKING:
+    import altair
+
+WORKERS = (10, 20, 50, 100, 200, 500, 1_000)
+_LEAST = 0.01
+_TOPICS = {
+    "the tuples themselves": ("tuples", "partials", "result rows"),
+    "transactions": ("transactions",),
+    "frames": ("headers", "frames", "punctuation"),
+    "blobs": ("blobs", "segments", "marks in blobs"),
+    "lanes": ("lanes told", "lanes kept"),
+    "control": ("telemetry", "decisions", "plans", "peers' progress", "snapshots"),
+}
+
+
+def by_workers(load: Load, units: Units) -> altair.TopLevelMixin:
+    """A panel for each shape: cores of all places by what they are spent on."""
+    drawn = {name: grown(plan, load, units) for name, plan in SHAPES.items() if plan.groups == 1}
+    everything = [value for panel in drawn.values() for line in panel.values() for value in line.y]
+    x, y = ratios("workers", WORKERS, powers=True), decades("cores", everything, floor=_LEAST)
+    looks = dict(zip(_TOPICS, (SUBJECT, HERO, *NAMED), strict=False))
+    panels = [
+        lines(panel, looks, x=x, y=y, title=f"{name}: {SHAPES[name].words}", width=330, height=280)
+        for name, panel in drawn.items()
+    ]
+    said = [
+        "10 M tuples/s, 100 input partitions, words (Zipf 0.95). Cores of all places, three replicas of each partition."
+    ]
+    title = "As set, transactions cost more than the tuples from a hundred workers on"
+    return page(panels, title=title, subtitle=said)
+
+
+def grown(plan: Plan, load: Load, units: Units) -> dict[str, Line]:
+    """Cores of each topic at each number of workers; tasks and buckets grow with them where they are as many."""
+    found: dict[str, list[float]] = {topic: [] for topic in _TOPICS}
+    for workers in WORKERS:
+        shape = replace(
+            plan.shape,
+            routed=workers,
+            tasks=min(plan.shape.tasks, workers),
+            buckets=min(plan.shape.buckets, workers),
+        )
+        bill = terms(shape, load, units)
+        for topic, names in _TOPICS.items():
+            found[topic].append(max(_LEAST, sum(term.cores for term in bill if term.topic in names)))
+    return {topic: Line(list(map(float, WORKERS)), cores) for topic, cores in found.items()}

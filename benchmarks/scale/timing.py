@@ -1,0 +1,35 @@
+"""CPU time of one call, and straight lines through such times."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+
+import numpy as np
+
+
+def cpu(work: Callable[[], object], *, calls: int = 1, repetitions: int = 7) -> float:
+    """CPU seconds of one call, the median over repetitions of so many calls each; one call before is not counted."""
+    work()
+    found = []
+    for _ in range(repetitions):
+        began = time.process_time()
+        for _ in range(calls):
+            work()
+        found.append((time.process_time() - began) / calls)
+    return median(found)
+
+
+def fitted(counts: Sequence[Sequence[float]], seconds: Sequence[float]) -> list[float]:
+    """The costs, one a column of `counts`, whose sums come nearest to these times relative to them; none is negative."""
+    rows, times = np.asarray(counts, np.float64), np.asarray(seconds, np.float64)
+    columns = list(range(rows.shape[1]))
+    while True:
+        found = np.linalg.lstsq(rows[:, columns] / times[:, None], np.ones(len(times)), rcond=None)[0]
+        if (found >= 0).all():
+            break
+        del columns[int(np.argmin(found))]
+    costs = np.zeros(rows.shape[1])
+    costs[columns] = found
+    return costs.tolist()
