@@ -70,7 +70,11 @@ def pipeline_topics(settings: Settings) -> dict[str, TopicSpec]:
     }
     snapshots = compacted | {"segment.bytes": str(2 * MAX_RECORD_BYTES)} | large
     # A plan is written in a transaction: the marks of the transactions have to go as well.
-    plan = compacted | {"segment.bytes": str(_SMALLEST_SEGMENT), "delete.retention.ms": "600000"}
+    plan = compacted | {
+        "retention.ms": "-1",
+        "segment.bytes": str(_SMALLEST_SEGMENT),
+        "delete.retention.ms": "600000",
+    }
     made_as: dict[str, tuple[int, dict[str, str]]] = {
         "rejected": (
             settings.input_partitions,

@@ -74,6 +74,7 @@ def test_an_aborted_transaction_is_read_again_with_the_state_before_it(
         kafka_settings, query_name, partitioner={"block_tuples": 300, "commit_interval": 1}
     )
     create_topics(settings)
+    publish(settings, workers=1, effective_from=1_000)
     rows = some_rows(3_000)
     write(settings, rows)
     real, calls = Sink.commit, []
@@ -86,8 +87,9 @@ def test_an_aborted_transaction_is_read_again_with_the_state_before_it(
         real(self, states, metadata)
 
     monkeypatch.setattr(Sink, "commit", commit)
-    run(settings)
+    plane = run(settings)
     assert len(calls) > 5
+    assert plane.status()["plan_epoch"] == 1
     routed = read_routed(settings)
     assert routed.counts == expected_counts(settings, rows)
     assert rejections(settings) == []

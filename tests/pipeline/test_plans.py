@@ -17,7 +17,7 @@ from partitioner_service.committed import all_states
 from partitioner_service.plane import DataPlane
 from partitioner_service.plans import publish
 from partitioner_service.prepare import prepare
-from tests.pipeline.planes import some_rows, start_thread, telemetry, total, wait_until
+from tests.pipeline.planes import began, some_rows, start_thread, telemetry, total, wait_until
 from tests.pipeline.routed import create_topics, make_settings, read_routed, records, write, write_end
 from tests.unit.twostep.pipe import Dict
 from topics import admin
@@ -89,11 +89,15 @@ def test_a_plan_that_one_of_two_instances_reads_late_changes_no_result_nor_does_
     flow(2_500)
     publish(a, workers=8, effective_from=3_000)
     hand_over(a, early)
+    flow(
+        3_000
+    )  # what one input partition has before the boundary may else be read after what another has behind it
     flow(6_000)
     hand_over(a, late)
     flow(8_500)
     publish(a, workers=4, effective_from=9_000)
     hand_over(a, early, late)
+    flow(9_000)
     flow(12_000)
     mine = {int(p) for p in early.status()["assignment"]}
     write_end(a, Counter(p for p, _ in rows))
@@ -167,3 +171,20 @@ def test_a_plan_topic_of_an_earlier_version_goes_on_as_it_is(kafka_settings: Any
     assert [plan.p for plan in read_plans(settings)] == [2]
     config = admin.describe(settings.kafka, [settings.topic("plan")])[settings.topic("plan")].config
     assert config["cleanup.policy"] == "delete"
+
+
+def test_a_plan_that_came_while_no_instance_ran_is_in_force_before_the_first_tuple(
+    kafka_settings: Any, query_name: str
+) -> None:
+    settings = began(kafka_settings, query_name, partitioner={"workers": 1, "routed_partitions": 4})
+    publish(settings, workers=3, effective_from=0)
+    publish(settings, workers=4, effective_from=60_000)
+    plane = DataPlane(settings)
+    thread, errors = start_thread(plane)
+    wait_until(lambda: plane.status().get("assignment") or errors)
+    shown = plane.status()
+    plane.stop()
+    thread.join(30)
+    assert errors == []
+    assert (shown["plan_epoch"], shown["workers"]) == (1, 3)
+    assert shown["next_plan"] == {"epoch": 2, "begins": 60_000}

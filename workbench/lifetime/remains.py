@@ -17,7 +17,7 @@ from topics.groups import group_names
 from workbench.alive import look
 
 _SILENT_SECONDS = 15.0
-"""Silent for so long, a Spark application or a controller has stopped: each says something every five seconds."""
+"""Silent for so long, a Spark application has stopped: it says something every five seconds, also while it is idle."""
 
 
 @dataclass(frozen=True, kw_only=True)
