@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
 from evenflow.elasticity.policy import Decision, Options, Policy
-from evenflow.elasticity.recommended import Recommended, steps_in
+from evenflow.elasticity.recommended import Recommended, steps_in, whole_above
 
 _MOST_KEPT = 1_000
 _Count = Annotated[int, Field(ge=0, le=2**62)]
@@ -147,7 +147,7 @@ class Ds2(Policy):
     def _recommended(self, seen: Observation, part: Part, factor: float, *, frozen: bool) -> int:
         current, (least, most) = seen.in_force(part), self.bounds.side(part)
         factor = min(max(factor, 1 - self.options.down_factor), 1 + self.options.up_factor)
-        value = min(max(math.ceil(min(current * factor, float(most))), least), most)
+        value = max(whole_above(current * factor, most=most), least)
         if frozen:
             value = max(value, current)
         memory = self._memory.p if part == "combine" else self._memory.r
@@ -158,7 +158,7 @@ class Ds2(Policy):
 
     def _take_in(self, seen: Observation) -> None:
         memory = self._memory
-        steps = min(_MOST_KEPT, steps_in(self.options.window_s, seen))
+        steps = min(_MOST_KEPT, max(1, steps_in(self.options.window_s, seen)))
         for part in PARTS:
             rates = memory.of(part)
             if seen.step != memory.step + 1:

@@ -37,6 +37,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
 from evenflow.elasticity.policy import Decision, Options, Policy
+from evenflow.elasticity.recommended import whole_above
 
 OVERLOAD, STABLE, UNDER_USED = 3, 2, 1
 _Count = Annotated[int, Field(ge=0, le=2**62)]
@@ -243,7 +244,7 @@ class PromptPlus(Policy):
         mean = sum(self._loads()) / self.options.d
         excess = mean / self.options.thres - 1
         return {
-            part: max(1, math.ceil(min(self.options.max_step, seen.in_force(part) * excess)))
+            part: max(1, whole_above(seen.in_force(part) * excess, most=self.options.max_step))
             for part in PARTS
         }
 
