@@ -35,6 +35,8 @@ from evenflow.elasticity.policy import Decision, Options, Policy
 from evenflow.elasticity.recommended import Recommended, steps_in, whole_above
 
 _MOST_KEPT = 1_000
+_MOST_HIDDEN = 1_000.0
+"""Times more that may arrive behind an overloaded combiner than does: beyond it its capacity is no measurement."""
 _Count = Annotated[int, Field(ge=0, le=2**62)]
 
 
@@ -192,7 +194,7 @@ class _Need:
         combine, reduce = rates["combine"].arrivals, rates["reduce"].arrivals
         # An overloaded combiner passes on less than arrives at it.
         hidden = combine / self._capacity["combine"] if self._capacity["combine"] > 0 else 1.0
-        self._arrivals = {"combine": combine, "reduce": reduce * max(1.0, hidden)}
+        self._arrivals = {"combine": combine, "reduce": reduce * min(max(1.0, hidden), _MOST_HIDDEN)}
         self._queue = {part: _queue(seen, part) for part in PARTS}
         self.said = " and ".join(
             f"{part} gets {self._arrivals[part]:.0f} of {self._capacity[part]:.0f} tuples/s" for part in PARTS
