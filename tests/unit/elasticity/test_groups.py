@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.elasticity import Bounds, create
+from evenflow import elasticity
+from evenflow.elasticity import Bounds, create, groups
 from evenflow.elasticity.groups import GroupPlanner
 from evenflow.errors import IncompatibleStateError
 from evenflow.plans import Plan, Schedule
@@ -176,3 +178,8 @@ def test_state_that_is_none_of_a_planner_is_refused(wrong: dict) -> None:
     state = json.dumps(json.loads(planner.snapshot()) | wrong).encode()
     with pytest.raises(IncompatibleStateError, match="no state of a planner"):
         planner.resume(state)
+
+
+@pytest.mark.parametrize("module", [elasticity, groups])
+def test_the_examples_of_the_library_hold(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
