@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -107,9 +106,6 @@ def test_capacity_is_kept_for_each_unit_when_p_changes() -> None:
 @settings(max_examples=60)
 @given(plant=PLANTS)
 def test_no_constant_load_makes_p_and_r_swing(plant: Plant) -> None:
-    """The fixed cost is no matter of capacity, and the backlog of an overload is worked off first."""
-    plant = dataclasses.replace(plant, fixed=0.0)
-    policy = made(window_s=15, scale_down_interval_s=30)
-    plant.run(policy, 100)
+    plant.run(made(window_s=15, scale_down_interval_s=30), 100)
     signs = [action > 0 for action in plant.actions]
     assert signs == sorted(signs, reverse=True), f"scaled out after in: {plant.actions}"
