@@ -55,6 +55,7 @@ reproduce: setup ## the papers' figures again: docs/reproducing.md (FLAGS="--sec
 docs: setup ## regenerate the generated pages, and the pictures of kept rows
 	$(BIN)/evenflow settings --markdown > docs/settings.md
 	$(BIN)/evenflow partitioners --markdown > docs/algorithms.md
+	$(BIN)/evenflow policies --markdown > docs/policies.md
 	$(BIN)/python -m benchmarks.pictures
 
 broker: setup ## an embedded broker on 127.0.0.1:9092 until Ctrl-C (FLAGS="--port 0")

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from evenflow.strict_json import read_object, shown
 
-TELEMETRY_VERSION: Literal[1] = 1
+TELEMETRY_VERSION = 1
 MOST_BYTES = 1_000_000
 _DEEPEST = 12
 _LONGEST = 2_000
@@ -38,7 +38,8 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
-    v: Literal[1] = TELEMETRY_VERSION
+    # Not Literal[1]: that takes true for 1.
+    v: Annotated[int, Field(ge=TELEMETRY_VERSION, le=TELEMETRY_VERSION)] = TELEMETRY_VERSION
     query: Name
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     time: Count

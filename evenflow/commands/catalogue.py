@@ -1,7 +1,9 @@
-"""`evenflow partitioners`, `evenflow queries`: what is built in."""
+"""`evenflow partitioners`, `evenflow policies`, `evenflow queries`: what is built in."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -10,6 +12,7 @@ import typer
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(partitioners)
+    app.command()(policies)
     app.command()(queries)
 
 
@@ -24,9 +27,26 @@ def partitioners(
         typer.echo(algorithms_markdown(), nl=False)
         return
     for known in map(describe, names()):
-        typer.echo(f"{known.name:12} {known.summary}")
-        for option, meaning in known.options.items():
-            typer.echo(f"{'':12}   {option}: {meaning}")
+        _show(known.name, known.summary, known.options)
+
+
+def policies(
+    markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/policies.md.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per policy.")] = False,
+) -> None:
+    """List the elasticity policies with their options."""
+    from evenflow.elasticity import describe, names
+    from evenflow.elasticity.catalogue import policies_markdown
+
+    if markdown:
+        typer.echo(policies_markdown(), nl=False)
+        return
+    for known in map(describe, names()):
+        if as_json:
+            said = {"name": known.name, "summary": known.summary, "options": dict(known.options)}
+            typer.echo(json.dumps(said))
+        else:
+            _show(known.name, known.summary, known.options)
 
 
 def queries() -> None:
@@ -35,3 +55,9 @@ def queries() -> None:
 
     for query in known():
         typer.echo(f"{query.name:12} {query.what}")
+
+
+def _show(name: str, summary: str, options: Mapping[str, str]) -> None:
+    typer.echo(f"{name:12} {summary}")
+    for option, meaning in options.items():
+        typer.echo(f"{'':12}   {option}: {meaning}")

@@ -147,8 +147,8 @@ class GroupPlanner:
         try:
             fields = read_object(snapshot, most_bytes=_MOST_BYTES)
             fields.whole("v", PLANNER_VERSION, PLANNER_VERSION)
-            wish = fields.optional("wish", fields.part, "wish")
-            newest = fields.optional("newest", fields.part, "newest")
+            wish = fields.optional("wish", fields.part)
+            newest = fields.optional("newest", fields.part)
             self._wish, self._newest = (
                 None if wish is None else _wish(wish),
                 None if newest is None else parse_plan(json.dumps(newest.fields).encode()),

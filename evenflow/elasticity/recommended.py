@@ -36,5 +36,10 @@ class Recommended(BaseModel):
 
 
 def steps_in(seconds: float, seen: Observation) -> int:
-    """Observations in this time, at least this one."""
-    return max(1, math.ceil(seconds * 1000 / max(seen.interval_ms, 1)))
+    """Batch intervals that begin in this time."""
+    return math.ceil(seconds * 1000 / max(seen.interval_ms, 1))
+
+
+def whole_above(value: float, *, most: int) -> int:
+    """The next whole number, at most `most`; what is above a whole number by rounding only is that number."""
+    return math.ceil(round(min(value, float(most)), 9))

@@ -16,6 +16,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from evenflow import elasticity, plans, telemetry
+from evenflow.elasticity.groups import GroupPlanner
 from evenflow.errors import EvenflowError, IncompatibleStateError, ProtocolError
 from evenflow.markers import HEADER, EndOfStream
 from evenflow.partitioners import create, restore
@@ -123,12 +125,43 @@ TELEMETRY = PartitionerRecord(
     query="q", fingerprint=FINGERPRINT, time=1, instance="0", started=1, owned=2, epoch=3, workers=2, tuples=1, rejected=1,
     period_ms=1_000, rate=2.5, lag=7, loads=[1, 2],
 ).encode()  # fmt: skip
+HEARTBEAT = telemetry.HeartbeatRecord(
+    query="q", fingerprint="0" * 16, time=5, stage="fused", batch_interval_ms=5_000
+).encode()
+DECISION = telemetry.DecisionRecord(
+    query="q", fingerprint="0" * 16, time=5, policy="fixed", step=1, p=2, r=1, wanted_p=3, wanted_r=1
+).encode()
+LOG_PLAN = plans.Plan(epoch=3, p=2, r=4, effective_from=60_000, group=2).encode("0" * 16)
+PLANNER = GroupPlanner(slide_ms=1_000)
+PLANNER.learn(plans.Plan(epoch=3, p=2, r=4, group=2))
+PLANNER.step(batch=5, wanted=(4, 4), in_force=(2, 4), reason="zone 3", reached=5_000, batch_ms=1_000)
+POLICY = elasticity.create("prompt-plus", bounds=elasticity.Bounds(p_max=8, r_max=8))
+SEEN = [
+    elasticity.Observation(step=step, interval_ms=5_000, p=2, r=2, load=2.0, rate=9.0, keys=3.0)
+    for step in range(1, 9)
+]
+for one in SEEN[:2]:
+    POLICY.decide(one)
 RESULT = next(
     encode_results(
         [pa.table({"window_start": [0], "window_end": [4_000], "key": [b"a"]})], fingerprint="f", bucket=0
     )
 )
 ROW = b'{"k":"a","t":1,"v":2}'
+
+
+def _resumed_policy(data: bytes) -> None:
+    """State that is taken leaves a policy that can decide."""
+    policy = elasticity.restore(data, like=POLICY)
+    for one in SEEN:
+        policy.decide(one)
+
+
+def _resumed_planner(data: bytes) -> None:
+    planner = GroupPlanner(slide_ms=1_000)
+    planner.resume(data)
+    planner.step(batch=6, wanted=None, in_force=(2, 4), reached=5_000, batch_ms=1_000)
+
 
 DECODERS: dict[str, Decoder] = {
     "committed metadata": Decoder(
@@ -144,6 +177,16 @@ DECODERS: dict[str, Decoder] = {
         ("tuples", "producers"),
     ),
     "plan": Decoder(parse_plan, PLAN, ValueError, ("epoch", "p", "r")),
+    "plan of the log": Decoder(
+        lambda data: plans.parse_plan(data, fingerprint="0" * 16),
+        LOG_PLAN,
+        ValueError,
+        ("epoch", "p", "r", "effective_from"),
+    ),
+    "heartbeat": Decoder(telemetry.parse, HEARTBEAT, ValueError, ("time", "batch_interval_ms")),
+    "decision": Decoder(telemetry.parse, DECISION, ValueError, ("step", "p", "r", "wanted_p", "wanted_r")),
+    "state of a policy": Decoder(_resumed_policy, POLICY.snapshot(), IncompatibleStateError),
+    "state of a planner": Decoder(_resumed_planner, PLANNER.snapshot(), IncompatibleStateError),
     "epoch of a snapshot": Decoder(parse_epoch, b"12", ValueError),
     "snapshot": Decoder(restore, create("d-choices", workers=4).snapshot(), IncompatibleStateError),
     "sync message": Decoder(SyncMessage.from_bytes, SYNC.to_bytes(), IncompatibleStateError),

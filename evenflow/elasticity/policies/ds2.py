@@ -32,9 +32,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
 from evenflow.elasticity.policy import Decision, Options, Policy
-from evenflow.elasticity.recommended import Recommended, steps_in
+from evenflow.elasticity.recommended import Recommended, steps_in, whole_above
 
 _MOST_KEPT = 1_000
+_MOST_HIDDEN = 1_000.0
+"""Times more that may arrive behind an overloaded combiner than does: beyond it its capacity is no measurement."""
 _Count = Annotated[int, Field(ge=0, le=2**62)]
 
 
@@ -147,7 +149,7 @@ class Ds2(Policy):
     def _recommended(self, seen: Observation, part: Part, factor: float, *, frozen: bool) -> int:
         current, (least, most) = seen.in_force(part), self.bounds.side(part)
         factor = min(max(factor, 1 - self.options.down_factor), 1 + self.options.up_factor)
-        value = min(max(math.ceil(min(current * factor, float(most))), least), most)
+        value = max(whole_above(current * factor, most=most), least)
         if frozen:
             value = max(value, current)
         memory = self._memory.p if part == "combine" else self._memory.r
@@ -158,7 +160,7 @@ class Ds2(Policy):
 
     def _take_in(self, seen: Observation) -> None:
         memory = self._memory
-        steps = min(_MOST_KEPT, steps_in(self.options.window_s, seen))
+        steps = min(_MOST_KEPT, max(1, steps_in(self.options.window_s, seen)))
         for part in PARTS:
             rates = memory.of(part)
             if seen.step != memory.step + 1:
@@ -192,7 +194,7 @@ class _Need:
         combine, reduce = rates["combine"].arrivals, rates["reduce"].arrivals
         # An overloaded combiner passes on less than arrives at it.
         hidden = combine / self._capacity["combine"] if self._capacity["combine"] > 0 else 1.0
-        self._arrivals = {"combine": combine, "reduce": reduce * max(1.0, hidden)}
+        self._arrivals = {"combine": combine, "reduce": reduce * min(max(1.0, hidden), _MOST_HIDDEN)}
         self._queue = {part: _queue(seen, part) for part in PARTS}
         self.said = " and ".join(
             f"{part} gets {self._arrivals[part]:.0f} of {self._capacity[part]:.0f} tuples/s" for part in PARTS

@@ -37,6 +37,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
 from evenflow.elasticity.policy import Decision, Options, Policy
+from evenflow.elasticity.recommended import whole_above
 
 OVERLOAD, STABLE, UNDER_USED = 3, 2, 1
 _Count = Annotated[int, Field(ge=0, le=2**62)]
@@ -185,48 +186,43 @@ class PromptPlus(Policy):
         able = [part for part in PARTS if self._able(seen, part, direction)]
         if not able:
             return self._kept(seen, zone, f"{says}, but {self._why_unable(direction)}")
-        moved, why = self._moved(direction)
-        sides = [part for part in moved if part in able]
-        if sides:
-            units = self._units(seen, direction)
-        else:
-            own = {part: load for part in PARTS if known(load := seen.stage(part).load)}
-            if not own:
-                return self._held(seen, f"{says}; {why}, and no part says its own W: nothing is decided")
-            worst = self._worst(own, able, direction)
-            if worst is None:
-                return self._kept(
-                    seen, zone, f"{says}; {why}, and the part with the highest W is at its most"
-                )
-            sides, units = [worst], dict.fromkeys(PARTS, 1)
-            why = f"{why}; the {worst}r's own W is {own[worst]:.2f}"
-        return self._changed(seen, zone, direction, sides, units, f"{says}; {why}")
+        moved = self._moved(direction)
+        why = " and ".join(moved.values()) or f"neither rate nor keys {_verb(direction)}"
+        units = {part: direction * self._units(seen, part, direction) for part in moved if part in able}
+        if units:
+            return self._changed(seen, zone, units, f"{says}; {why}")
+        return self._by_own_load(seen, zone, able, f"{says}; {why}")
 
-    def _changed(
-        self,
-        seen: Observation,
-        zone: int,
-        direction: int,
-        sides: list[Part],
-        units: dict[Part, int],
-        says: str,
-    ) -> Decision:
-        p, r = (seen.in_force(part) + (direction * units[part] if part in sides else 0) for part in PARTS)
-        p, r = self.bounds.clamped(p, r)
+    def _by_own_load(self, seen: Observation, zone: int, able: list[Part], says: str) -> Decision:
+        own = {part: load for part in PARTS if known(load := seen.stage(part).load)}
+        if not own:
+            reason = f"{says}, and no part says its own W: nothing is decided"
+            return Decision(p=seen.p, r=seen.r, zone=zone, reason=reason, held=True)
+        direction = 1 if zone == OVERLOAD else -1
+        asked = [part for part in own if direction > 0 or part in able]
+        worst = max(asked, key=lambda part: direction * own[part], default=None)
+        if worst not in able:
+            return self._kept(seen, zone, f"{says}, and the part with the worst W is at its bound")
+        return self._changed(
+            seen, zone, {worst: direction}, f"{says}; the {worst}r's own W is {own[worst]:.2f}"
+        )
+
+    def _changed(self, seen: Observation, zone: int, units: dict[Part, int], says: str) -> Decision:
+        p, r = self.bounds.clamped(*(seen.in_force(part) + units.get(part, 0) for part in PARTS))
         return Decision(p=p, r=r, zone=zone, reason=f"{says}: p {seen.p} -> {p}, r {seen.r} -> {r}")
 
-    def _moved(self, direction: int) -> tuple[list[Part], str]:
-        """The sides that rate and keys ask for, and the sentence about it."""
-        rate, keys = self._change("rate"), self._change("keys")
-        word = "rose" if direction > 0 else "fell"
-        asked: list[tuple[Part, str]] = []
-        if rate is not None and direction * rate > self.options.tolerance:
-            asked.append(("combine", f"the rate {word} by {abs(rate):.0%}"))
-        if keys is not None and direction * keys > self.options.tolerance:
-            asked.append(("reduce", f"the number of keys {word} by {abs(keys):.0%}"))
-        return [part for part, _ in asked], " and ".join(
-            said for _, said in asked
-        ) or f"neither rate nor keys {word}"
+    def _moved(self, direction: int) -> dict[Part, str]:
+        """The sides that rate and keys ask for, and why."""
+        sides: tuple[tuple[Part, str, str], ...] = (
+            ("combine", "rate", "the rate"),
+            ("reduce", "keys", "the number of keys"),
+        )
+        changes = {part: (self._change(name), what) for part, name, what in sides}
+        return {
+            part: f"{what} {_verb(direction)} by {abs(change):.0%}"
+            for part, (change, what) in changes.items()
+            if change is not None and direction * change > self.options.tolerance
+        }
 
     def _change(self, name: str) -> float | None:
         """Relative change of the mean of the last d micro-batches over the d before; None when it is not known."""
@@ -237,21 +233,11 @@ class PromptPlus(Policy):
         before, now = sum(values[:d]) / d, sum(values[d:]) / d
         return (now - before) / before if before > 0 else math.inf if now > 0 else 0.0
 
-    def _units(self, seen: Observation, direction: int) -> dict[Part, int]:
+    def _units(self, seen: Observation, part: Part, direction: int) -> int:
         if direction < 0 or not self.options.proportional:
-            return dict.fromkeys(PARTS, 1)
-        mean = sum(self._loads()) / self.options.d
-        excess = mean / self.options.thres - 1
-        return {
-            part: max(1, math.ceil(min(self.options.max_step, seen.in_force(part) * excess)))
-            for part in PARTS
-        }
-
-    def _worst(self, own: dict[Part, float], able: list[Part], direction: int) -> Part | None:
-        if direction > 0:
-            worst = max(own, key=own.__getitem__)
-            return worst if worst in able else None
-        return min((part for part in own if part in able), key=own.__getitem__, default=None)
+            return 1
+        excess = sum(self._loads()) / self.options.d / self.options.thres - 1
+        return max(1, whole_above(seen.in_force(part) * excess, most=self.options.max_step))
 
     def _able(self, seen: Observation, part: Part, direction: int) -> bool:
         current, (least, most) = seen.in_force(part), self.bounds.side(part)
@@ -278,3 +264,7 @@ class PromptPlus(Policy):
 
     def _load_state(self, state: dict[str, Any]) -> None:
         self._memory = _Memory.model_validate(state)
+
+
+def _verb(direction: int) -> str:
+    return "rose" if direction > 0 else "fell"

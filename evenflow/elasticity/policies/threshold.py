@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import Observation
 from evenflow.elasticity.policy import Decision, Options, Policy
-from evenflow.elasticity.recommended import Recommended, steps_in
+from evenflow.elasticity.recommended import Recommended, steps_in, whole_above
 
 _MOST_KEPT = 1_000
 _Count = Annotated[int, Field(ge=0, le=2**62)]
@@ -89,7 +89,7 @@ class Threshold(Policy):
         ratio = value / self.options.target
         near = abs(ratio - 1) <= self.options.tolerance
         wanted = [
-            current if near else math.ceil(min(current * ratio, float(most)))
+            current if near else whole_above(current * ratio, most=most)
             for current, most in ((seen.p, self.bounds.p_max), (seen.r, self.bounds.r_max))
         ]
         p, r = self._limited(seen, *self.bounds.clamped(*wanted))

@@ -1,0 +1,42 @@
+"""`evenflow policies`, and the page made from it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evenflow.console import library_application
+from evenflow.elasticity import names, options_type
+from evenflow.elasticity.catalogue import policies_markdown
+
+
+def shown(*words: str) -> str:
+    done = CliRunner().invoke(library_application(), ["policies", *words])
+    assert done.exit_code == 0
+    return done.output
+
+
+def test_every_policy_is_listed_with_its_options() -> None:
+    text = shown()
+    for name in names():
+        assert f"\n{name} " in f"\n{text}"
+        assert all(f" {option}: (default " in text for option in options_type(name).model_fields)
+
+
+def test_json_has_one_object_a_policy() -> None:
+    said = [json.loads(line) for line in shown("--json").splitlines()]
+    assert [policy["name"] for policy in said] == list(names())
+    assert all(set(policy["options"]) == set(options_type(policy["name"]).model_fields) for policy in said)
+
+
+def test_the_page_is_what_the_policies_say_of_themselves() -> None:
+    page = Path(__file__).parents[3] / "docs" / "policies.md"
+    assert page.read_text() == policies_markdown(), "run `make docs`"
+    assert shown("--markdown") == policies_markdown()
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_guide_names_every_policy(name: str) -> None:
+    guide = Path(__file__).parents[3] / "docs" / "elasticity.md"
+    assert f"`{name}`" in guide.read_text()

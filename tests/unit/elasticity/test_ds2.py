@@ -1,0 +1,111 @@
+"""DS2 reckons parallelism from true processing rates, as the Flink autoscaler does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from evenflow.elasticity import Observation, Policy, StageObservation, create
+from tests.unit.elasticity.observations import BOUNDS, INTERVAL_MS, Plant
+from tests.unit.elasticity.test_prompt_plus import PLANTS
+
+
+def made(**options: Any) -> Policy:
+    return create("ds2", bounds=BOUNDS, **{"window_s": 0, "scale_down_interval_s": 0} | options)
+
+
+def seen(
+    step: int,
+    combine: tuple[float | None, ...],
+    reduce: tuple[float | None, ...] = (65.0, 100.0),
+    *,
+    p: int = 4,
+    r: int = 4,
+    **changed: Any,
+) -> Observation:
+    """Of each part its arrivals, its capacity and, if it matters, its queue."""
+    stages = {
+        "combine": StageObservation(arrivals=combine[0], capacity=combine[1], queue=(*combine, None)[2]),
+        "reduce": StageObservation(arrivals=reduce[0], capacity=reduce[1], queue=(*reduce, None)[2]),
+    }
+    fields = {"step": step, "interval_ms": INTERVAL_MS, "p": p, "r": r, "wiring": "split", "stages": stages}
+    return Observation(**{**fields, **changed})
+
+
+def test_parallelism_is_reckoned_in_one_step() -> None:
+    decision = made().decide(seen(1, (1_400, 1_000), (60, 100)))
+    assert (decision.p, decision.r) == (8, 5)
+
+
+@pytest.mark.parametrize(("arrivals", "wanted"), [(520, 4), (880, 4), (920, 6), (480, 3)])
+def test_nothing_happens_within_the_boundary(arrivals: float, wanted: int) -> None:
+    assert made().decide(seen(1, (arrivals, 1_000), (65, 100))).p == wanted
+
+
+def test_an_overloaded_combiner_hides_what_the_reducer_will_need() -> None:
+    decision = made().decide(seen(1, (2_000, 1_000), (60, 100)))
+    assert decision.r == 7, "twice as much will arrive there: 120 of 100, at utilisation 0.7"
+
+
+def test_a_queue_is_worked_off_in_the_catch_up_time() -> None:
+    without, with_queue = (made().decide(seen(1, (880, 1_000, queue))).p for queue in (0.0, 60_000.0))
+    assert (without, with_queue) == (4, 10)
+    assert made(catch_up_s=0).decide(seen(1, (880, 1_000, 60_000.0))).p == 4
+
+
+def test_the_fused_wiring_shares_one_pool_so_both_needs_add_up() -> None:
+    split = made().decide(seen(1, (600, 1_000), (60, 100)))
+    fused = made().decide(seen(1, (600, 1_000), (60, 100), wiring="fused"))
+    assert (split.p, split.r) == (4, 4)
+    assert (fused.p, fused.r) == (7, 7)
+
+
+def test_nothing_scales_in_while_a_backlog_drains() -> None:
+    policy = made()
+    assert [policy.decide(seen(step, (100, 1_000), backlog_ms=60_000.0)).p for step in (1, 2)] == [4, 4]
+    assert policy.decide(seen(3, (100, 1_000))).p == 2
+
+
+def test_scale_in_waits_for_its_interval() -> None:
+    policy = made(scale_down_interval_s=15)
+    assert [policy.decide(seen(step, (100, 1_000))).p for step in range(1, 5)] == [4, 4, 4, 2]
+
+
+def test_at_most_a_share_is_taken_away_or_added_at_once() -> None:
+    assert made(down_factor=0.25).decide(seen(1, (1, 1_000))).p == 3
+    assert made(up_factor=0.5).decide(seen(1, (9_000, 1_000))).p == 6
+
+
+def test_rates_are_means_of_the_window_and_a_gap_begins_it_anew() -> None:
+    policy = made(window_s=15)
+    arrivals = [(1, 700), (2, 700), (3, 1_400), (9, 1_400)]
+    assert [policy.decide(seen(step, (rate, 1_000))).p for step, rate in arrivals] == [4, 4, 6, 8]
+
+
+@pytest.mark.parametrize(
+    ("combine", "missing"), [((None, 1_000), "arrivals at combine"), ((5, None), "the capacity of combine")]
+)
+def test_what_is_not_measured_decides_nothing(combine: tuple, missing: str) -> None:
+    decision = made().decide(seen(1, combine))
+    assert decision.held
+    assert missing in decision.reason
+
+
+def test_a_part_without_input_needs_no_measured_capacity() -> None:
+    assert made().decide(seen(1, (0.0, None))).p == 2
+
+
+def test_capacity_is_kept_for_each_unit_when_p_changes() -> None:
+    policy = made(window_s=60)
+    policy.decide(seen(1, (1_400, 1_000)))
+    assert policy.decide(seen(2, (1_400, 2_000), p=8)).p == 8
+
+
+@settings(max_examples=60)
+@given(plant=PLANTS)
+def test_no_constant_load_makes_p_and_r_swing(plant: Plant) -> None:
+    plant.run(made(window_s=15, scale_down_interval_s=30), 100)
+    signs = [action > 0 for action in plant.actions]
+    assert signs == sorted(signs, reverse=True), f"scaled out after in: {plant.actions}"
