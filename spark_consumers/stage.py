@@ -187,12 +187,17 @@ def _frame(
 
 
 def _combine_tasks(spark: SparkSession, settings: Settings) -> int:
-    """Fewer tasks cost less; but on a cluster, more executors must find something to do."""
+    """Fewer tasks cost less; but more executors must find something to do.
+
+    Spark gives each task neighbours in an order of its own, so the workers in use may all be one task's. Where not all
+    are in use, twice as many tasks as cores leave something for each core.
+    """
     if settings.spark.combine_tasks is not None:
         return settings.spark.combine_tasks
-    return (
-        spark.sparkContext.defaultParallelism if all_in_the_driver(settings) else settings.routed_partitions
-    )
+    if not all_in_the_driver(settings):
+        return settings.routed_partitions
+    some_unused = settings.routed_partitions > settings.partitioner.workers
+    return spark.sparkContext.defaultParallelism * (2 if some_unused else 1)
 
 
 def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, tally: Accumulator[Tally]) -> DataFrame:
