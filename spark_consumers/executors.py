@@ -233,7 +233,7 @@ class Executors:
             return None
         spark = self._settings.spark
         why = (
-            f"it refuses: {self._refused}"
+            f"it refuses ({self._refused})."
             if self._refused is not None
             else f"is there room for {self._wanted} times {spark.executor_cores} cores and {spark.executor_memory}, and "
             f"can executors reach the driver at {spark.driver_host}?"
@@ -242,7 +242,7 @@ class Executors:
             name="executors missing",
             text=f"{self._wanted} executors are wanted, and the cluster manager ({spark.master}) has given {have}; {why} "
             "The plan stays as it is, and results stay exact",
-            over=f"the cluster manager has given what is wanted: {have} executors",
+            over="the cluster manager has given the executors that are wanted",
             after=0.0 if self._refused is not None else _MISSING_AFTER,
             fields={"wanted": self._wanted, "executors": have, "epoch": self._epoch},
         )

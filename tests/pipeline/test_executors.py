@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from pyspark import SparkContext
 
@@ -78,9 +79,11 @@ class Director:
         self._flow(what, look)
         return found[0]
 
-    def flow_until_registered(self, executors: int) -> None:
-        """Until only so many executor processes are left."""
-        self._flow(f"{executors} executors", lambda: _registered() == executors)
+    def flow_until_registered(self, executors: int, *, but: str | None = None) -> None:
+        """Until there are just so many executor processes, and not that one."""
+        self._flow(
+            f"{executors} executors", lambda: len(_registered()) == executors and but not in _registered()
+        )
 
     def _flow(self, what: str, done: Callable[[], bool]) -> None:
         """A block now and then until it is so."""
@@ -91,9 +94,19 @@ class Director:
             self.stream.write(1)
 
 
-def _registered() -> int:
+def _registered() -> set[str]:
     context: Any = SparkContext._active_spark_context
-    return int(context._jsc.sc().schedulerBackend().getExecutorIds().size())
+    return set(str(context._jsc.sc().schedulerBackend().getExecutorIds().mkString(",")).split(","))
+
+
+def _kill_one() -> str:
+    """SIGKILL the process of an executor; its number."""
+    for process in psutil.Process().children(recursive=True):
+        words = process.cmdline()
+        if "--executor-id" in words and process.name() == "java":
+            process.kill()
+            return words[words.index("--executor-id") + 1]
+    raise AssertionError("there is no executor")
 
 
 def _settings(kafka: KafkaSettings, name: str, folder: Path, **spark: Any) -> Settings:
@@ -135,7 +148,7 @@ def test_executors_grow_as_far_as_there_is_room_and_shrink_again_under_a_flowing
 
 
 @pytest.mark.more
-def test_a_standalone_cluster_gives_and_takes_executors_and_a_stage_without_input_has_a_pulse(
+def test_a_standalone_cluster_gives_takes_and_replaces_executors_and_a_stage_without_input_has_a_pulse(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
     with standalone(tmp_path, cores=3, memory="2g") as url:
@@ -146,6 +159,8 @@ def test_a_standalone_cluster_gives_and_takes_executors_and_a_stage_without_inpu
             director.flow_until("first executor", _stands(0, 1))
             director.publish(1, p=6)
             director.flow_until("three executors", _stands(1, 3))
+            killed = _kill_one()
+            director.flow_until_registered(3, but=killed)
             director.publish(2, p=1)
             director.flow_until("scale-in", _stands(2, 1))
             director.flow_until_registered(1)

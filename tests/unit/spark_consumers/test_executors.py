@@ -178,7 +178,7 @@ def test_a_cluster_manager_with_too_little_room_is_asked_once_and_said_to_be_sho
     manager.room = 3
     manager.give()
     application.wait()
-    assert caplog.messages[-1] == "the cluster manager has given what is wanted: 2 executors"
+    assert caplog.messages[-1] == "the cluster manager has given the executors that are wanted"
 
 
 def test_a_cluster_manager_that_refuses_is_asked_later_and_later_and_the_plan_stays(
@@ -192,7 +192,7 @@ def test_a_cluster_manager_that_refuses_is_asked_later_and_later_and_the_plan_st
     assert application.wait(300) == Standing(slots=1, executors=1, epoch=1)
     assert 5 <= manager.asked.count(3) <= 9, "no spinning"
     (said,) = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
-    assert "it refuses: the master is gone The plan stays as it is" in said.replace(". The", " The")
+    assert "has given 1; it refuses (the master is gone). The plan stays as it is" in said
     manager.refuses = None
     assert application.wait(61) == Standing(slots=3, executors=3, epoch=1)
 
