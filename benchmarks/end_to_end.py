@@ -36,6 +36,7 @@ from benchmarks.slopes import highest, slope
 from benchmarks.stream import KEYS
 from benchmarks.telling import step, tell
 from evenflow.errors import ServiceError
+from evenflow.telemetry import BatchRecord, parse
 from topics.reader import read_range
 
 LADDER = (
@@ -191,9 +192,9 @@ class _Live:
         interval, loads = settings.spark.batch_interval, dict[str, list[float]]()
         for messages in read_range(settings.kafka, settings.topic("telemetry"), begin={0: told}):
             for message in messages:
-                record = json.loads(message.value())
-                if record.get("source") == "spark":
-                    loads.setdefault(record["stage"], []).append(record["duration_ms"] / interval)
+                record = parse(message.value())
+                if isinstance(record, BatchRecord):
+                    loads.setdefault(record.stage, []).append(record.duration_ms / interval)
         return round(max((float(np.median(each)) for each in loads.values()), default=0.0), 3)
 
 

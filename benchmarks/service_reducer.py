@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from benchmarks.cpu import budget
 from benchmarks.spark_stages import routed_stream
 from benchmarks.telling import step
+from evenflow.telemetry import BatchRecord, parse
 from spark_consumers.application import run as run_stages
 from topics.admin import describe
 from topics.reader import read_range
@@ -26,12 +25,12 @@ def run(*, smoke: bool) -> dict[str, object]:
             run_stages(settings, ("reduce",), until_ended=True)
             used = meter.between(began, meter.now())
         told = [
-            json.loads(message.value())
+            parse(message.value())
             for messages in read_range(settings.kafka, settings.topic("telemetry"))
             for message in messages
         ]
-        batches = [record for record in told if record.get("stage") == "reduce" and record["rows"]]
-        seconds = sum(batch["duration_ms"] for batch in batches) / 1000
+        batches = [record for record in told if isinstance(record, BatchRecord) and record.stage == "reduce"]
+        seconds = sum(batch.duration_ms for batch in batches) / 1000
         results = describe(settings.kafka, [settings.topic("results")])[settings.topic("results")].records
     return {
         "tuples": tuples,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
@@ -21,14 +21,18 @@ from spark_consumers.checkpoints import (
     refuse_other_wiring,
     refuse_unwritable,
 )
+from spark_consumers.cluster import SparkCluster
+from spark_consumers.executors import Executors, Following
 from spark_consumers.java_log import JavaLog
 from spark_consumers.listener import Tallies, Telemetry
-from spark_consumers.session import make_session, session_conf
+from spark_consumers.machines import all_in_the_driver, refuse_unshared
+from spark_consumers.session import end_session, make_session, session_conf
 from spark_consumers.sinks import sink_of
 from spark_consumers.stage import RunningStage
 from spark_consumers.talk import Talk
 from spark_consumers.upstream import unread
 from topics.admin import TopicState, ensure_topics, may_write, pipeline_topics
+from topics.plans import PlanFollower
 from topics.settled import admitted
 from topics.watch import TopicWatch
 
@@ -50,8 +54,9 @@ def run(
     log: where Java prints to; None: where we do.
     """
     chosen = _stages(settings, stages)
-    session_conf(settings)
+    session_conf(settings, chosen)
     sink_of(settings)
+    refuse_unshared(settings)
     folder = settings.spark.checkpoint_folder
     _LOG.info("checkpoint: %s", settings.query_checkpoint)
     refuse_unwritable(folder)
@@ -60,7 +65,12 @@ def run(
     topics = _topics(settings, chosen)
     stop = stop_event or threading.Event()
     talk = Talk(settings, partial(unread, settings))
-    with _session(settings, log) as spark, _signals(stop), _telemetry(spark, settings, talk) as telemetry:
+    _warn_of_waits(settings)
+    with (
+        _session(settings, log, chosen) as spark,
+        _signals(stop),
+        _telemetry(spark, settings, chosen, talk) as telemetry,
+    ):
         refuse_other_wiring(spark, settings, chosen)
         running: list[RunningStage] = []
         try:
@@ -68,7 +78,8 @@ def run(
                 running.append(RunningStage(spark, settings, stage, topics, tally=telemetry.tally))
             _LOG.info("running: %s", ", ".join(stages))
             watch = TopicWatch(settings.kafka, (topics[role] for role in topics if role != "telemetry"))
-            _wait(running, stop, until_ended, watch, talk)
+            runs = {stage.name: stage.runs for stage in running}
+            _wait(running, stop, until_ended, (watch.check, talk.look, partial(telemetry.look, runs)))
         finally:
             for started in running:
                 started.finish()
@@ -112,14 +123,25 @@ def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicSta
     return {role: states[specs[role].name] for role in roles}
 
 
+def _warn_of_waits(settings: Settings) -> None:
+    if settings.spark.combine_wait:
+        _LOG.warning(
+            "spark.combine_wait is %s: the combiner waits so many microseconds for each tuple. It is for experiments only",
+            settings.spark.combine_wait,
+        )
+
+
 def _wait(
-    running: list[RunningStage], stop: threading.Event, until_ended: bool, watch: TopicWatch, talk: Talk
+    running: list[RunningStage],
+    stop: threading.Event,
+    until_ended: bool,
+    looks: Sequence[Callable[[], object]],
 ) -> None:
     """Until told to stop, until a query stops by itself, or until everything is over."""
     left = list(running)
     while not stop.wait(_LOOK_SECONDS):
-        watch.check()
-        talk.look()
+        for look in looks:
+            look()
         if any(stage.failed for stage in running):
             return
         while until_ended and left and left[0].over():
@@ -129,17 +151,31 @@ def _wait(
 
 
 @contextmanager
-def _session(settings: Settings, log: JavaLog | None) -> Iterator[SparkSession]:
-    spark = make_session(settings, log)
+def _session(settings: Settings, log: JavaLog | None, stages: tuple[Stage, ...]) -> Iterator[SparkSession]:
+    spark = make_session(settings, log, stages)
     try:
         yield spark
     finally:
-        spark.stop()
+        end_session(spark)
 
 
 @contextmanager
-def _telemetry(spark: SparkSession, settings: Settings, talk: Talk) -> Iterator[Telemetry]:
-    listener = Telemetry(settings, spark.sparkContext.accumulator(Tally(), Tallies()), talk)
+def _telemetry(
+    spark: SparkSession, settings: Settings, stages: tuple[Stage, ...], talk: Talk
+) -> Iterator[Telemetry]:
+    """Published for as long as it is open; and executors follow plans."""
+    tally = spark.sparkContext.accumulator(Tally(), Tallies())
+    local = all_in_the_driver(settings)
+    executors = Executors(
+        settings,
+        stages,
+        None if local else SparkCluster(spark),
+        follow=partial(PlanFollower, settings),
+        reached=lambda: listener.reached(),
+        slots=spark.sparkContext.defaultParallelism if local else None,
+    )
+    listener = Telemetry(settings, stages, tally, talk, lambda: executors.standing)
+    following = Following(executors)
     streams = cast("Any", spark.streams)
     streams.addListener(listener)
     try:
@@ -147,6 +183,7 @@ def _telemetry(spark: SparkSession, settings: Settings, talk: Talk) -> Iterator[
     finally:
         streams.removeListener(listener)
         listener.close()
+        following.close()
 
 
 @contextmanager

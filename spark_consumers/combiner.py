@@ -7,6 +7,7 @@ another number of tasks changes no result.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from evenflow.errors import ProtocolError
 from evenflow.twostep import BlobPart, Tally, combine_task
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
+from spark_consumers.tasks import Stopwatch
 
 BLOBS = "label int, bucket int, identity binary, blob binary"
 _ARROW = pa.schema(
@@ -25,16 +27,28 @@ Batches = Iterator[pa.RecordBatch]
 Told = Callable[[Tally], object]
 
 
-def combined(frames: DataFrame, layout: Layout, *, tasks: int, told: Told = id) -> DataFrame:
-    """Blobs (columns BLOBS) of a stream of routed records; how many tuples they had is `told`."""
-    return frames.coalesce(tasks).mapInArrow(combine_stream(layout, told), BLOBS)
+def combined(
+    frames: DataFrame, layout: Layout, *, tasks: int, told: Told = id, wait_us: float = 0
+) -> DataFrame:
+    """Blobs (columns BLOBS) of a stream of routed records; what was combined is `told`.
+
+    wait_us: microseconds to wait for each tuple, for experiments.
+    """
+    return frames.coalesce(tasks).mapInArrow(combine_stream(layout, told, wait_us), BLOBS)
 
 
-def combine_stream(layout: Layout, told: Told = id) -> Callable[[Batches], Batches]:
+def combine_stream(layout: Layout, told: Told = id, wait_us: float = 0) -> Callable[[Batches], Batches]:
     """What one task does with its record batches (partition, offset, value)."""
 
     def task(batches: Batches) -> Batches:
-        blobs = combine_task(layout.plan, layout, _Rows(batches).stretches(), told=told)
+        watch = Stopwatch()
+
+        def tell(tally: Tally) -> None:
+            if wait_us:
+                time.sleep(tally.tuples * wait_us / 1_000_000)
+            told(watch.timed(tally))
+
+        blobs = combine_task(layout.plan, layout, _Rows(batches).stretches(), told=tell)
         yield _batch(blobs, layout.buckets)
 
     return task

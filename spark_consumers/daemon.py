@@ -37,7 +37,9 @@ import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 from evenflow.aggregates import AGGREGATES, AggregatePlan
+from evenflow.keys import hash_keys
 from evenflow.settings import Query
+from evenflow.twostep.tally import sketch
 from spark_consumers import combiner, reducer, sinks  # noqa: F401
 
 
@@ -54,6 +56,7 @@ def warm() -> None:
     partials = plan.combine(pa.table(row, schema=plan.frame_schema))
     plan.merge([partials, partials])
     plan.merge([partials.drop_columns(["pane"])] * 2)
+    sketch(hash_keys(partials["key"]))
     pd.DataFrame({"warm": [1]})
 
 

@@ -1,22 +1,30 @@
-"""What Spark says of each micro-batch: a record in `<query>.telemetry`, and what the application says of its work."""
+"""What the Spark stages say of themselves in `<query>.telemetry`, and to who speaks for the application."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
 
 from confluent_kafka import KafkaException
 from pyspark import Accumulator, AccumulatorParam, SparkContext
 
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
+from evenflow.telemetry import HeartbeatRecord, Record
 from evenflow.twostep import Tally
+from evenflow.windows import END_MARK
+from spark_consumers.checkpoints import Stage
+from spark_consumers.executors import Standing
+from spark_consumers.micro_batches import batch_record, stage_of
+from spark_consumers.pulse import Beat, Pulse
 from spark_consumers.talk import Talk
 from topics.clients import producer
 
 _LOG = logging.getLogger("evenflow.spark")
+_IDLE_SECONDS = 60.0
 
 
 class Tallies(AccumulatorParam[Tally]):
@@ -32,18 +40,27 @@ class Tallies(AccumulatorParam[Tally]):
 
 
 class Telemetry:
-    """Publishes what Spark says of each micro-batch. A lost record is logged: telemetry never stops a job.
+    """Publishes a record of each micro-batch that had rows, and heartbeats of stages that finish none.
 
-    A listener for `spark.streams` without its usual base class, whose side of Spark is the costly one.
-    tally: added to by the Python workers.
+    A lost record is logged: telemetry never stops a job. A listener for `spark.streams` without its usual base class,
+    whose side of Spark is the costly one. tally: added to by the Python workers. standing: of the application.
     """
 
-    def __init__(self, settings: Settings, tally: Accumulator[Tally], talk: Talk) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        stages: Iterable[Stage],
+        tally: Accumulator[Tally],
+        talk: Talk,
+        standing: Callable[[], Standing],
+    ) -> None:
         self.tally = tally
+        self._settings = settings
         self._talk = talk
-        self._before = Tally()
+        self._standing = standing
+        self._before = dict.fromkeys(stages, Tally())
+        self._pulses = {stage: Pulse(settings.spark.batch_interval) for stage in self._before}
         self._topic = settings.topic("telemetry")
-        self._interval = settings.spark.batch_interval
         self._producer = producer(settings.kafka)
         self._spark_side: Any = None
 
@@ -52,32 +69,68 @@ class Telemetry:
         """What Spark calls. pyspark's own asks the JVM for every field of every event, some 0.06 CPU seconds each time."""
         if self._spark_side is None:
             jvm: Any = SparkContext._jvm
-            self._spark_side = jvm.PythonStreamingQueryListenerWrapper(_Events(self._publish))
+            self._spark_side = jvm.PythonStreamingQueryListenerWrapper(_Events(self._finished))
         return self._spark_side
 
-    def _publish(self, progress: str) -> None:
+    def _finished(self, text: str) -> None:
         """One record for this progress of a query (JSON), if the micro-batch had rows."""
-        record = telemetry_record(json.loads(progress), self._interval)
-        if record["rows"] == 0:
+        progress = json.loads(text)
+        if progress["numInputRows"] == 0:
             return
-        tally = self.tally.value
-        record |= told_since(self._before, tally)
-        self._warn_of_the_unfit(tally)
-        self._before = tally
-        self._talk.progress(record, tally)
+        stage, now = stage_of(progress), self.tally.value
+        self._pulses[stage].finished(progress["batchId"])
+        before, self._before[stage] = self._before[stage], now
+        self._warn_of_the_unfit(before, now)
         try:
-            self._producer.produce(self._topic, key=record["stage"], value=json.dumps(record))
+            record = batch_record(progress, self._settings, before=before, now=now, standing=self._standing())
+        except ValueError as error:
+            _LOG.warning("telemetry of micro-batch %s of %s is lost: %s", progress["batchId"], stage, error)
+            return
+        self._talk.progress(record, now)
+        self._publish(stage, record)
+
+    def look(self, running: Mapping[Stage, Callable[[], bool]]) -> None:
+        """Publish the heartbeats that are due; running: by stage, whether a micro-batch is under way."""
+        for stage, runs in running.items():
+            beat = self._pulses[stage].due(runs)
+            if beat is not None:
+                self._publish(stage, self._heartbeat(stage, beat))
+
+    def _heartbeat(self, stage: Stage, beat: Beat) -> HeartbeatRecord:
+        standing, settings = self._standing(), self._settings
+        return HeartbeatRecord(
+            query=settings.query.name,
+            fingerprint=settings.fingerprint,
+            time=int(time.time() * 1000),
+            stage=stage,
+            batch=beat.batch,
+            running_ms=beat.running_ms,
+            batch_interval_ms=settings.spark.batch_interval,
+            slots=standing.slots,
+            executors=standing.executors,
+            epoch=standing.epoch,
+        )
+
+    def reached(self) -> int | None:
+        """Event time (ms) up to which all is worked off; nothing is left after a minute without input."""
+        if all(pulse.idle_seconds >= _IDLE_SECONDS for pulse in self._pulses.values()):
+            return END_MARK
+        return cast("Tally", self.tally.value).mark
+
+    def _publish(self, stage: Stage, record: Record) -> None:
+        try:
+            self._producer.produce(self._topic, key=stage, value=record.encode())
             self._producer.poll(0)
         except (KafkaException, BufferError, EvenflowError) as error:
-            _LOG.warning("telemetry of batch %s is lost: %s", record["batch"], error)
+            _LOG.warning("a record of %s in %s is lost: %s", stage, self._topic, error)
 
-    def _warn_of_the_unfit(self, tally: Tally) -> None:
+    def _warn_of_the_unfit(self, before: Tally, now: Tally) -> None:
         """Of the first values that are null because they do not fit."""
-        if tally.unfit and not self._before.unfit:
+        if now.unfit and not before.unfit:
             _LOG.warning(
                 "%d result values do not fit int64 and are null; declare the column as float64 in [query.types] under a "
                 "new query name, or scale it down. Further ones are counted in telemetry (unfit)",
-                tally.unfit,
+                now.unfit,
             )
 
     def close(self) -> None:
@@ -102,49 +155,3 @@ class _Events:
 
     class Java:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
-
-
-def telemetry_record(progress: dict[str, Any], interval: int) -> dict[str, Any]:
-    """The record of one micro-batch. `load` is W: processing time over batch interval, null without interval.
-
-    backlog: frames (or blobs) that lay behind the micro-batch when it was planned.
-    """
-    durations = progress.get("durationMs", {})
-    took = durations.get("triggerExecution", progress.get("batchDuration", 0))
-    return {
-        "source": "spark",
-        "stage": str(progress.get("name") or "").rsplit(" ", 1)[-1],
-        "batch": progress["batchId"],
-        "time": progress["timestamp"],
-        "rows": progress["numInputRows"],
-        "duration_ms": took,
-        "durations_ms": durations,
-        "batch_interval_ms": interval,
-        "load": took / interval if interval else None,
-        "offsets": [source.get("endOffset") for source in progress.get("sources", [])],
-        "backlog": sum(_backlog(source) for source in progress.get("sources", [])),
-    }
-
-
-def _backlog(source: dict[str, Any]) -> int:
-    ends, latest = source.get("endOffset") or {}, source.get("latestOffset") or {}
-    return sum(
-        max(0, end - ends.get(topic, {}).get(partition, end))
-        for topic, partitions in latest.items()
-        for partition, end in partitions.items()
-    )
-
-
-def told_since(before: Tally, now: Tally) -> dict[str, Any]:
-    """What the workers told between two tallies, and where the windows stand (times in ms)."""
-    stand = now.stand
-    return {
-        "tuples": now.tuples - before.tuples,
-        "rows_out": now.rows - before.rows,
-        "windows_closed": now.windows - before.windows,
-        "unfit": now.unfit - before.unfit,
-        "last_window_end": max(now.emitted.values(), default=None),
-        "open_windows": None if stand is None else stand.windows,
-        "next_window_end": None if stand is None else stand.next_end,
-        "marks": None if stand is None else list(stand.marks),
-    }

@@ -20,6 +20,7 @@ from evenflow.twostep import Tally, reduce_windows
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 from spark_consumers.sinks.base import Shape
+from spark_consumers.tasks import Stopwatch
 
 _PIECE = 32_768
 _COUNT = struct.Struct("<I")
@@ -57,10 +58,15 @@ class ReduceBucket(StatefulProcessor):
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Collect the whole input of the bucket, then merge and close panes."""
+        watch = Stopwatch()
         blobs = [blob for frame in rows for blob in frame["blob"]]
         layout = self._layout
         state = MapOfBytes(self._state)
-        tables = reduce_windows(layout.plan, layout, state, blobs, told=self._tally.add)
+
+        def tell(tally: Tally) -> None:
+            self._tally.add(watch.timed(tally))
+
+        tables = reduce_windows(layout.plan, layout, state, blobs, told=tell)
         bucket = bucket_labels(layout.buckets).index(int(key[0]))
         for table in self._shape(tables, bucket):
             yield arrow_frame(table)

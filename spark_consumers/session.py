@@ -6,23 +6,26 @@ Measured on two cores (docs/measurements.md): what a micro-batch costs apart fro
 from __future__ import annotations
 
 import os
-import re
+import shutil
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.settings.exactness import refused_conf
 from spark_consumers.archive import driver_class_path, using_archive
-from spark_consumers.jars import spark_kafka_jars
+from spark_consumers.checkpoints import Stage
 from spark_consumers.java_log import JavaLog
+from spark_consumers.machines import executor_python, executors_conf, one_machine
 
-_CLASS_PATH = "spark.driver.extraClassPath"
-_ALL_IN_THE_DRIVER = re.compile(r"local(\[[^\]]*\])?")
+_CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
 _FRAMES_PER_ARROW_BATCH = 32
 GARBAGE_COLLECTOR = "-XX:+UseParallelGC"
 """Measured on two cores: a fifth more tuples per second than G1, whose own threads compete with the tasks'."""
@@ -31,8 +34,11 @@ _LOCAL_FILES = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpoi
 Hadoop's native library) starts a `readlink` process for each of the files of a micro-batch: 0.2 s of it."""
 
 
-def session_conf(settings: Settings) -> dict[str, str]:
-    """Spark configuration of these settings; `[spark.conf]` wins. Raises ConfigError for what is refused."""
+def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> dict[str, str]:
+    """Spark configuration of these settings; `[spark.conf]` wins. Raises ConfigError for what is refused.
+
+    stages: of the application.
+    """
     for name, value in settings.spark.conf.items():
         refused = refused_conf(name, value)
         if refused is not None:
@@ -52,16 +58,15 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.driver.extraJavaOptions": f"{GARBAGE_COLLECTOR} {using_archive()}".strip(),
         "spark.executor.extraJavaOptions": GARBAGE_COLLECTOR,
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": settings.spark.driver_bind_address,
+        "spark.driver.host": settings.spark.driver_host,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.driver.extraClassPath": driver_class_path(),
-        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.python": executor_python(settings),
         "spark.pyspark.driver.python": sys.executable,
         "spark.python.worker.reuse": "true",
-        "spark.python.daemon.module": "spark_consumers.daemon",
         "spark.locality.wait": "0s",
         "spark.scheduler.mode": "FAIR",  # the two queries of one split application share the cores
         "spark.sql.session.timeZone": "UTC",
@@ -82,33 +87,49 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     }
-    if not _ALL_IN_THE_DRIVER.fullmatch(settings.spark.master):
-        ours["spark.jars"] = ",".join(str(jar) for jar in spark_kafka_jars())
+    ours |= executors_conf(settings, stages)
+    if settings.spark.preloading_daemon:
+        ours["spark.python.daemon.module"] = "spark_consumers.daemon"
     if "://" not in settings.spark.checkpoint_folder:
         ours["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES
     conf = dict(settings.spark.conf)
-    if _CLASS_PATH in conf:
-        conf[_CLASS_PATH] = f"{ours[_CLASS_PATH]}{os.pathsep}{conf[_CLASS_PATH]}"
+    for name in _CLASS_PATHS:
+        if name in conf and name in ours:
+            conf[name] = f"{ours[name]}{os.pathsep}{conf[name]}"
     return ours | conf
 
 
-def make_session(settings: Settings, log: JavaLog | None = None) -> SparkSession:
-    """A session for this query's streams; stop it with `.stop()`. log: where Java prints to; None: where we do."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+def make_session(
+    settings: Settings, log: JavaLog | None = None, stages: Sequence[Stage] = ("fused",)
+) -> SparkSession:
+    """A session for this query's streams; stop it with `end_session`. log: where Java prints to; None: where we do."""
+    os.environ["PYSPARK_PYTHON"] = executor_python(settings)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if one_machine(settings):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    conf = session_conf(settings, stages)
     if log is not None:
-        log.launch(session_conf(settings))
+        log.launch(conf)
     builder: Any = SparkSession.builder
-    for name, value in session_conf(settings).items():
+    for name, value in conf.items():
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     context: Any = session.sparkContext
-    context.setLogLevel(session_conf(settings)["spark.log.level"])
+    context.setLogLevel(conf["spark.log.level"])
     # Spark hands its jars to the Python workers' path, where each costs time in every task (see daemon.py).
     context._python_includes[:] = [name for name in context._python_includes if not name.endswith(".jar")]
     threading.Thread(target=_warm, args=(context,), name="evenflow-warm", daemon=True).start()
     return session
+
+
+def end_session(session: SparkSession) -> None:
+    """Stop it. Workers of local-cluster leave a folder for each application in pyspark's own; it goes, too."""
+    context = session.sparkContext
+    left = Path(os.environ.get("SPARK_HOME") or _find_spark_home()) / "work" / str(context.applicationId)
+    session.stop()
+    if str(context.master).startswith("local-cluster"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _warm(context: Any) -> None:

@@ -29,6 +29,7 @@ from spark_consumers.ending import EndOfTopic
 from spark_consumers.folders import Folder
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
+from spark_consumers.machines import all_in_the_driver
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Found, Start, spark_types
 from spark_consumers.sinks.topic import topic_options
@@ -126,6 +127,11 @@ class RunningStage:
         """Whether the query stopped by itself."""
         return not self.query.isActive
 
+    def runs(self) -> bool:
+        """Whether a micro-batch is under way."""
+        status = self.query.status
+        return bool(status["isTriggerActive"] and status["isDataAvailable"])
+
     def over(self) -> bool:
         """Whether all of the input was read, up to the end of every lane."""
         return self._end.reached_by(self._checkpoint.committed())
@@ -166,12 +172,32 @@ def _frame(
         blobs = source.selectExpr(f"array({labels})[partition] AS label", "value AS blob")
         return _reduced(blobs, settings, layout, tally)
     source = records(spark, settings, settings.topic("routed"), starting=starting)
-    blobs = combiner.combined(source, layout, tasks=spark.sparkContext.defaultParallelism, told=tally.add)
+    blobs = combiner.combined(
+        source,
+        layout,
+        tasks=_combine_tasks(spark, settings),
+        told=tally.add,
+        wait_us=settings.spark.combine_wait,
+    )
     if stage == "combine":
         return blobs.select(
             col("bucket").alias("partition"), col("identity").alias("key"), col("blob").alias("value")
         )
     return _reduced(blobs.select("label", "blob"), settings, layout, tally)
+
+
+def _combine_tasks(spark: SparkSession, settings: Settings) -> int:
+    """Fewer tasks cost less; but more executors must find something to do.
+
+    Spark gives each task neighbours in an order of its own, so the workers in use may all be one task's. Where not all
+    are in use, twice as many tasks as cores leave something for each core.
+    """
+    if settings.spark.combine_tasks is not None:
+        return settings.spark.combine_tasks
+    if not all_in_the_driver(settings):
+        return settings.routed_partitions
+    some_unused = settings.routed_partitions > settings.partitioner.workers
+    return spark.sparkContext.defaultParallelism * (2 if some_unused else 1)
 
 
 def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, tally: Accumulator[Tally]) -> DataFrame:

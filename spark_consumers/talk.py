@@ -12,6 +12,7 @@ from typing import Any
 from evenflow.settings import Settings
 from evenflow.talking import Beat, Concern, Concerns, Heartbeat, with_fields
 from evenflow.talking.words import moment, partitions, span
+from evenflow.telemetry import BatchRecord
 from evenflow.twostep import Tally
 from evenflow.windows import END_MARK, NO_MARK
 
@@ -57,17 +58,17 @@ class Talk:
         self._concerns = Concerns(_LOG, clock=clock)
         self._heartbeat = Heartbeat(clock=clock)
         self._read: Counter[str] = Counter()
-        self._last: dict[str, dict[str, Any]] = {}
+        self._last: dict[str, BatchRecord] = {}
         self._tally = Tally()
         self._least = NO_MARK
         self._came_at = self._moved_at = self._asked_at = clock()
         self._waiting: int | None = None
 
-    def progress(self, record: Mapping[str, Any], tally: Tally) -> None:
-        """A micro-batch that had rows, as in telemetry, and everything that the workers have told so far."""
+    def progress(self, record: BatchRecord, tally: Tally) -> None:
+        """A micro-batch that had rows, and everything that the workers have told so far."""
         with self._lock:
-            self._read[record["stage"]] += record["rows"]
-            self._last[record["stage"]] = dict(record)
+            self._read[record.stage] += record.rows
+            self._last[record.stage] = record
             self._tally = tally
             self._came_at = self._clock()
             self._waiting = None
@@ -99,7 +100,7 @@ class Talk:
 
     def _figures(self, beat: Beat) -> dict[str, Any]:
         tally, stand = self._tally, self._tally.stand
-        loads = [some["load"] for some in self._last.values() if some["load"] is not None]
+        loads = [some.load for some in self._last.values() if some.load is not None]
         return {
             "read": dict(self._read),
             "tuples": tally.tuples,
@@ -111,22 +112,18 @@ class Talk:
             "next_window_end": None if stand is None else stand.next_end,
             "least_mark": None if stand is None or min(stand.marks) == NO_MARK else min(stand.marks),
             "load": max(loads, default=None),
-            "backlog": {stage: some["backlog"] for stage, some in self._last.items()},
+            "backlog": {stage: some.backlog or 0 for stage, some in self._last.items()},
         }
 
     def _line(self, f: Mapping[str, Any]) -> str:
         parts = [f"{stage} read {n:,} {_WHAT[stage]}" for stage, n in f["read"].items()]
-        worst = [
-            some for some in self._last.values() if some["load"] is not None and some["load"] == f["load"]
-        ]
+        worst = [some for some in self._last.values() if some.load is not None and some.load == f["load"]]
         if f["tuples"]:
             parts.append(f"{f['tuples']:,} tuples ({f['tuples_per_second']:,.0f}/s)")
         if f["open_windows"] is not None:
             parts.append(f"{f['rows_out']:,} rows out, {f['windows_closed']:,} windows closed{_latest(f)}")
             parts.append(self._next(f))
-        parts += [
-            f"micro-batch {span(some['duration_ms'])} of {span(some['batch_interval_ms'])}" for some in worst
-        ]
+        parts += [f"micro-batch {span(some.duration_ms)} of {span(some.batch_interval_ms)}" for some in worst]
         parts.append(f"backlog {sum(f['backlog'].values()):,}")
         return ", ".join(parts)
 
@@ -188,19 +185,19 @@ class Talk:
         slow = {
             stage: some
             for stage, some in self._last.items()
-            if (some["load"] or 0) > 1 and self._clock() - self._came_at < _LONG
+            if (some.load or 0) > 1 and self._clock() - self._came_at < _LONG
         }
         if not slow:
             return None
-        stage, worst = max(slow.items(), key=lambda entry: entry[1]["load"])
+        stage, worst = max(slow.items(), key=lambda entry: entry[1].load or 0)
         return Concern(
             name="micro-batches too long",
             text=f"micro-batches of {stage} take longer than their interval for over a minute (the last one "
-            f"{span(worst['duration_ms'])} of {span(worst['batch_interval_ms'])}), backlog {worst['backlog']:,}: results "
+            f"{span(worst.duration_ms)} of {span(worst.batch_interval_ms)}), backlog {worst.backlog or 0:,}: results "
             "fall behind if that lasts; more cores (spark.master), or fewer rows out",
             over="micro-batches take no longer than their interval again",
             after=_LONG,
-            fields={"stage": stage, "load": worst["load"], "backlog": worst["backlog"]},
+            fields={"stage": stage, "load": worst.load, "backlog": worst.backlog},
         )
 
 

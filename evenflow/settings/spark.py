@@ -59,8 +59,9 @@ class SparkSettings(Section):
     combine_tasks: int | None = Field(
         default=None,
         ge=1,
-        description="Most tasks of the combiner in a micro-batch. None: as many as cores in one process; on a cluster "
-        "manager one for each routed partition, so that more executors have something to do.",
+        description="Most tasks of the combiner in a micro-batch. None: as many as cores in one process, twice as many "
+        "where routed_partitions exceeds workers; on a cluster manager one for each routed partition, so that more "
+        "executors have something to do.",
     )
     driver_host: str = Field(
         default="127.0.0.1",

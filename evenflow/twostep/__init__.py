@@ -10,14 +10,16 @@ from evenflow.twostep.readable import key_type, readable, readable_schema, typed
 from evenflow.twostep.reducer import reduce, reduce_windows
 from evenflow.twostep.results import json_rows
 from evenflow.twostep.stored import BucketState
-from evenflow.twostep.tally import Stand, Tally
+from evenflow.twostep.tally import Part, Stand, Tally, Work
 
 __all__ = [
     "BlobPart",
     "BucketState",
     "Layout",
+    "Part",
     "Stand",
     "Tally",
+    "Work",
     "combine_task",
     "json_rows",
     "key_type",

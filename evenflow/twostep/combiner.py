@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Int64s, no_rows
+from evenflow.arrays import Int64s, UInt64s, no_rows
 from evenflow.errors import ProtocolError
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.twostep.lanes import RoutedLanes
 from evenflow.twostep.layout import Layout
-from evenflow.twostep.tally import Tally
+from evenflow.twostep.tally import NO_BATCH, Tally, Work, sketch
 from evenflow.wire import BlobHeader, Segment, cut, decode_frame, encode_blob
 
 FOLD_ROWS = 500_000
@@ -62,7 +62,7 @@ def combine_task(
 ) -> list[BlobPart]:
     """Blobs of these (routed partition, its frames), in order of bucket; none when there is no frame.
 
-    told: is handed the number of tuples, where there were frames.
+    told: is handed what was combined, at the end and where there were frames.
 
     Raises IncompatibleStateError for a frame of another query or layout, ProtocolError for what is no frame,
     has other columns, comes out of order or holds input that was routed twice.
@@ -76,9 +76,20 @@ def combine_task(
             ranges[routed] = combined
     if not ranges:
         return []
+    ordered = [ranges[routed] for routed in sorted(ranges)]
+    whole = pa.concat_tables([entry.partials for entry in ordered])
+    hashes = hash_keys(whole["key"])
+    blobs = list(_blobs(layout, ordered, whole, hashes))
     if told is not None:
-        told(Tally(tuples=sum(entry.tuples for entry in ranges.values())))
-    return list(_blobs(layout, [ranges[routed] for routed in sorted(ranges)]))
+        told(_tally(ordered, hashes))
+    return blobs
+
+
+def _tally(ranges: list[_Range], hashes: UInt64s) -> Tally:
+    tuples = sum(entry.tuples for entry in ranges)
+    marks = np.max(np.stack([entry.lanes.marks for entry in ranges]), axis=0)
+    work = Work(rows=tuples, keys=sketch(hashes))
+    return Tally(tuples=tuples, told=tuple(marks.tolist()), work={("combine", NO_BATCH): work})
 
 
 def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -> _Range | None:
@@ -102,8 +113,11 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
     return None if first < 0 else _Range(routed, first, last, lanes, fold.result(), fold.tuples)
 
 
-def _blobs(layout: Layout, ranges: list[_Range]) -> Iterator[BlobPart]:
-    table, totals = by_bucket([entry.partials for entry in ranges], layout.buckets)
+def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UInt64s) -> Iterator[BlobPart]:
+    """partials: of all ranges in their order; hashes: of their keys."""
+    table, totals = _by_bucket(
+        partials, hashes, [entry.partials.num_rows for entry in ranges], layout.buckets
+    )
     told, lines = np.unique(np.stack([entry.lanes.marks for entry in ranges]), axis=0, return_inverse=True)
     lanes = [entry.lanes.rows() for entry in ranges]
     ends = np.cumsum(totals.sum(axis=1))
@@ -156,18 +170,17 @@ def _within(segments: tuple[Segment, ...], begin: int, end: int, *, first: bool)
         start += segment.total
 
 
-def by_bucket(tables: list[pa.Table], buckets: int) -> tuple[pa.Table, Int64s]:
-    """All rows, those of bucket 0 first, in their order within each; and how many each table has in each bucket.
+def _by_bucket(partials: pa.Table, hashes: UInt64s, rows: list[int], buckets: int) -> tuple[pa.Table, Int64s]:
+    """All rows, those of bucket 0 first, in their order within each; and how many each range has in each bucket.
 
-    The second has shape (buckets, tables). The bucket of a key is a pure function of its bytes.
+    rows: of each range. The second has shape (buckets, ranges). The bucket of a key is a pure function of its bytes.
     """
-    whole = pa.concat_tables(tables)
-    of = bucket_of(hash_keys(whole["key"]), buckets).astype(np.int64)
-    source = np.repeat(np.arange(len(tables)), [table.num_rows for table in tables])
-    counts = np.bincount(of * len(tables) + source, minlength=buckets * len(tables))
-    if buckets > 1 and whole.num_rows:
-        whole = whole.take(pa.array(np.argsort(of, kind="stable")))
-    return whole, counts.reshape(buckets, len(tables))
+    of = bucket_of(hashes, buckets).astype(np.int64)
+    source = np.repeat(np.arange(len(rows)), rows)
+    counts = np.bincount(of * len(rows) + source, minlength=buckets * len(rows))
+    if buckets > 1 and partials.num_rows:
+        partials = partials.take(pa.array(np.argsort(of, kind="stable")))
+    return partials, counts.reshape(buckets, len(rows))
 
 
 class _Fold:

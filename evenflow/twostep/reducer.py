@@ -26,11 +26,12 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.keys import hash_keys
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.merging import new_rows
 from evenflow.twostep.state import Bucket
 from evenflow.twostep.stored import BucketState
-from evenflow.twostep.tally import Stand, Tally
+from evenflow.twostep.tally import NO_BATCH, Stand, Tally, Work, sketch
 from evenflow.windows import panes_closed_by, window_bounds
 from evenflow.wire import cut, decode_blob
 
@@ -56,7 +57,7 @@ def reduce_windows(
 ) -> Iterator[pa.Table]:
     """As `reduce`, tables of one window each, a window in slices of about `RESULT_BYTES`.
 
-    told: is handed what was emitted and where the bucket stands, at the end.
+    told: is handed what was merged and emitted and where the bucket stands, at the end.
 
     The state is saved when the iterator is exhausted. Raises ProtocolError (overlap, missing rows, late partial,
     input that was routed twice), IncompatibleStateError (other query, layout or version) and DataLossError (other
@@ -73,9 +74,10 @@ def reduce_windows(
         for table in _close(plan, bucket, emitted):
             emitted.rows += table.num_rows
             yield table
-        if told is not None:
-            told(_tally(plan, bucket, emitted))
+        tally = _tally(plan, bucket, emitted, rows)
         bucket.save()
+        if told is not None:
+            told(tally)
 
 
 @dataclass
@@ -88,7 +90,7 @@ class _Emitted:
     end: int | None = None
 
 
-def _tally(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Tally:
+def _tally(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted, merged: pa.Table) -> Tally:
     number = bucket.meta.bucket
     waiting = _open_windows(plan, bucket)
     stand = Stand(
@@ -96,12 +98,14 @@ def _tally(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Tally:
         next_end=window_bounds(waiting[0], window=plan.window, slide=plan.slide)[1] if waiting else None,
         marks=tuple(bucket.marks.min(axis=0).tolist()),
     )
+    work = Work(rows=merged.num_rows, keys=sketch(hash_keys(merged["key"])))
     return Tally(
         rows=emitted.rows,
         unfit=emitted.unfit,
         closed={number: emitted.windows},
         emitted={} if emitted.end is None else {number: emitted.end},
         stands={number: stand},
+        work={("reduce", NO_BATCH): work},
     )
 
 

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from evenflow.arrays import UInt64s
+from evenflow.sketches.hyperloglog import HyperLogLog
+
+Part = Literal["combine", "reduce"]
+PRECISION = 10
+"""Of the sketches of keys: 1 KiB a task, a standard error of 3.3 %."""
+NO_BATCH = -1
+"""Number of a micro-batch that the cores do not know; the shell around them does."""
+KEPT = 8
+"""Micro-batches whose work is remembered, for each part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,12 +34,50 @@ class Stand:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Work:
+    """What tasks of one part did in one micro-batch.
+
+    busy_ms: of all tasks together; longest_ms: of the longest. rows: tuples combined, or partial rows reduced. keys:
+    registers of a HyperLogLog over their keys, empty where there were none.
+    """
+
+    tasks: int = 0
+    busy_ms: float = 0.0
+    longest_ms: float = 0.0
+    rows: int = 0
+    keys: bytes = b""
+
+    def __add__(self, other: Work) -> Work:
+        return Work(
+            tasks=self.tasks + other.tasks,
+            busy_ms=self.busy_ms + other.busy_ms,
+            longest_ms=max(self.longest_ms, other.longest_ms),
+            rows=self.rows + other.rows,
+            keys=_union(self.keys, other.keys),
+        )
+
+    @property
+    def distinct(self) -> float:
+        """About how many distinct keys."""
+        if not self.keys:
+            return 0.0
+        return HyperLogLog.from_values(np.frombuffer(self.keys, np.uint8)).estimate()
+
+
+def _union(one: bytes, other: bytes) -> bytes:
+    if not one or not other:
+        return one or other
+    return np.maximum(np.frombuffer(one, np.uint8), np.frombuffer(other, np.uint8)).tobytes()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tally:
     """Counts that add up, and the newest stand of each bucket.
 
     tuples: that were combined. rows: that were emitted. unfit: result values that are null because they do not fit
     their type. closed: by bucket, windows that were emitted (few keys may leave a bucket without a row of a window);
-    emitted: by bucket, the end (ms) of the last one.
+    emitted: by bucket, the end (ms) of the last one. told: newest mark of each input partition that combiners read,
+    empty where they read none. work: by part and number of the micro-batch, the newest `KEPT` of each part.
     """
 
     tuples: int = 0
@@ -34,6 +86,8 @@ class Tally:
     closed: Mapping[int, int] = field(default_factory=dict)
     emitted: Mapping[int, int] = field(default_factory=dict)
     stands: Mapping[int, Stand] = field(default_factory=dict)
+    told: tuple[int, ...] = ()
+    work: Mapping[tuple[Part, int], Work] = field(default_factory=dict)
 
     def __add__(self, later: Tally) -> Tally:
         buckets = {*self.closed, *later.closed}
@@ -44,12 +98,29 @@ class Tally:
             closed={b: self.closed.get(b, 0) + later.closed.get(b, 0) for b in buckets},
             emitted={**self.emitted, **later.emitted},
             stands={**self.stands, **later.stands},
+            told=_newest(self.told, later.told),
+            work=_added(self.work, later.work) if later.work else self.work,
         )
 
     @property
     def windows(self) -> int:
         """Windows that were emitted, by the bucket that emitted most."""
         return max(self.closed.values(), default=0)
+
+    def in_batch(self, batch: int, took_ms: float) -> Tally:
+        """The same, as told by one task of this micro-batch that took so long."""
+        work = {
+            (part, batch): replace(done, tasks=1, busy_ms=took_ms, longest_ms=took_ms)
+            for (part, _), done in self.work.items()
+        }
+        return replace(self, work=work)
+
+    @property
+    def mark(self) -> int | None:
+        """Least mark (ms) that was merged or, where no reducer tells, combined; None before the first micro-batch."""
+        stand = self.stand
+        marks = self.told if stand is None else stand.marks
+        return min(marks, default=None)
 
     @property
     def stand(self) -> Stand | None:
@@ -63,3 +134,28 @@ class Tally:
             next_end=min(nexts, default=None),
             marks=tuple(min(column) for column in zip(*(stand.marks for stand in each), strict=True)),
         )
+
+
+def _newest(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    if not one or not other:
+        return one or other
+    return tuple(map(max, one, other))
+
+
+def _added(
+    one: Mapping[tuple[Part, int], Work], other: Mapping[tuple[Part, int], Work]
+) -> dict[tuple[Part, int], Work]:
+    together = dict(one)
+    for at, work in other.items():
+        together[at] = together[at] + work if at in together else work
+    for part in {part for part, _ in other}:
+        for old in sorted(batch for mine, batch in together if mine == part)[:-KEPT]:
+            del together[part, old]
+    return together
+
+
+def sketch(hashes: UInt64s) -> bytes:
+    """Registers of a sketch of these keys (`keys.hash_keys`)."""
+    keys = HyperLogLog(PRECISION)
+    keys.add(hashes)
+    return keys.values.tobytes()

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.settings import KafkaSettings, Settings, load_settings
+from evenflow.telemetry import BatchRecord, Telemetry, parse
 from evenflow.windows import END_MARK
 from evenflow.wire import FrameHeader, encode_frame
 from spark_consumers.application import run
@@ -155,10 +156,15 @@ def results(settings: Settings) -> tuple[Result, int]:
     return found, records
 
 
-def told(settings: Settings) -> list[dict[str, Any]]:
-    """Every telemetry record."""
+def telemetry(settings: Settings) -> list[Telemetry]:
+    """Every record of it; each is one that we read."""
     blocks = reader.read_range(settings.kafka, settings.topic("telemetry"))
-    return [json.loads(message.value()) for block in blocks for message in block]
+    return [parse(message.value()) for block in blocks for message in block]
+
+
+def told(settings: Settings) -> list[BatchRecord]:
+    """The records of finished micro-batches."""
+    return [record for record in telemetry(settings) if isinstance(record, BatchRecord)]
 
 
 def result_row(settings: Settings, text: bytes) -> tuple[tuple[int, bytes], dict[str, Any]]:

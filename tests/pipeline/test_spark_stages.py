@@ -25,6 +25,7 @@ from spark_consumers.sinks.base import JSON_RECORDS
 from spark_consumers.sinks.parquet import read_parquet_results
 from tests.pipeline.spark_stream import (
     INTEGERS,
+    KEYS,
     Result,
     Stream,
     as_bytes,
@@ -61,8 +62,12 @@ def test_the_fused_wiring_gives_exactly_the_direct_results(
     run(settings, until_ended=True)  # all is over already: it returns, and emits nothing
     assert results(settings)[1] == records
     sent = told(settings)
-    assert sum(record["rows"] for record in sent) == 32 * 3
-    assert all(record["stage"] == "fused" and record["load"] > 0 for record in sent)
+    assert sum(record.rows for record in sent) == 32 * 3
+    assert all(record.stage == "fused" and (record.load or 0) > 0 for record in sent)
+    assert [record.parts["combine"].rows for record in sent] == [record.tuples for record in sent]
+    assert sum(record.tuples for record in sent) == len(stream.rows)
+    assert all(record.parts["reduce"].tasks <= 3 and record.slots == 2 for record in sent)
+    assert max(record.parts["reduce"].keys or 0 for record in sent) >= len(KEYS)
     with pytest.raises(ConfigError, match="no reduce stage of its own"):
         run(settings, ("reduce",))
 
@@ -117,7 +122,7 @@ def test_both_split_stages_run_in_one_application(
     (large,) = [row for (_, key), row in found.items() if key == b"large"]
     assert large == {"n": 2, "total": None, "avg": 2.0**63}, "the sum does not fit int64"
     assert found == stream.expected()
-    assert sum(record["unfit"] for record in told(settings)) == 1
+    assert sum(record.unfit for record in told(settings)) == 1
     assert _empty_shuffle_partitions(settings, "reduce") == []
 
 

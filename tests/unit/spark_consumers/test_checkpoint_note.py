@@ -76,11 +76,9 @@ def test_a_damaged_note_is_refused(files: Files, number: int) -> None:
 
 
 def test_the_topics_are_watched_while_the_application_waits() -> None:
-    class Watch:
-        def check(self) -> None:
-            raise DataLossError("made anew")
+    def check() -> None:
+        raise DataLossError("made anew")
 
     stage: Any = object()
-    talk: Any = object()
     with pytest.raises(DataLossError, match="made anew"):
-        application._wait([stage], threading.Event(), False, Watch(), talk)  # type: ignore[arg-type]
+        application._wait([stage], threading.Event(), False, (check,))

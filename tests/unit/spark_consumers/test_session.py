@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     jars = [tmp_path / "a.jar", tmp_path / "b.jar"]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(archive, "spark_kafka_jars", lambda: jars)
-    monkeypatch.setattr("spark_consumers.session.spark_kafka_jars", lambda: jars)
+    monkeypatch.setattr("spark_consumers.machines.spark_kafka_jars", lambda: jars)
     return tmp_path
 
 
@@ -56,8 +58,41 @@ def test_the_connector_is_on_the_drivers_class_path_whatever_else_is_and_executo
     conf = session_conf(Settings(spark={"conf": {_CLASS_PATH: "/mine.jar"}}))
     assert conf[_CLASS_PATH] == f"{jars}{os.pathsep}/mine.jar"
     for master in ("local", "local[2]", "local[*]"):
-        assert "spark.jars" not in session_conf(Settings(spark={"master": master}))
-    for master in ("local-cluster[2,1,1024]", "spark://host:7077", "k8s://host"):
-        assert (
-            session_conf(Settings(spark={"master": master}))["spark.jars"] == f"{cache}/a.jar,{cache}/b.jar"
-        )
+        assert not {name for name in _conf(master=master) if "jars" in name or "spark.executor.c" in name}
+    for master in ("spark://host:7077", "k8s://host"):
+        assert _conf(master=master)["spark.jars"] == f"{cache}/a.jar,{cache}/b.jar"
+    assert "spark.jars" not in _conf(master="local-cluster[2,1,1024]"), "its executors see the driver's files"
+    assert _conf(master="local-cluster[2,1,1024]")["spark.executor.extraClassPath"] == jars
+    given = _conf(master="k8s://host", executor_jars="/opt/jars/*")
+    assert given["spark.executor.extraClassPath"] == "/opt/jars/*"
+    assert "spark.jars" not in given
+
+
+def test_what_assumes_one_machine_is_a_setting(cache: Path) -> None:
+    assert _conf()["spark.driver.host"] == _conf()["spark.driver.bindAddress"] == "127.0.0.1"
+    assert _conf()["spark.pyspark.python"] == sys.executable
+    assert _conf()["spark.python.daemon.module"] == "spark_consumers.daemon"
+    conf = _conf(
+        driver_host="driver.example",
+        driver_bind_address="0.0.0.0",
+        executor_python="/opt/python",
+        preloading_daemon=False,
+    )
+    assert (conf["spark.driver.host"], conf["spark.driver.bindAddress"]) == ("driver.example", "0.0.0.0")
+    assert conf["spark.pyspark.python"] == "/opt/python"
+    assert conf["spark.pyspark.driver.python"] == sys.executable
+    assert "spark.python.daemon.module" not in conf
+
+
+def test_an_application_begins_with_what_the_settings_ask_for_and_takes_no_more_than_a_plan_could(
+    cache: Path,
+) -> None:
+    conf = _conf(master="spark://host:7077", buckets=4, reducers=2, executor_cores=2, executor_memory="3g")
+    assert conf["spark.executor.instances"] == "1"
+    assert conf["spark.cores.max"] == "4"
+    assert (conf["spark.executor.cores"], conf["spark.executor.memory"]) == ("2", "3g")
+    assert _conf(master="spark://host:7077", conf={"spark.cores.max": "9"})["spark.cores.max"] == "9"
+
+
+def _conf(**spark: Any) -> dict[str, str]:
+    return session_conf(Settings(spark=spark))

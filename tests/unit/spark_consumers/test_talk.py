@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evenflow.settings import load_settings
+from evenflow.telemetry import BatchRecord
 from evenflow.twostep import Stand, Tally
 from evenflow.windows import END_MARK, NO_MARK
 from spark_consumers.talk import Talk
@@ -39,8 +40,19 @@ class Application:
         closed = {0: 1} if rows else {}
         ends = {0: BEGIN + 5_000} if rows else {}
         self.tally += Tally(tuples=100, rows=rows, closed=closed, emitted=ends, stands={0: stand})
-        record = {"stage": "fused", "rows": 2, "load": load, "duration_ms": 1_000 * load, "backlog": 7}
-        self.talk.progress(record | {"batch_interval_ms": 1_000}, self.tally)
+        record = BatchRecord(
+            query="q",
+            fingerprint=SETTINGS.fingerprint,
+            time=0,
+            stage="fused",
+            batch=1,
+            rows=2,
+            load=load,
+            duration_ms=int(1_000 * load),
+            batch_interval_ms=1_000,
+            backlog=7,
+        )
+        self.talk.progress(record, self.tally)
 
     def wait(self, seconds: int) -> None:
         for _ in range(seconds):

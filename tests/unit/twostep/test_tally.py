@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.twostep import Stand, Tally, combine_task, reduce_windows
+from evenflow.keys import hash_keys
+from evenflow.twostep import Stand, Tally, Work, combine_task, reduce_windows
+from evenflow.twostep.tally import KEPT, NO_BATCH, sketch
 from evenflow.windows import NO_MARK
 from tests.unit.twostep.pipe import EVERYTHING, INVERTIBLE, SLIDE, Pipe, Row, direct, feed, plan_of, streams
 
@@ -46,10 +48,42 @@ def test_what_is_told_is_what_was_emitted_and_what_is_still_open(
 
 def test_tuples_are_counted_where_they_are_combined() -> None:
     pipe = Pipe(plan_of(EVERYTHING, 1))
-    pipe.write(0, [(0, b"a", 1, 1.0), (1, b"b", 1, 1.0)], {0: 5, 1: 5})
+    pipe.write(0, [(0, b"a", 1, 1.0), (1, b"b", 1, 1.0)], {0: 5})
     told: list[Tally] = []
     combine_task(pipe.plan, pipe.layout, [(0, pipe.frames[0])], told=told.append)
     assert [tally.tuples for tally in told] == [2]
+    assert told[0].told == (5, NO_MARK)
+    assert told[0].mark == NO_MARK
+    work = told[0].work["combine", NO_BATCH]
+    assert (work.rows, round(work.distinct)) == (2, 2)
+
+
+def test_work_adds_up_by_part_and_micro_batch_and_old_micro_batches_are_forgotten() -> None:
+    keys = [sketch(hash_keys([f"k{number}" for number in some])) for some in (range(40), range(20, 60))]
+    tasks = [
+        Tally(work={("combine", NO_BATCH): Work(rows=5, keys=keys[0])}).in_batch(3, 20.0),
+        Tally(work={("combine", NO_BATCH): Work(rows=7, keys=keys[1])}).in_batch(3, 30.0),
+        Tally(work={("reduce", NO_BATCH): Work(rows=1)}).in_batch(3, 4.0),
+    ]
+    tally = sum(tasks, Tally())
+    combine = tally.work["combine", 3]
+    assert (combine.tasks, combine.busy_ms, combine.longest_ms, combine.rows) == (2, 50.0, 30.0, 12)
+    assert round(combine.distinct / 60, 1) == 1, "keys of both tasks are counted once"
+    assert tally.work["reduce", 3] == Work(tasks=1, busy_ms=4.0, longest_ms=4.0, rows=1)
+    for batch in range(4, 40):
+        tally += Tally(work={("combine", NO_BATCH): Work()}).in_batch(batch, 1.0)
+    assert sorted(tally.work) == [*[("combine", batch) for batch in range(40 - KEPT, 40)], ("reduce", 3)]
+
+
+def test_a_repeated_blob_is_no_work_for_the_reducer() -> None:
+    pipe = Pipe(plan_of(EVERYTHING, 1), buckets=1)
+    pipe.write(0, [(0, b"a", 1, 1.0), (0, b"b", 1, 1.0)], {0: 5, 1: 5})
+    blobs = pipe.combine()[0]
+    told: list[Tally] = []
+    for _ in range(2):
+        list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], blobs, told=told.append))
+    works = [tally.work["reduce", NO_BATCH] for tally in told]
+    assert [(work.rows, round(work.distinct)) for work in works] == [(2, 2), (0, 0)]
 
 
 def test_a_lane_that_nothing_was_heard_of_has_no_mark() -> None:

@@ -1,0 +1,273 @@
+"""Executors follow the plan: read from `<query>.plan`, asked of the application's own cluster manager.
+
+More executors than are needed do no harm, too few do. So a plan is followed as soon as it is known where it asks for
+more, and only once it is in force where it asks for fewer: when the least mark that was merged (in an application that
+only combines: combined) has passed `effective_from`. An application that starts follows the newest plan at once.
+
+Executors that are too many are let go newest first: the older ones have more of the buckets' state and of Kafka's
+connections. Results do not depend on any of it: a task of a lost executor is repeated elsewhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from evenflow.errors import EvenflowError
+from evenflow.plans import Plan, Schedule
+from evenflow.settings import Settings
+from evenflow.talking import Concern, Concerns, with_fields
+from evenflow.windows import END_MARK, NO_MARK
+from spark_consumers.checkpoints import Stage
+from spark_consumers.cluster import Cluster, Refused
+from spark_consumers.demand import executors_wanted
+
+_LOG = logging.getLogger("evenflow.spark")
+_LOOK_SECONDS = 0.5
+_FIRST_RETRY, _LAST_RETRY = 5.0, 60.0
+_MISSING_AFTER = 30.0
+_UNREADABLE_AFTER = 60.0
+_CLOSE_SECONDS = 5.0
+
+
+class Follower(Protocol):
+    """The plan topic, as `topics.plans.PlanFollower` reads it."""
+
+    def all_so_far(self) -> list[Plan]:
+        """Those that were there at first."""
+        ...
+
+    def new(self, timeout: float = 0.0) -> list[Plan]:
+        """Those that came since."""
+        ...
+
+    def close(self) -> None:
+        """Leave the broker alone."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """slots: tasks that can run at once, None if not known. executors: registered, None without a cluster manager.
+
+    epoch: of the plan in force, 0 for none.
+    """
+
+    slots: int | None = None
+    executors: int | None = None
+    epoch: int = 0
+
+
+class _Patience:
+    """When to try again what was refused: later and later."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._wait = 0.0
+        self._at = clock()
+
+    @property
+    def due(self) -> bool:
+        return self._clock() >= self._at
+
+    def refused(self) -> None:
+        self._wait = min(_LAST_RETRY, 2 * self._wait) if self._wait else _FIRST_RETRY
+        self._at = self._clock() + self._wait
+
+    def granted(self) -> None:
+        self._wait, self._at = 0.0, self._clock()
+
+
+class Executors:
+    """Call `look` every now and then, from one thread: the cluster manager may take its time to answer.
+
+    stages: of this application. cluster: None where all runs in the driver. slots: tasks that can run at once there.
+    reached: event time (ms) up to which all is merged, None before the first micro-batch.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        stages: Sequence[Stage],
+        cluster: Cluster | None,
+        *,
+        follow: Callable[[], Follower],
+        reached: Callable[[], int | None],
+        slots: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._stages = stages
+        self._cluster = cluster
+        self._follow = follow
+        self._reached = reached
+        self._follower: Follower | None = None
+        self._schedule = Schedule(settings.query.slide_ms)
+        self._concerns = Concerns(_LOG, clock=clock)
+        self._reading, self._asking = _Patience(clock), _Patience(clock)
+        self._unreadable: str | None = None
+        self._refused: str | None = None
+        self._wanted: int | None = None
+        self._asked: int | None = None
+        self._told_local = False
+        self.standing = Standing(slots=slots)
+
+    def look(self) -> None:
+        """Read what is new, and ask for what is missing."""
+        self._read()
+        self._schedule.pass_to(self._reached() or NO_MARK)
+        if self._cluster is None:
+            self._stay()
+        else:
+            self._realise(self._cluster)
+        self._concerns.now(c for c in (self._no_plans(), self._missing()) if c is not None)
+
+    def close(self) -> None:
+        """Stop reading plans."""
+        if self._follower is not None:
+            self._follower.close()
+
+    # ---- plans
+
+    def _read(self) -> None:
+        if not self._reading.due:
+            return
+        try:
+            if self._follower is None:
+                self._begin()
+            else:
+                for plan in self._follower.new():
+                    self._schedule.learn(plan, reached=None)
+        except EvenflowError as error:
+            self._unreadable = error.message
+            self._reading.refused()
+        else:
+            self._unreadable = None
+            self._reading.granted()
+
+    def _begin(self) -> None:
+        follower = self._follow()
+        try:
+            self._schedule.start(follower.all_so_far(), reached=END_MARK)
+        except EvenflowError:
+            follower.close()
+            raise
+        self._follower = follower
+
+    @property
+    def _epoch(self) -> int:
+        return 0 if self._schedule.current is None else self._schedule.current.epoch
+
+    # ---- executors
+
+    def _stay(self) -> None:
+        self.standing = Standing(slots=self.standing.slots, epoch=self._epoch)
+        if self._schedule.newest and not self._told_local:
+            self._told_local = True
+            _LOG.info(
+                "spark.master is %s: a plan changes the workers in use (p) only; this application has %s cores whatever "
+                "it says",
+                self._settings.spark.master,
+                self.standing.slots,
+            )
+
+    def _realise(self, cluster: Cluster) -> None:
+        """At most one request a change; a refused one is repeated, rarely."""
+        wanted = self._want()
+        try:
+            if self._asked != wanted and self._asking.due:
+                cluster.ask(wanted)
+                self._asked = wanted
+                self._refused = None
+                self._asking.granted()
+            have = cluster.executors()
+            if self._asked is not None and len(have) > self._asked:
+                leaving = have[self._asked :]
+                cluster.release(leaving)
+                have = have[: self._asked]
+                _LOG.info("executors %s are let go; %d stay", ", ".join(leaving), len(have))
+            self._stand(len(have))
+        except Refused as error:
+            self._refused = str(error)
+            self._asking.refused()
+            self._stand(self.standing.executors)
+
+    def _want(self) -> int:
+        plans = [self._schedule.current, *(entry.plan for entry in self._schedule.upcoming)]
+        wanted = {executors_wanted(self._settings, self._stages, plan): plan for plan in plans}
+        most = max(wanted)
+        if most != self._wanted:
+            self._wanted = most
+            plan = wanted[most]
+            by = "the settings want" if plan is None else f"plan {plan.epoch} (p {plan.p}, r {plan.r}) wants"
+            _LOG.info(
+                "%s %d executors of %d cores", by, most, self._settings.spark.executor_cores,
+                extra=with_fields({"event": "executors", "wanted": most, "epoch": plan.epoch if plan else 0}),
+            )  # fmt: skip
+        return most
+
+    def _stand(self, executors: int | None) -> None:
+        cores = self._settings.spark.executor_cores
+        slots = None if executors is None else executors * cores
+        self.standing = Standing(slots=slots, executors=executors, epoch=self._epoch)
+
+    # ---- what lasts and should not
+
+    def _no_plans(self) -> Concern | None:
+        if self._unreadable is None:
+            return None
+        return Concern(
+            name="no plans",
+            text=f"plans cannot be read ({self._unreadable}): executors stay as they are",
+            over="plans are read again",
+            after=_UNREADABLE_AFTER,
+        )
+
+    def _missing(self) -> Concern | None:
+        have = self.standing.executors or 0
+        if self._wanted is None or (have >= self._wanted and self._refused is None):
+            return None
+        spark = self._settings.spark
+        why = (
+            f"it refuses ({self._refused})."
+            if self._refused is not None
+            else f"is there room for {self._wanted} times {spark.executor_cores} cores and {spark.executor_memory}, and "
+            f"can executors reach the driver at {spark.driver_host}?"
+        )
+        return Concern(
+            name="executors missing",
+            text=f"{self._wanted} executors are wanted, and the cluster manager ({spark.master}) has given {have}; {why} "
+            "The plan stays as it is, and results stay exact",
+            over="the cluster manager has given the executors that are wanted",
+            after=0.0 if self._refused is not None else _MISSING_AFTER,
+            fields={"wanted": self._wanted, "executors": have, "epoch": self._epoch},
+        )
+
+
+class Following:
+    """`Executors.look` in a thread of its own, until closed."""
+
+    def __init__(self, executors: Executors) -> None:
+        self._executors = executors
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="evenflow-executors", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._executors.look()
+                self._stop.wait(_LOOK_SECONDS)
+        except Exception:
+            _LOG.exception("executors do not follow plans any more: results stay exact, restart to go on")
+        finally:
+            self._executors.close()
+
+    def close(self) -> None:
+        """Wait a little for a request that is under way."""
+        self._stop.set()
+        self._thread.join(_CLOSE_SECONDS)

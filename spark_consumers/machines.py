@@ -1,0 +1,119 @@
+"""Where an application runs: in one process, on one machine, or on a cluster; and what follows from that.
+
+All that assumes one machine is a setting whose default fits one machine (`[spark]`, docs/operations.md).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import re
+import sys
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from evenflow.errors import ConfigError
+from evenflow.settings import Settings
+from evenflow.settings.places import local_folder
+from spark_consumers.archive import driver_class_path
+from spark_consumers.checkpoints import Stage
+from spark_consumers.demand import executors_wanted, most_executors
+from spark_consumers.jars import spark_kafka_jars
+
+_LOG = logging.getLogger("evenflow.spark")
+_IN_THE_DRIVER = re.compile(r"local(\[[^\]]*\])?")
+_CHILDREN = re.compile(r"local-cluster\[[^\]]*\]")
+
+
+def all_in_the_driver(settings: Settings) -> bool:
+    """Whether there are no executors but the driver itself."""
+    return _IN_THE_DRIVER.fullmatch(settings.spark.master.strip()) is not None
+
+
+def one_machine(settings: Settings) -> bool:
+    """Whether executors, if there are any, share the driver's machine: they must where it is a loopback address."""
+    master = settings.spark.master.strip()
+    return (
+        all_in_the_driver(settings)
+        or _CHILDREN.fullmatch(master) is not None
+        or _is_loopback(settings.spark.driver_host)
+    )
+
+
+def executors_conf(settings: Settings, stages: Sequence[Stage]) -> dict[str, str]:
+    """Spark configuration of an application that has a cluster manager; none where all is in the driver."""
+    if all_in_the_driver(settings):
+        return {}
+    spark = settings.spark
+    return {
+        "spark.executor.cores": str(spark.executor_cores),
+        "spark.executor.memory": spark.executor_memory,
+        # Standalone knows no number to begin with: it gives what there is, up to the most that a plan can ask for.
+        "spark.executor.instances": str(executors_wanted(settings, stages, None)),
+        "spark.cores.max": str(most_executors(settings, stages) * spark.executor_cores),
+        "spark.dynamicAllocation.enabled": "false",  # plans decide, not Spark's own backlog of tasks
+        "spark.decommission.enabled": "true",
+        "spark.storage.decommission.enabled": "true",  # an executor that leaves hands its shuffle files on
+        "spark.storage.decommission.replicationReattemptInterval": "1s",  # it looks for more so often: by default 30 s
+        **_jars(settings),
+    }
+
+
+def _jars(settings: Settings) -> dict[str, str]:
+    """How executors get Spark's Kafka connector. Children of the driver see its files: nothing is copied."""
+    if settings.spark.executor_jars is not None:
+        return {"spark.executor.extraClassPath": settings.spark.executor_jars}
+    if _CHILDREN.fullmatch(settings.spark.master.strip()):
+        return {"spark.executor.extraClassPath": driver_class_path()}
+    return {"spark.jars": ",".join(str(jar) for jar in spark_kafka_jars())}
+
+
+def executor_python(settings: Settings) -> str:
+    """The interpreter of the Python workers."""
+    return settings.spark.executor_python or sys.executable
+
+
+def refuse_unshared(settings: Settings) -> None:
+    """Before Spark is started: places and addresses that executors on other machines cannot mean as the driver does.
+
+    Raises ConfigError for a relative folder, warns of what may be right.
+    """
+    if one_machine(settings):
+        _warn_of_loopback(settings)
+        return
+    for name, place in (
+        ("spark.checkpoint", settings.spark.checkpoint_folder),
+        ("results.path", settings.results.path),
+    ):
+        folder = None if place is None else local_folder(place)
+        if folder is None:
+            continue
+        if not os.path.isabs(folder):
+            raise ConfigError(
+                f"{name} is the relative folder {place}, and spark.master is {settings.spark.master}: executors on other "
+                "machines would look for it elsewhere",
+                hint=f"set {name} to an absolute path that all machines share, or to a URI (hdfs://, s3a://)",
+            )
+        _LOG.warning(
+            "%s is the folder %s: with spark.master %s it must be one that the driver and all executors share, as of a "
+            "network file system", name, place, settings.spark.master,
+        )  # fmt: skip
+
+
+def _warn_of_loopback(settings: Settings) -> None:
+    master, host = settings.spark.master, settings.spark.driver_host
+    where = urlsplit(master.removeprefix("k8s://")).hostname if "://" in master else None
+    if where is not None and not _is_loopback(where):
+        _LOG.warning(
+            "spark.driver_host is %s, where executors of %s reach the driver only from this machine: on others, set "
+            "spark.driver_host (and spark.driver_bind_address) to an address of this machine that they can reach",
+            host, master,
+        )  # fmt: skip
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

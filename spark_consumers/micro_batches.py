@@ -1,0 +1,107 @@
+"""What Spark says of a finished micro-batch, and what its workers told, as a record of the telemetry."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+from evenflow.settings import Settings
+from evenflow.telemetry import BatchRecord, PartWork
+from evenflow.twostep import Part, Tally
+from evenflow.windows import NO_MARK
+from spark_consumers.checkpoints import Stage
+from spark_consumers.executors import Standing
+
+PARTS: dict[Stage, tuple[Part, ...]] = {
+    "fused": ("combine", "reduce"),
+    "combine": ("combine",),
+    "reduce": ("reduce",),
+}
+
+
+def stage_of(progress: Mapping[str, Any]) -> Stage:
+    """Queries are named `<query> <stage>`."""
+    return cast("Stage", str(progress.get("name") or "").rsplit(" ", 1)[-1])
+
+
+def batch_record(
+    progress: Mapping[str, Any], settings: Settings, *, before: Tally, now: Tally, standing: Standing
+) -> BatchRecord:
+    """progress: as Spark says it in JSON. before, now: what the workers had told by the last record and by this one.
+
+    Raises ValueError for what is no progress of a stage.
+    """
+    stage, interval = stage_of(progress), settings.spark.batch_interval
+    durations = progress.get("durationMs", {})
+    took = durations.get("triggerExecution", progress.get("batchDuration", 0))
+    sources = progress.get("sources", [])
+    return BatchRecord(
+        query=settings.query.name,
+        fingerprint=settings.fingerprint,
+        time=int(time.time() * 1000),
+        stage=stage,
+        batch=progress["batchId"],
+        rows=progress["numInputRows"],
+        duration_ms=took,
+        batch_interval_ms=interval,
+        load=took / interval if interval else None,
+        backlog=_backlog(sources),
+        parts={part: work for part in PARTS[stage] if (work := _work(now, part, progress["batchId"]))},
+        slots=standing.slots,
+        executors=standing.executors,
+        epoch=standing.epoch,
+        mark=None if now.mark is None or now.mark == NO_MARK else now.mark,
+        durations_ms=durations,
+        offsets=[source.get("endOffset") for source in sources],
+        **_told_since(before, now, PARTS[stage]),
+    )
+
+
+def _work(tally: Tally, part: Part, batch: int) -> PartWork | None:
+    work = tally.work.get((part, batch))
+    if work is None:
+        return None
+    return PartWork(
+        tasks=work.tasks,
+        busy_ms=round(work.busy_ms, 1),
+        longest_ms=round(work.longest_ms, 1),
+        rows=work.rows,
+        keys=round(work.distinct, 1),
+    )
+
+
+def _backlog(sources: list[dict[str, Any]]) -> int | None:
+    """Frames (or blobs) that lay behind the micro-batch when it was planned."""
+    behind = [_behind(source["endOffset"], source["latestOffset"]) for source in sources if _both(source)]
+    return sum(behind) if behind else None
+
+
+def _both(source: Mapping[str, Any]) -> bool:
+    return bool(source.get("endOffset") and source.get("latestOffset"))
+
+
+def _behind(ends: Mapping[str, dict[str, int]], latest: Mapping[str, dict[str, int]]) -> int:
+    return sum(
+        max(0, end - ends.get(topic, {}).get(partition, end))
+        for topic, partitions in latest.items()
+        for partition, end in partitions.items()
+    )
+
+
+def _told_since(before: Tally, now: Tally, parts: tuple[Part, ...]) -> dict[str, Any]:
+    """What the workers of these parts told between two tallies, and where the windows stand (times in ms)."""
+    told: dict[str, Any] = {}
+    if "combine" in parts:
+        told["tuples"] = now.tuples - before.tuples
+    if "reduce" in parts:
+        stand = now.stand
+        told |= {
+            "rows_out": now.rows - before.rows,
+            "windows_closed": now.windows - before.windows,
+            "unfit": now.unfit - before.unfit,
+            "last_window_end": max(now.emitted.values(), default=None),
+            "open_windows": None if stand is None else stand.windows,
+            "next_window_end": None if stand is None else stand.next_end,
+        }
+    return told

@@ -1,0 +1,64 @@
+"""How many executors (p, r) asks for, by wiring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.plans import Plan
+from evenflow.settings import Settings, load_settings
+from spark_consumers.checkpoints import Stage
+from spark_consumers.demand import executors_wanted, most_executors
+
+FUSED: tuple[Stage, ...] = ("fused",)
+COMBINE: tuple[Stage, ...] = ("combine",)
+REDUCE: tuple[Stage, ...] = ("reduce",)
+BOTH: tuple[Stage, ...] = ("combine", "reduce")
+
+
+def settings(**spark: Any) -> Settings:
+    return load_settings(
+        query={"name": "q"},
+        partitioner={"workers": 8, "routed_partitions": 32},
+        spark={"buckets": 6, "reducers": 3, "partitions_per_slot": 4} | spark,
+    )
+
+
+@pytest.mark.parametrize(
+    ("stages", "p", "r", "cores", "wanted"),
+    [
+        (FUSED, 8, 1, 1, 2),
+        (FUSED, 8, 3, 1, 3),
+        (FUSED, 9, 3, 2, 2),
+        (FUSED, 32, 3, 2, 4),
+        (COMBINE, 9, 6, 1, 3),
+        (REDUCE, 32, 5, 2, 3),
+        (BOTH, 32, 5, 2, 4),
+        (BOTH, 4, 5, 2, 3),
+        (FUSED, 1, 1, 16, 1),
+    ],
+)
+def test_a_plan_asks_for_the_cores_of_the_larger_part(
+    stages: tuple[Stage, ...], p: int, r: int, cores: int, wanted: int
+) -> None:
+    plan = Plan(epoch=1, p=p, r=r)
+    assert executors_wanted(settings(executor_cores=cores), stages, plan) == wanted
+
+
+def test_before_the_first_plan_the_settings_say_p_and_r() -> None:
+    assert executors_wanted(settings(), COMBINE, None) == 2
+    assert executors_wanted(settings(), REDUCE, None) == 3
+    assert executors_wanted(settings(reducers=None), REDUCE, None) == 6, "all buckets at once"
+
+
+@given(p=st.integers(1, 4096), r=st.integers(1, 4096), most=st.none() | st.integers(1, 5))
+def test_no_plan_asks_for_more_than_the_bound_or_than_there_is_work_for(
+    p: int, r: int, most: int | None
+) -> None:
+    bounded = settings(max_executors=most)
+    for stages in (FUSED, COMBINE, REDUCE, BOTH):
+        wanted = executors_wanted(bounded, stages, Plan(epoch=1, p=p, r=r))
+        assert 1 <= wanted <= most_executors(bounded, stages) <= min(8, most or 8)
