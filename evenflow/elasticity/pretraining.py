@@ -16,7 +16,7 @@ from evenflow.elasticity.agents import Agent, Load
 from evenflow.elasticity.objective import Objective
 from evenflow.elasticity.queues import QueueModel, service_rate
 
-_MOST_TUPLES = 2_000
+_MOST_TUPLES = 1_000
 """Of a sample. A longer step is cut, and its queue goes on as it grew on average."""
 
 

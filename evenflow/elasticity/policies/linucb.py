@@ -8,6 +8,7 @@ latency bound, the queue and the instances used.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, TypeGuard
 
 from pydantic import Field
@@ -70,7 +71,9 @@ class LinUCB(Policy):
         loads = self._loads(seen)
         if not loads:
             self._forget()
-            return self._held(seen, "nothing is decided: no part's arrivals, capacity and queue are known")
+            return self._held(
+                seen, "nothing is decided: arrivals, capacity or queue of every part is not known"
+            )
         self._seen += 1
         for part, load in loads.items():
             self._came[part] = self._came.get(part, 0.0) + load.arrivals
@@ -155,20 +158,24 @@ class LinUCB(Policy):
     def _state(self) -> dict[str, Any]:
         return {
             "agents": {part: agent.state() for part, agent in self._agents.items()},
-            "mu": self._mu,
-            "came": self._came,
+            "mu": in_order(self._mu),
+            "came": in_order(self._came),
             "seen": self._seen,
         }
 
     def _load_state(self, state: dict[str, Any]) -> None:
+        if set(state) != set(self._state()):
+            raise ValueError("it has other fields")
         for part, agent in self._agents.items():
             agent.load_state(state["agents"][part])
-        self._mu, self._came = (
-            {part: float(state[name][part]) for part in PARTS if part in state[name]}
-            for name in ("mu", "came")
-        )
+        self._mu, self._came = in_order(state["mu"]), in_order(state["came"])
         self._seen = int(state["seen"])
 
 
 def _is_amount(value: float | None) -> TypeGuard[float]:
     return value is not None and 0 <= value < math.inf
+
+
+def in_order(amounts: Mapping[Part, Any]) -> dict[Part, float]:
+    """Amounts of parts, the same whichever was known first."""
+    return {part: float(amounts[part]) for part in PARTS if part in amounts}

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from evenflow.elasticity.agents import Load, read_load
 from evenflow.elasticity.observation import PARTS, Observation, Part
-from evenflow.elasticity.policies.linucb import LinUCB, LinUCBOptions
+from evenflow.elasticity.policies.linucb import LinUCB, LinUCBOptions, in_order
 from evenflow.elasticity.policy import Decision, Options
 from evenflow.elasticity.pretraining import Lessons, output, train
 from evenflow.elasticity.queues import QueueModel, latency_bound, service_rate
@@ -39,7 +39,9 @@ class MBLinUCBOptions(LinUCBOptions):
     selectivity: float | None = Field(
         default=None, gt=0, description="Tuples out for each one in (psi) of the combiner. None: as observed."
     )
-    samples: int = Field(default=10_000, ge=1, le=1_000_000, description="Simulated steps for each part.")
+    samples: int = Field(
+        default=2_000, ge=1, le=1_000_000, description="Simulated steps for each part (003: 10000)."
+    )
     breadth: float = Field(
         default=2.0,
         ge=1,
@@ -143,6 +145,4 @@ class MBLinUCB(LinUCB):
             {part: read_load(loads[part]) for part in PARTS if part in loads} for loads in state["watched"]
         ]
         shares = state["shares"]
-        self._shares = (
-            None if shares is None else {part: float(shares[part]) for part in PARTS if part in shares}
-        )
+        self._shares = None if shares is None else in_order(shares)
