@@ -74,9 +74,10 @@ class LinUCB(Policy):
             return self._held(
                 seen, "nothing is decided: arrivals, capacity or queue of every part is not known"
             )
+        if loads.keys() != self._came.keys():
+            self._begin_anew()
         self._seen += 1
-        for part, load in loads.items():
-            self._came[part] = self._came.get(part, 0.0) + load.arrivals
+        self._came = {part: self._came.get(part, 0.0) + load.arrivals for part, load in loads.items()}
         if self._seen < self.options.every:
             return Decision(
                 p=seen.p,
@@ -91,8 +92,11 @@ class LinUCB(Policy):
         """Judge what was chosen last, then choose anew."""
         chosen = {"combine": seen.p, "reduce": seen.r}
         why = []
+        for part in PARTS:
+            if part not in loads:
+                self._agents[part].before = None
         for part, load in loads.items():
-            agent, objective = self._agents[part], self._objective(part, seen, loads)
+            agent, objective = self._agents[part], self._objective(part, seen)
             agent.judge(chosen[part], load, objective)
             chosen[part] = agent.choose(load, objective.latency_s)
             agent.before = load
@@ -137,18 +141,19 @@ class LinUCB(Policy):
             self._mu[part] = self._mu.get(part, one) * (1 - _NEW) + one * _NEW
         return self._mu.get(part)
 
-    def _objective(self, part: Part, seen: Observation, loads: dict[Part, Load]) -> Objective:
+    def _objective(self, part: Part, seen: Observation) -> Objective:
         options, agent = self.options, self._agents[part]
-        whole = options.lmax_ms or _INTERVALS * len(loads) * seen.interval_ms
+        whole = options.lmax_ms or _INTERVALS * len(self._mu) * seen.interval_ms
         return Objective(
-            latency_s=whole * self._share(part, loads) / 1000,
+            latency_s=whole * self._share(part) / 1000,
             most_instances=agent.most,
             most_queue=options.omega_max,
             weights=(options.w_lat, options.w_que, options.w_res),
         )
 
-    def _share(self, part: Part, loads: dict[Part, Load]) -> float:
-        if len(loads) == 1:
+    def _share(self, part: Part) -> float:
+        """Of the latency budget; a part that was never known gets none."""
+        if len(self._mu) == 1:
             return 1.0
         combiner = 0.5 if self.options.share is None else self.options.share
         return combiner if part == "combine" else 1 - combiner

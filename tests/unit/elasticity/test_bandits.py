@@ -170,6 +170,21 @@ def test_mblinucb_watches_first_and_changes_nothing_meanwhile() -> None:
     assert {(decision.p, decision.r) for decision in decisions[:2]} == {(4, 2)}
 
 
+def test_mblinucb_waits_for_a_load_to_practise_on() -> None:
+    policy = elasticity.create("mblinucb", bounds=BOUNDS, watch=1, samples=500)
+    assert policy.decide(seen(1, rate=0.0)).held
+    assert not policy.decide(seen(2)).held
+
+
+def test_a_part_that_is_known_later_is_practised_for_when_it_is() -> None:
+    policy: Any = elasticity.create("mblinucb", bounds=BOUNDS, watch=2, samples=500)
+    whole = seen(1)
+    combiner = Observation(step=1, interval_ms=5000, p=4, r=2, stages={"combine": whole.stage("combine")})
+    held = [policy.decide(observation).held for observation in (combiner, combiner, whole, whole, whole)]
+    assert held == [True, False, True, False, False]
+    assert policy._practised == ["combine", "reduce"]
+
+
 def test_mblinucb_knows_at_once_what_is_enough() -> None:
     policy = elasticity.create("mblinucb", bounds=BOUNDS, watch=1, alpha=0, rho=1)
     decision = policy.decide(seen(1, p=8, r=4))
