@@ -11,6 +11,6 @@ from that file.
     compute   the missing cells, grouped by stream, in processes
     claims    what a paper says, how it is judged, and the verdict
     comparing when a figure is lower than another, seed by seed
-    paper_*   the four sections
+    paper_*   a section for each paper, and `group_ahead` for 001's chapter 3
     report    the page
 """

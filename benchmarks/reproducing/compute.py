@@ -33,7 +33,8 @@ def missing(
     cells = SECTIONS[section].cells(plan)
     wanted = [cell for cell in cells if only is None or cell.partitioner.partition(":")[0] == only]
     readable = [c for c in wanted if not c.stream.is_data or is_there(c.stream.kind, plan.data)]
-    return [cell for cell in readable if again or not store.holds(cell)]
+    measurable = getattr(SECTIONS[section], "measurable", lambda cell: True)
+    return [cell for cell in readable if measurable(cell) and (again or not store.holds(cell))]
 
 
 def compute(store: Store, plan: Plan, cells: Sequence[Cell], say: Say) -> None:

@@ -15,7 +15,10 @@ LEAST_SEEDS = 10
 
 @dataclass(frozen=True, order=True)
 class Stream:
-    """A generated stream, or a data set by name (then the other fields say nothing)."""
+    """A generated stream, or a data set by name (then the other fields say nothing).
+
+    Of an elastic operator (sections `bandits`, `group-ahead`) `kind` is its load and `tuples` its steps.
+    """
 
     kind: str
     tuples: int = 0
@@ -33,7 +36,8 @@ class Stream:
         if self.is_data:
             return f"{self.kind}/{self.tuples}" if self.tuples else self.kind
         law = f"{self.kind}{self.zipf:g}" if self.zipf else self.kind
-        return f"{law}/{self.keys}keys/{self.tuples}"
+        keys = f"/{self.keys}keys" if self.keys else ""
+        return f"{law}{keys}/{self.tuples}"
 
     def opened(self, data: Path, *, seed: int = 1) -> KeyedStream:
         """The tuples; `seed` draws generated ones. ConfigError when the data is not there."""

@@ -73,6 +73,8 @@ NOT_MEASURED = (
     ("002, fig. 13-14", "throughput 1.5x PKG, latency -60 %", "needs a cluster"),
     ("004, fig. 5, 6, 8-13", "throughput and window latency", "needs a cluster and its data"),
     ("001, fig. 2.7-2.9", "throughput, latency, cost of post-sorting", "needs a cluster; a time"),
+    ("001, fig. 3.7b", "how often latency is violated", "the thesis does not say its workload"),
+    ("003, fig. 10", "-0.3 after 15 minutes and within 2 s from the first step", "needs its testbed"),
 )
 
 

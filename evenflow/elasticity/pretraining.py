@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenflow.elasticity.agents import Agent, Load
-from evenflow.elasticity.objective import Objective
+from evenflow.elasticity.objective import Objective, Outcome
 from evenflow.elasticity.queues import QueueModel, service_rate
 
-_MOST_TUPLES = 2_000
+_MOST_TUPLES = 1_000
 """Of a sample. A longer step is cut, and its queue goes on as it grew on average."""
 
 
@@ -31,14 +31,13 @@ class Lessons:
 
 
 def train(agent: Agent, load: Load, objective: Objective, lessons: Lessons, rng: np.random.Generator) -> None:
-    """Play `lessons.samples` steps with this load; then the agent has no choice open."""
+    """Play `lessons.samples` steps of this load."""
     for number in range(lessons.samples):
         start = _varied(load, lessons, rng, queued=number % 2 == 1)
-        instances = agent.choose(start, objective.latency_s)
-        agent.before = start
-        service = service_rate(instances, mu=load.mu, rho=agent.rho)
-        agent.judge(instances, _simulated(start, service, lessons, rng), objective)
-    agent.before = None
+        contexts = agent.contexts(start, objective.latency_s)
+        arm = agent.bandit.choose(contexts)
+        outcome = _simulated(start, agent, agent.least + arm, lessons, rng)
+        agent.bandit.learn(arm, contexts[arm], objective.reward(outcome))
 
 
 def output(agent: Agent, load: Load, objective: Objective, selectivity: float) -> float:
@@ -55,11 +54,18 @@ def _varied(load: Load, lessons: Lessons, rng: np.random.Generator, *, queued: b
     return Load(arrivals=rate, mu=load.mu, queue=queue)
 
 
-def _simulated(start: Load, service: float, lessons: Lessons, rng: np.random.Generator) -> Load:
-    busiest = max(start.arrivals, service)
-    length = min(lessons.length_s, _MOST_TUPLES / busiest)
+def _simulated(
+    start: Load, agent: Agent, instances: int, lessons: Lessons, rng: np.random.Generator
+) -> Outcome:
+    service = service_rate(instances, mu=start.mu, rho=agent.rho)
+    length = min(lessons.length_s, _MOST_TUPLES / max(start.arrivals, service))
     waiting = int(start.queue)
     served = lessons.model.step(rng, arrivals=start.arrivals, service=service, queue=waiting, length_s=length)
-    rest = lessons.length_s - length
-    queue = max(0.0, served.queue + (start.arrivals - service) * rest) if rest else served.queue
-    return Load(arrivals=served.arrivals / length, mu=start.mu, queue=queue)
+    grown = (start.arrivals - service) * (lessons.length_s - length)
+    return Outcome(
+        arrivals=served.arrivals / length,
+        service=service,
+        waiting=waiting,
+        queue=max(0.0, served.queue + grown),
+        instances=instances,
+    )

@@ -8,6 +8,7 @@ latency bound, the queue and the instances used.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, TypeGuard
 
 from pydantic import Field
@@ -70,10 +71,13 @@ class LinUCB(Policy):
         loads = self._loads(seen)
         if not loads:
             self._forget()
-            return self._held(seen, "nothing is decided: no part's arrivals, capacity and queue are known")
+            return self._held(
+                seen, "nothing is decided: arrivals, capacity or queue of every part is not known"
+            )
+        if loads.keys() != self._came.keys():
+            self._begin_anew()
         self._seen += 1
-        for part, load in loads.items():
-            self._came[part] = self._came.get(part, 0.0) + load.arrivals
+        self._came = {part: self._came.get(part, 0.0) + load.arrivals for part, load in loads.items()}
         if self._seen < self.options.every:
             return Decision(
                 p=seen.p,
@@ -88,8 +92,11 @@ class LinUCB(Policy):
         """Judge what was chosen last, then choose anew."""
         chosen = {"combine": seen.p, "reduce": seen.r}
         why = []
+        for part in PARTS:
+            if part not in loads:
+                self._agents[part].before = None
         for part, load in loads.items():
-            agent, objective = self._agents[part], self._objective(part, seen, loads)
+            agent, objective = self._agents[part], self._objective(part, seen)
             agent.judge(chosen[part], load, objective)
             chosen[part] = agent.choose(load, objective.latency_s)
             agent.before = load
@@ -134,18 +141,19 @@ class LinUCB(Policy):
             self._mu[part] = self._mu.get(part, one) * (1 - _NEW) + one * _NEW
         return self._mu.get(part)
 
-    def _objective(self, part: Part, seen: Observation, loads: dict[Part, Load]) -> Objective:
+    def _objective(self, part: Part, seen: Observation) -> Objective:
         options, agent = self.options, self._agents[part]
-        whole = options.lmax_ms or _INTERVALS * len(loads) * seen.interval_ms
+        whole = options.lmax_ms or _INTERVALS * len(self._mu) * seen.interval_ms
         return Objective(
-            latency_s=whole * self._share(part, loads) / 1000,
+            latency_s=whole * self._share(part) / 1000,
             most_instances=agent.most,
             most_queue=options.omega_max,
             weights=(options.w_lat, options.w_que, options.w_res),
         )
 
-    def _share(self, part: Part, loads: dict[Part, Load]) -> float:
-        if len(loads) == 1:
+    def _share(self, part: Part) -> float:
+        """Of the latency budget; a part that was never known gets none."""
+        if len(self._mu) == 1:
             return 1.0
         combiner = 0.5 if self.options.share is None else self.options.share
         return combiner if part == "combine" else 1 - combiner
@@ -155,20 +163,24 @@ class LinUCB(Policy):
     def _state(self) -> dict[str, Any]:
         return {
             "agents": {part: agent.state() for part, agent in self._agents.items()},
-            "mu": self._mu,
-            "came": self._came,
+            "mu": in_order(self._mu),
+            "came": in_order(self._came),
             "seen": self._seen,
         }
 
     def _load_state(self, state: dict[str, Any]) -> None:
+        if set(state) != set(self._state()):
+            raise ValueError("it has other fields")
         for part, agent in self._agents.items():
             agent.load_state(state["agents"][part])
-        self._mu, self._came = (
-            {part: float(state[name][part]) for part in PARTS if part in state[name]}
-            for name in ("mu", "came")
-        )
+        self._mu, self._came = in_order(state["mu"]), in_order(state["came"])
         self._seen = int(state["seen"])
 
 
 def _is_amount(value: float | None) -> TypeGuard[float]:
     return value is not None and 0 <= value < math.inf
+
+
+def in_order(amounts: Mapping[Part, Any]) -> dict[Part, float]:
+    """Amounts of parts, the same whichever was known first."""
+    return {part: float(amounts[part]) for part in PARTS if part in amounts}

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from evenflow.elasticity.agents import Load, read_load
 from evenflow.elasticity.observation import PARTS, Observation, Part
-from evenflow.elasticity.policies.linucb import LinUCB, LinUCBOptions
+from evenflow.elasticity.policies.linucb import LinUCB, LinUCBOptions, in_order
 from evenflow.elasticity.policy import Decision, Options
 from evenflow.elasticity.pretraining import Lessons, output, train
 from evenflow.elasticity.queues import QueueModel, latency_bound, service_rate
@@ -39,7 +39,9 @@ class MBLinUCBOptions(LinUCBOptions):
     selectivity: float | None = Field(
         default=None, gt=0, description="Tuples out for each one in (psi) of the combiner. None: as observed."
     )
-    samples: int = Field(default=10_000, ge=1, le=1_000_000, description="Simulated steps for each part.")
+    samples: int = Field(
+        default=2_000, ge=1, le=1_000_000, description="Simulated steps for each part (003: 10000)."
+    )
     breadth: float = Field(
         default=2.0,
         ge=1,
@@ -64,12 +66,14 @@ class MBLinUCB(LinUCB):
     def __init__(self, **made: Any) -> None:
         super().__init__(**made)
         self._watched: list[dict[Part, Load]] = []
-        self._shares: dict[Part, float] | None = None
-        """Of the latency budget, once it has practised."""
+        self._practised: list[Part] = []
+        self._shares: dict[Part, float] = {}
+        """Of the latency budget, as measured; empty: evenly."""
 
     def _choice(self, seen: Observation, loads: dict[Part, Load]) -> Decision:
-        if self._shares is None:
-            self._watched.append(loads)
+        if set(loads) - set(self._practised):
+            if any(load.arrivals for load in loads.values()):
+                self._watched.append(loads)
             wanted = 1 if self.options.rate and self.options.mu else self.options.watch
             if len(self._watched) < wanted:
                 return self._held(seen, f"watching what comes: {len(self._watched)} of {wanted} observations")
@@ -79,22 +83,26 @@ class MBLinUCB(LinUCB):
     def _practise(self, seen: Observation) -> None:
         loads = self._known()
         self._shares = self._profile(seen, loads)
-        options = self.options
-        gaps, services = (options.arrival_cv, options.service_cv) if options.model == "gg1" else (1.0, 1.0)
-        lessons = Lessons(
-            samples=options.samples,
-            model=QueueModel(arrival_cv=gaps, service_cv=services),
-            length_s=seen.interval_ms * options.every / 1000,
-            breadth=options.breadth,
-        )
-        arriving: float | None = None
+        lessons, arriving = self._lessons(seen), None
         for number, (part, load) in enumerate(loads.items()):
             if arriving is not None:
                 load = Load(arrivals=arriving, mu=load.mu, queue=0)
-            agent, objective = self._agents[part], self._objective(part, seen, loads)
-            train(agent, load, objective, lessons, np.random.default_rng([self.seed, number]))
+            agent, objective = self._agents[part], self._objective(part, seen)
+            if part not in self._practised:
+                train(agent, load, objective, lessons, np.random.default_rng([self.seed, number]))
+                self._practised.append(part)
             arriving = output(agent, load, objective, self._selectivity(loads))
         self._watched = []
+
+    def _lessons(self, seen: Observation) -> Lessons:
+        options = self.options
+        times = {"arrival_cv": options.arrival_cv, "service_cv": options.service_cv}
+        return Lessons(
+            samples=options.samples,
+            model=QueueModel(**times) if options.model == "gg1" else QueueModel(),
+            length_s=seen.interval_ms * options.every / 1000,
+            breadth=options.breadth,
+        )
 
     def _known(self) -> dict[Part, Load]:
         """The mean load of each part, in the order in which tuples pass them; options come before what was observed."""
@@ -126,23 +134,22 @@ class MBLinUCB(LinUCB):
         combiner = min(max(bounds["combine"] / whole, _LEAST_SHARE), 1 - _LEAST_SHARE)
         return {"combine": combiner, "reduce": 1 - combiner}
 
-    def _share(self, part: Part, loads: dict[Part, Load]) -> float:
-        if len(loads) > 1 and self._shares:
+    def _share(self, part: Part) -> float:
+        if len(self._mu) > 1 and self._shares:
             return self._shares[part]
-        return super()._share(part, loads)
+        return super()._share(part)
 
     # ---- state
 
     def _state(self) -> dict[str, Any]:
         watched = [{part: vars(load) for part, load in loads.items()} for loads in self._watched]
-        return super()._state() | {"watched": watched, "shares": self._shares}
+        kept = {"watched": watched, "practised": self._practised, "shares": self._shares}
+        return super()._state() | kept
 
     def _load_state(self, state: dict[str, Any]) -> None:
         super()._load_state(state)
         self._watched = [
             {part: read_load(loads[part]) for part in PARTS if part in loads} for loads in state["watched"]
         ]
-        shares = state["shares"]
-        self._shares = (
-            None if shares is None else {part: float(shares[part]) for part in PARTS if part in shares}
-        )
+        self._practised = [PARTS[PARTS.index(part)] for part in state["practised"]]
+        self._shares = in_order(state["shares"])

@@ -100,11 +100,7 @@ def test_same_seed_same_trajectory(name: str) -> None:
 @pytest.mark.parametrize("name", ["linucb", "mblinucb"])
 @pytest.mark.parametrize("after", [3, 40])
 def test_a_snapshot_continues_exactly(name: str, after: int) -> None:
-    policy = (
-        elasticity.create(name, bounds=BOUNDS, samples=300)
-        if name == "mblinucb"
-        else elasticity.create(name, bounds=BOUNDS)
-    )
+    policy = elasticity.create(name, bounds=BOUNDS)
     rng = np.random.default_rng(4)
     p, r = 4, 2
     for step in range(1, after + 1):
@@ -132,7 +128,7 @@ def test_an_observation_without_loads_of_the_parts_decides_nothing(name: str) ->
         decision = elasticity.create(name, bounds=BOUNDS).decide(seen(rate=rate))
         assert decision.held
         assert (decision.p, decision.r) == (4, 2)
-        assert "no part's arrivals" in decision.reason
+        assert "not known" in decision.reason
 
 
 def test_only_the_part_that_is_known_is_decided_on() -> None:
@@ -172,6 +168,21 @@ def test_mblinucb_watches_first_and_changes_nothing_meanwhile() -> None:
     decisions = [policy.decide(seen(step)) for step in range(1, 4)]
     assert [decision.held for decision in decisions] == [True, True, False]
     assert {(decision.p, decision.r) for decision in decisions[:2]} == {(4, 2)}
+
+
+def test_mblinucb_waits_for_a_load_to_practise_on() -> None:
+    policy = elasticity.create("mblinucb", bounds=BOUNDS, watch=1, samples=500)
+    assert policy.decide(seen(1, rate=0.0)).held
+    assert not policy.decide(seen(2)).held
+
+
+def test_a_part_that_is_known_later_is_practised_for_when_it_is() -> None:
+    policy: Any = elasticity.create("mblinucb", bounds=BOUNDS, watch=2, samples=500)
+    whole = seen(1)
+    combiner = Observation(step=1, interval_ms=5000, p=4, r=2, stages={"combine": whole.stage("combine")})
+    held = [policy.decide(observation).held for observation in (combiner, combiner, whole, whole, whole)]
+    assert held == [True, False, True, False, False]
+    assert policy._practised == ["combine", "reduce"]
 
 
 def test_mblinucb_knows_at_once_what_is_enough() -> None:

@@ -1,0 +1,18 @@
+"""003, "Model-based Reinforcement Learning for Elastic Stream Processing in Edge Computing": figures 5-9.
+
+One operator in `evenflow.elasticity.environments.ElasticStage` with the paper's defaults. Its taxi trace is replaced by
+the flights from New York in 2013, hour by hour. Rewards are those of the steps as they were played, while learning.
+
+    grid       the settings: which cells there are
+    measuring  a cell, with every seed
+    baselines  PPO, A2C and DQN, where the extra `rl` is installed
+    claims     what the paper says, and how it is judged
+    page       tables and charts
+"""
+
+from benchmarks.reproducing.paper_003.claims import CLAIMS
+from benchmarks.reproducing.paper_003.grid import NAME, cells
+from benchmarks.reproducing.paper_003.measuring import measurable, measure
+from benchmarks.reproducing.paper_003.page import TITLE, pictures, text
+
+__all__ = ["CLAIMS", "NAME", "TITLE", "cells", "measurable", "measure", "pictures", "text"]

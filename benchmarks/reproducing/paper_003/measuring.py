@@ -1,0 +1,127 @@
+"""Playing a cell of 003 with every seed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from benchmarks.reproducing.data import read_dataset
+from benchmarks.reproducing.paper_003.baselines import is_installed, learned
+from benchmarks.reproducing.paper_003.grid import BEST_FIXED, KMAX, LEARNERS, OPERATORS, PAPER
+from benchmarks.reproducing.plan import Cell, Opened, Plan
+from benchmarks.reproducing.store import Values
+from evenflow import elasticity
+from evenflow.elasticity.arrivals import Arrivals, Pareto, Poisson, Trace
+from evenflow.elasticity.driving import Trajectory, drive
+from evenflow.elasticity.environments import ElasticStage, Operator
+
+GOAL = -0.3
+"""The paper's mark of a good reward."""
+WINDOW = 100
+"""Steps over which a reward is averaged."""
+MEAN_RATE = 100.0
+STEP_S = 10.0
+LMAX_MS = 1000.0
+POINTS = 24
+_TRIED = range(4, KMAX + 1)
+_HOUR_MS = 3_600_000
+
+
+def measurable(cell: Cell) -> bool:
+    """Whether what it needs is installed."""
+    return cell.partitioner not in LEARNERS or is_installed()
+
+
+def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+    """One value per seed; `curve` has the mean over the seeds at `edges`."""
+    if cell.partitioner == BEST_FIXED:
+        return _best_fixed(cell, plan)
+    played = [_played(cell, plan, seed) for seed in plan.seeds]
+    rewards = np.array([one.rewards for one in played])
+    tenth = max(1, rewards.shape[1] // 10)
+    half = rewards.shape[1] // 2
+    found = {
+        "first": [float(row[:WINDOW].mean()) for row in rewards],
+        "all": [float(row.mean()) for row in rewards],
+        "last": [float(row[-tenth:].mean()) for row in rewards],
+        "after": [float(row[half : half + WINDOW].mean()) for row in rewards],
+        "reached": [_reached(row) for row in rewards],
+        "p": [float(one.p[-tenth:].mean()) for one in played],
+        "latency": [float(np.nanmedian(one.latencies_ms[-tenth:])) for one in played],
+    }
+    bounds = edges(rewards.shape[1])
+    found["curve"] = [float(rewards[:, low:high].mean()) for low, high in pairwise(bounds)]
+    return found
+
+
+def edges(steps: int) -> list[int]:
+    """Where the points of a curve begin and end: ever longer stretches of steps."""
+    return sorted({0, *np.geomspace(min(10, steps), steps, POINTS).round().astype(int).tolist()})
+
+
+def _played(cell: Cell, plan: Plan, seed: int) -> Trajectory:
+    environment = _environment(cell, plan)
+    steps = cell.stream.tuples
+    if cell.partitioner in LEARNERS:
+        return learned(cell.partitioner, environment, steps=steps, seed=seed)
+    name, options = _parsed(cell.partitioner)
+    if cell.partitioner == PAPER:
+        options["mu"] = environment.operators[0].mu
+    if name != "fixed":
+        options |= {"lmax_ms": LMAX_MS, "rho": environment.operators[0].rho}
+    policy = elasticity.create(name, bounds=environment.bounds, seed=seed, **options)
+    return drive(policy, environment, steps=steps, seed=seed)
+
+
+def _parsed(text: str) -> tuple[str, dict[str, float]]:
+    name, _, given = text.partition(":")
+    pairs = (pair.split("=") for pair in filter(None, given.split(",")))
+    return name, {option: float(value) for option, value in pairs}
+
+
+def _environment(cell: Cell, plan: Plan) -> ElasticStage:
+    operator = Operator(**OPERATORS.get(cell.what, {}))
+    return ElasticStage(arrivals=_arrivals(cell, plan), operator=operator, kmax=KMAX, step_s=STEP_S)
+
+
+def _arrivals(cell: Cell, plan: Plan) -> Arrivals:
+    steps = cell.stream.tuples
+    if cell.what == "doubling":
+        rates = np.where(np.arange(steps + 1) <= steps // 2, MEAN_RATE, 2 * MEAN_RATE)
+        return Trace(rates * STEP_S, period_s=STEP_S, step_s=STEP_S)
+    if cell.stream.kind == "flights-by-hour":
+        return _flights(plan)
+    return {"poisson": Poisson(MEAN_RATE), "pareto": Pareto(alpha=2.0, least=MEAN_RATE / 2)}[cell.stream.kind]
+
+
+def _flights(plan: Plan) -> Trace:
+    """An hour of 2013 in each step; each flight stands for as many tuples as make 100/s on average."""
+    times = read_dataset("flights-carrier", plan.data).times
+    counts = np.bincount((times - times[0]) // _HOUR_MS)
+    return Trace(
+        counts,
+        period_s=_HOUR_MS / 1000,
+        step_s=STEP_S,
+        speed=_HOUR_MS / 1000 / STEP_S,
+        copies=MEAN_RATE * STEP_S / float(counts.mean()),
+    )
+
+
+def _reached(rewards: np.ndarray) -> float:
+    """Steps until the mean of the last `WINDOW` rewards is above the goal; one more than there are when never."""
+    window = min(WINDOW, len(rewards))
+    means = np.convolve(rewards, np.ones(window) / window, "valid")
+    above = np.flatnonzero(means > GOAL)
+    return float(above[0] + window if len(above) else len(rewards) + 1)
+
+
+def _best_fixed(cell: Cell, plan: Plan) -> Values:
+    steps = min(cell.stream.tuples, plan.pick(2_000, 50))
+    environment = _environment(cell, plan)
+    means = []
+    for p in _TRIED:
+        policy = elasticity.create("fixed", bounds=environment.bounds, p=p)
+        means.append(float(drive(policy, environment, steps=steps, seed=1).rewards.mean()))
+    best = int(np.argmax(means))
+    return {"all": [means[best]], "p": [float(_TRIED[best])]}

