@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks.scale.costs import (
+    BUDGET,
     Place,
     Side,
     Term,
@@ -34,29 +35,17 @@ class Plan:
 
 
 _AS_SET = Shape()
-_ONE = replace(
-    _AS_SET,
-    instances=50,
-    buckets=64,
-    tasks=128,
-    batch=5.0,
-    commit=5.0,
-    block=200_000,
-    linger=1.0,
-    executor_cores=1_000,
-)
+_ONE = replace(_AS_SET, instances=50, buckets=64, batch=5.0, commit=2.0, block=200_000, linger=1.0)
 SHAPES = {
     "as set": Plan(_AS_SET, 1, "settings as they come, one task a worker, as many buckets as workers"),
-    "one query": Plan(
-        _ONE, 1, "longer blocks, transactions and micro-batches; fewer tasks, buckets and instances"
-    ),
+    "one query": Plan(_ONE, 1, "longer blocks, transactions and micro-batches; fewer buckets and instances"),
     "ten queries": Plan(
-        replace(_ONE, instances=100, buckets=160, tasks=320, batch=2.0, commit=2.0).part(10),
+        replace(_ONE, instances=100, buckets=160, batch=2.0).part(10),
         10,
         "keys hashed to ten inputs, a query of 100 workers each",
     ),
     "64 workers": Plan(
-        replace(_ONE, routed=64, tasks=64, batch=2.0, commit=2.0, executor_cores=64),
+        replace(_ONE, routed=64, tasks=64, batch=2.0, executor_cores=64),
         1,
         "as many as count and sum need",
     ),
@@ -67,37 +56,42 @@ MOST_MESSAGE = 4_000_000
 _RANGE_END = 0.005
 """Seconds that Spark's source waits at the end of a partition's range (`fetch.max.wait.ms`, spark_consumers/sources.py)."""
 
+WORKERS = Side(("routed", "tasks", "buckets"), 1, 10_000)
+"""As many tasks and buckets as workers."""
+_LONG_BLOCKS = Side(("linger",), 0.05, 60.0, False, (("block", 1_000_000),))
+_COMMIT = Side(("commit",), 0.05, 60.0, False)
+_INSTANCES = Side(("instances",), 1, 100)
+_FEW_BUCKETS = Side(("buckets",), 1, 1_000)
+_TASKS = Side(("tasks",), 1, 1_000, True, (("buckets", 64), ("batch", 5.0)))
 ADVICE: dict[tuple[str, Place], tuple[Side, str]] = {
     ("frames", "brokers"): (
-        Side("linger", 0.01, 30.0, False),
-        "longer `linger` and larger `block_tuples`; fewer instances",
+        _LONG_BLOCKS,
+        "longer `linger` with larger `block_tuples`, fewer instances; fewer workers",
     ),
-    ("frames", "executors"): (Side("linger", 0.01, 30.0, False), "the same"),
-    ("punctuation", "executors"): (Side("instances", 1, 256), "fewer instances, a longer slide"),
-    ("transactions", "brokers"): (
-        Side("commit", 0.05, 60.0, False),
-        "longer `commit_interval`, fewer instances, several queries",
+    ("frames", "instances"): (_LONG_BLOCKS, "the same"),
+    ("frames", "executors"): (_LONG_BLOCKS, "the same"),
+    ("punctuation", "brokers"): (
+        _INSTANCES,
+        "rides on frames with tuples; else fewer instances, a longer slide",
     ),
-    ("transactions", "instances"): (Side("commit", 0.05, 60.0, False), "the same"),
-    ("blobs", "executors"): (Side("tasks", 1, 1_000), "`combine_tasks`, fewer buckets"),
-    ("segments", "executors"): (Side("buckets", 1, 1_024), "fewer buckets, longer `batch_interval`"),
-    ("marks in blobs", "executors"): (Side("buckets", 1, 1_024), "the same"),
-    ("lanes kept", "executors"): (
-        Side("buckets", 1, 1_024),
-        "fewer buckets, longer `batch_interval`; several queries",
-    ),
-    ("tasks", "driver"): (Side("tasks", 1, 1_000), "`combine_tasks`, fewer buckets, longer `batch_interval`"),
-    ("telemetry", "controller"): (Side("instances", 1, 256), "longer `commit_interval`"),
-    ("peers' progress", "instances"): (Side("instances", 1, 256), "nothing to do"),
-    ("plans", "instances"): (Side("instances", 1, 256), "nothing to do"),
-    ("decisions", "controller"): (Side("batch", 0.01, 60.0, False), "nothing to do"),
-    ("snapshots", "instances"): (Side("snapshot", 0.1, 600.0, False), "longer `snapshot_interval`"),
+    ("transactions", "brokers"): (_COMMIT, "longer `commit_interval`, fewer instances; several queries"),
+    ("transactions", "instances"): (_COMMIT, "the same"),
+    ("tasks", "driver"): (_TASKS, "`combine_tasks`, fewer buckets, longer `batch_interval`"),
+    ("blobs", "executors"): (_TASKS, "the same"),
+    ("segments", "executors"): (_FEW_BUCKETS, "fewer buckets, longer `batch_interval`"),
+    ("marks in blobs", "executors"): (_FEW_BUCKETS, "the same"),
+    ("lanes kept", "executors"): (_FEW_BUCKETS, "the same; several queries"),
+    ("telemetry", "controller"): (_INSTANCES, "longer `commit_interval`"),
+    ("decisions", "controller"): (_INSTANCES, "-"),
+    ("plans", "instances"): (_INSTANCES, "-"),
+    ("peers' progress", "instances"): (_INSTANCES, "-"),
+    ("snapshots", "instances"): (_INSTANCES, "-"),
     ("sync", "table reducer"): (
-        Side("routed", 1, 1_000),
-        "not this partitioner: the default exchanges nothing",
+        _INSTANCES,
+        "only `dalton-cooperative` does it; the default exchanges nothing",
     ),
 }
-"""For each term that could break: the setting that moves it, and what to do, in words."""
+"""For each term that could break: the way that moves it, and what to do, in words."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -121,9 +115,13 @@ def units_table(kept: Kept) -> str:
     """Each unit cost in microseconds (bytes where it says so)."""
     rows = []
     for name, value in kept.units.rounded().items():
-        shown = f"{value:,.0f} bytes" if name.endswith("_bytes") else f"{1e6 * value:.3g}"
+        shown = f"{value:,.0f} bytes" if name.endswith("_bytes") else _microseconds(value)
         rows.append((f"`{name}`", shown, WORDS[name]))
     return table(("unit", "microseconds of CPU", "what"), rows)
+
+
+def _microseconds(seconds: float) -> str:
+    return f"{1e6 * seconds:,.0f}" if seconds >= 1e-4 else f"{1e6 * seconds:.2g}"
 
 
 def routing_table(kept: Kept) -> str:
@@ -216,19 +214,31 @@ def breaks_table(kept: Kept, law: str) -> str:
         cells = []
         for name, bill in bills.items():
             term = next(term for term in bill if (term.topic, term.place) == (topic, place))
-            cells.append(f"{figure(term.cores)} ({100 * term.cores / cores_in(SHAPES[name])[place]:.2g} %)")
-        rows.append((topic, place, *cells, _furthest(_AS_SET, load, units, topic, place, side), words))
-    return table(("term", "where", *SHAPES, "in budget, else as set", "what to do"), rows)
+            share = 100 * term.cores / cores_in(SHAPES[name])[place]
+            shown = f"{figure(term.cores)} ({figure(share)} %)"
+            cells.append(f"**{shown}**" if share > 100 * BUDGET else shown)
+        most = furthest(_AS_SET, load, units, topic, place, WORKERS)
+        rows.append((topic, place, *cells, _most(most), _furthest(load, units, topic, place, side), words))
+    return table(
+        ("term", "where", *SHAPES, "workers in budget, as set", "or, as set but for", "what to do"), rows
+    )
 
 
-def _furthest(shape: Shape, load: Load, units: Units, topic: str, place: Place, side: Side) -> str:
-    found = furthest(shape, load, units, topic, place, side)
+def _most(workers: float | None) -> str:
+    if workers is None:
+        return "none"
+    return "over 10,000" if workers == WORKERS.high else f"{workers:,.0f}"
+
+
+def _furthest(load: Load, units: Units, topic: str, place: Place, side: Side) -> str:
+    found = furthest(_AS_SET, load, units, topic, place, side)
+    (name,) = side.fields
+    given = "".join(f", {field} {value:,.0f}" for field, value in side.given)
     if found is None:
-        return f"no {side.field} does"
-    shown = f"{found:,.0f}" if side.whole else f"{found:.2g} s"
-    if found in (side.low, side.high):
-        return f"any {side.field}"
-    return f"{side.field} {shown}"
+        return f"no {name} does{given}"
+    if found == (side.high if side.whole else side.low):
+        return f"any {name}{given}"
+    return f"{name} " + (f"{found:,.0f}" if side.whole else f"{found:.2g} s") + given
 
 
 def transactions_table(kept: Kept) -> str:
@@ -285,7 +295,7 @@ def limits_table(kept: Kept, law: str) -> str:
         lambda plan: figure(plan.groups * broker_partitions(plan.shape)),
     )
     row(
-        "frames a micro-batch",
+        "frames a micro-batch of one query",
         "`max_frames_per_batch` (400 unless set)",
         lambda plan: figure(plan.shape.all_frames * plan.shape.batch),
     )
@@ -332,7 +342,8 @@ WORDS = {
     "transaction_broker": "a transaction, broker",
     "marker": "a partition in a transaction, broker: registration, marker, index",
     "enlisted": "a partition in a transaction, partitioner's client",
-    "blob": "a blob packed and read",
+    "range": "a routed partition in a micro-batch of the combiner, a frame that tells included",
+    "blob": "a blob packed",
     "segment": "a segment in a blob, packed, read and merged",
     "mark": "a mark of one input partition in a blob",
     "lane": "a lane told in a blob",

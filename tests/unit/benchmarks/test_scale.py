@@ -128,6 +128,7 @@ def test_markers_cost_the_brokers_once_a_replica() -> None:
 
 def test_blobs_are_tasks_times_buckets_and_their_segments_buckets_times_workers() -> None:
     shape = replace(SMALL, routed=6, tasks=3)
+    assert cores(shape, "ranges", "executors", range=1.0) == 6 / 2
     assert cores(shape, "blobs", "executors", blob=1.0) == 3 * 2 / 2
     assert cores(shape, "segments", "executors", segment=1.0) == 6 * 2 / 2
     assert cores(shape, "marks in blobs", "executors", mark=1.0) == 6 * 2 * 4 / 2
@@ -195,11 +196,13 @@ def test_the_furthest_value_within_a_budget() -> None:
     units = replace(FREE, marker=0.01)
     ask = ("transactions", "brokers")
     # 8 broker cores, 0.8 within the budget: 4 transactions x (workers + 1) x 2 replicas x 0.01
-    assert furthest(SMALL, LOAD, units, *ask, Side("routed", 1, 1_000)) == 9
-    found = furthest(SMALL, LOAD, units, *ask, Side("commit", 0.01, 60.0, whole=False))
+    assert furthest(SMALL, LOAD, units, *ask, Side(("routed",), 1, 1_000)) == 9
+    found = furthest(SMALL, LOAD, units, *ask, Side(("commit",), 0.01, 60.0, whole=False))
     assert found == pytest.approx(2 * 3 * 2 * 0.01 / 0.8)
-    assert furthest(SMALL, LOAD, replace(FREE, marker=9.0), *ask, Side("routed", 1, 1_000)) is None
-    assert furthest(SMALL, LOAD, FREE, *ask, Side("routed", 1, 1_000)) == 1_000
+    both = Side(("routed", "tasks"), 1, 1_000, given=(("instances", 1),))
+    assert furthest(SMALL, LOAD, units, *ask, both) == 19, "half of the transactions"
+    assert furthest(SMALL, LOAD, replace(FREE, marker=9.0), *ask, Side(("routed",), 1, 1_000)) is None
+    assert furthest(SMALL, LOAD, FREE, *ask, Side(("routed",), 1, 1_000)) == 1_000
 
 
 def test_laws_know_their_keys() -> None:
@@ -263,9 +266,8 @@ def test_a_micro_batch_without_tuples_is_the_sum_of_its_parts() -> None:
     def one(**units: float) -> float:
         return empty_batch(10, 4, 3, replace(FREE, **units))
 
-    assert one(frame_decoded=1.0) == 10
+    assert one(range=1.0) == 10
     assert one(blob=1.0) == 2 * 3
-    assert one(mark=1.0) == 2 * 3 * 4
     assert one(segment=1.0) == 30
     assert one(lane=1.0) == 40
     assert one(bucket=1.0) == 3
