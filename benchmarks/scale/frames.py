@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from benchmarks.growth import SLIDE, TASKS, Pipeline
 from benchmarks.scale.timing import cpu, fitted
-from evenflow.arrays import Int64s, no_rows
-from evenflow.twostep import combine_task
+from evenflow.arrays import no_rows
+from evenflow.twostep import combine_task, reduce_windows
 from evenflow.wire import BlobHeader, FrameHeader, FramePacker, Segment, decode_blob, encode_blob
 
 _RUN = 100
@@ -114,25 +114,48 @@ _PIPELINES = (
 
 
 def blob_costs(*, smoke: bool) -> dict[str, float]:
-    """Of micro-batches without tuples: range, blob, segment, lane, bucket, lane_state; and mark, of a blob alone."""
+    """Of micro-batches without tuples: blob, range, segment, lane, bucket, lane_state; and mark."""
     repetitions = 3 if smoke else 9
+    packed, read = _small_blobs(16 if smoke else 500, repetitions)
     counts, combining, reducing = [], [], []
     for routed, inputs, buckets in _PIPELINES[:3] if smoke else _PIPELINES:
         combine, reduce = _empty_batches(routed, inputs, buckets, repetitions)
-        combining.append(combine)
-        reducing.append(reduce)
+        combining.append(max(combine - TASKS * buckets * packed, 1e-9))
+        reducing.append(max(reduce - TASKS * buckets * read, 1e-9))
         counts.append((routed, inputs, buckets))
-    range_, made, packed, lane = fitted([(r, TASKS * b, b * r, r * i) for r, i, b in counts], combining)
+    range_, made, lane = fitted([(r, b * r, r * i) for r, i, b in counts], combining)
     bucket, taken, state = fitted([(b, b * r, b * r * i) for r, i, b in counts], reducing)
     return {
         "range": range_,
-        "blob": made,
-        "segment": packed + taken,
+        "blob": packed + read,
+        "segment": made + taken,
         "mark": _mark_cost(repetitions),
         "lane": lane,
         "bucket": bucket,
         "lane_state": state,
     }
+
+
+def _small_blobs(tasks: int, repetitions: int) -> tuple[float, float]:
+    """CPU seconds to pack a blob of one segment, and to read and merge one of as many as there are tasks."""
+    pipeline = Pipeline(routed=tasks, inputs=100, buckets=64)
+
+    def packed(frames: list[tuple[int, bytes]], routed: int) -> list[bytes]:
+        return [part.data for part in combine_task(pipeline.plan, pipeline.layout, [(routed, frames)])]
+
+    batches = [
+        [packed(frames, routed)[0] for routed, frames in enumerate(pipeline.frames(tuples=0, keys=1))]
+        for _ in range(4)
+    ]
+    upcoming = iter(batches)
+
+    def merge() -> None:
+        for _ in reduce_windows(pipeline.plan, pipeline.layout, pipeline.states[0], next(upcoming)):
+            pass
+
+    frames = pipeline.frames(tuples=0, keys=1)[0]
+    making = cpu(lambda: packed(frames, 0), repetitions=repetitions)
+    return making / pipeline.buckets, cpu(merge, repetitions=3) / tasks
 
 
 def _empty_batches(routed: int, inputs: int, buckets: int, repetitions: int) -> tuple[float, float]:
@@ -190,9 +213,3 @@ def merge_cost(*, smoke: bool) -> dict[str, float]:
 
 def _rows_in(batch: list[list[bytes]]) -> int:
     return sum(decode_blob(data, fingerprint="f").batch.num_rows for blobs in batch for data in blobs)
-
-
-def lanes_bytes(routed: int, inputs: int, buckets: int) -> Int64s:
-    """Bytes of the lanes that one bucket keeps, that all keep, and that all combiners together do."""
-    one = 8 * (routed + routed * inputs + -(-routed // buckets) * inputs)
-    return np.array([one, one * buckets, 3 * 8 * inputs * routed], np.int64)

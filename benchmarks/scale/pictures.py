@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from benchmarks.scale.costs import Units, terms
-from benchmarks.scale.pages import SHAPES, Plan
+from benchmarks.scale.setups import SETUPS, Setup
 from benchmarks.scale.shape import Load
 from evenflow.charts.axes import decades, ratios
 from evenflow.charts.lines import Line, lines
@@ -31,13 +31,13 @@ _TOPICS = {
 
 def by_workers(load: Load, units: Units) -> altair.TopLevelMixin:
     """A panel for the settings as they come and one for those advised: cores of all places by what they are spent on."""
-    drawn = {name: grown(SHAPES[name], load, units) for name in SHOWN}
+    drawn = {name: grown(SETUPS[name], load, units) for name in SHOWN}
     everything = [value for panel in drawn.values() for line in panel.values() for value in line.y]
     x = ratios("workers", WORKERS, powers=True)
     y = decades("cores", everything, floor=_LEAST, words="format(datum.value, ',~g')")
     looks = dict(zip(_TOPICS, (NAMED[0]._replace(line=2.5), SUBJECT, *NAMED[1:]), strict=False))
     panels = [
-        lines(panel, looks, x=x, y=y, title=f"{name}: {SHAPES[name].words}", width=330, height=280)
+        lines(panel, looks, x=x, y=y, title=f"{name}: {SETUPS[name].words}", width=330, height=280)
         for name, panel in drawn.items()
     ]
     said = [
@@ -55,15 +55,15 @@ def _title(drawn: dict[str, dict[str, Line]]) -> str:
     )
 
 
-def grown(plan: Plan, load: Load, units: Units) -> dict[str, Line]:
+def grown(setup: Setup, load: Load, units: Units) -> dict[str, Line]:
     """Cores of each topic at each number of workers; tasks and buckets grow with them where they are as many."""
     found: dict[str, list[float]] = {topic: [] for topic in _TOPICS}
     for workers in WORKERS:
         shape = replace(
-            plan.shape,
+            setup.shape,
             routed=workers,
-            tasks=min(plan.shape.tasks, workers),
-            buckets=min(plan.shape.buckets, workers),
+            tasks=min(setup.shape.tasks, workers),
+            buckets=min(setup.shape.buckets, workers),
         )
         bill = terms(shape, load, units)
         for topic, names in _TOPICS.items():

@@ -23,10 +23,10 @@ from benchmarks.scale.costs import (
     sync_values,
     terms,
 )
-from benchmarks.scale.frames import lanes_bytes
 from benchmarks.scale.kept import Kept
 from benchmarks.scale.load import LAWS, Law, groups_skew
-from benchmarks.scale.pages import ADVICE, SHAPES, WORDS, bill_of, figure
+from benchmarks.scale.pages import ADVICE, WORDS, figure
+from benchmarks.scale.setups import SETUPS, bill_of
 from benchmarks.scale.shape import Load, Shape, touched
 from benchmarks.scale.timing import cpu, fitted
 
@@ -139,8 +139,7 @@ def test_every_bucket_keeps_every_lane_but_each_lane_is_told_to_one() -> None:
     assert cores(SMALL, "lanes told", "executors", lane=1.0) == 4 * 2 / 2
     assert cores(SMALL, "lanes kept", "executors", lane_state=1.0) == 2 * 4 * 2 / 2
     assert cores(SMALL, "lanes kept", "executors", bucket=1.0) == 1
-    one, all_of_them, combiners = lanes_bytes(2, 4, 2).tolist()
-    assert (one, all_of_them, combiners) == (8 * (2 + 8 + 4), 16 * (2 + 8 + 4), 3 * 8 * 4 * 2)
+    assert SMALL.bucket_lanes == 8 * (2 + 2 * 4 + 1 * 4)
 
 
 def test_telemetry_is_read_once_and_plans_by_everybody() -> None:
@@ -229,10 +228,10 @@ def test_every_unit_is_explained_and_every_advice_is_about_a_term() -> None:
     assert set(ADVICE) <= named
 
 
-def test_a_plan_of_several_queries_costs_as_much_as_all_of_them() -> None:
-    plan = SHAPES["ten queries"]
-    one = terms(plan.shape, LOAD, replace(FREE, tuple_partitioned=1e-6))
-    whole = bill_of(plan, LOAD, replace(FREE, tuple_partitioned=1e-6))
+def test_a_setup_of_several_queries_costs_as_much_as_all_of_them() -> None:
+    setup = SETUPS["ten queries"]
+    one = terms(setup.shape, LOAD, replace(FREE, tuple_partitioned=1e-6))
+    whole = bill_of(setup, LOAD, replace(FREE, tuple_partitioned=1e-6))
     assert by_place(whole)["instances"] == pytest.approx(10 * by_place(one)["instances"]) == pytest.approx(10)
 
 
