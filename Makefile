@@ -57,6 +57,7 @@ docs: setup ## regenerate the generated pages, and the pictures of kept rows
 	$(BIN)/evenflow partitioners --markdown > docs/algorithms.md
 	$(BIN)/evenflow policies --markdown > docs/policies.md
 	$(BIN)/python -m benchmarks.pictures
+	$(BIN)/python -m benchmarks.scale
 
 broker: setup ## an embedded broker on 127.0.0.1:9092 until Ctrl-C (FLAGS="--port 0")
 	$(BIN)/evenflow broker $(FLAGS)

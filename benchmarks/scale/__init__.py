@@ -19,7 +19,7 @@ from benchmarks.scale.documented import DOCUMENTED
 from benchmarks.scale.frames import blob_costs, frame_costs, merge_cost, row_bytes
 from benchmarks.scale.kept import Kept, loads_of
 from benchmarks.scale.load import LAWS, PARTITIONERS, routed
-from benchmarks.scale.pages import SHAPES, bill_of, cores_in
+from benchmarks.scale.setups import SETUPS, bill_of, cores_in
 from benchmarks.scale.spark import task_cost
 from benchmarks.telling import step
 
@@ -70,9 +70,9 @@ def figures(kept: Kept) -> dict[str, object]:
     """For the runner: unit costs, the broker's rows, and each shape's bill by place and what is over budget."""
     load = loads_of(kept)["words"]
     bills = []
-    for name, plan in SHAPES.items():
-        bill = bill_of(plan, load, kept.units)
-        bills.append({"shape": name, **by_place(bill), "over_budget": over_budget(bill, cores_in(plan))})
+    for name, setup in SETUPS.items():
+        bill = bill_of(setup, load, kept.units)
+        bills.append({"shape": name, **by_place(bill), "over_budget": over_budget(bill, cores_in(setup))})
     return {
         "units": kept.units.rounded(),
         "state": kept.state,

@@ -25,6 +25,7 @@ def tables(kept: Kept) -> dict[str, str]:
         "breaks": pages.breaks_table(kept, LAW),
         "bill": pages.bill_table(kept, LAW),
         "limits": pages.limits_table(kept, LAW),
+        "dominant": pages.dominant_table(kept, LAW),
         "check": pages.check_table(kept),
         "transactions": pages.transactions_table(kept),
     }

@@ -25,11 +25,11 @@ def checked(units: Units, *, smoke: bool) -> list[dict[str, float]]:
 
 
 def empty_batch(routed: int, inputs: int, buckets: int, units: Units) -> float:
-    """A frame that tells for each routed partition, two tasks, one line of marks a task."""
+    """A frame that tells for each routed partition (in the cost of its range), two tasks, one line of marks a task."""
     blobs = TASKS * buckets
     return (
-        routed * units.frame_decoded
-        + blobs * (units.blob + inputs * units.mark)
+        routed * units.range
+        + blobs * units.blob
         + buckets * routed * units.segment
         + routed * inputs * units.lane
         + buckets * (units.bucket + routed * inputs * units.lane_state)

@@ -37,6 +37,7 @@ class Units:
     transaction_broker: float
     marker: float
     enlisted: float
+    range: float
     blob: float
     segment: float
     mark: float
@@ -129,7 +130,9 @@ def _blobs(shape: Shape, units: Units) -> list[Term]:
     segments = shape.buckets * shape.routed / shape.batch
     marks = segments * shape.inputs
     tasks = (shape.tasks + shape.buckets) / shape.batch
+    ranges = shape.routed / shape.batch
     return [
+        Term("ranges", "executors", ranges, ranges * units.range),
         Term("blobs", "executors", blobs, blobs * units.blob),
         Term("segments", "executors", segments, segments * units.segment),
         Term("marks in blobs", "executors", marks, marks * units.mark),
@@ -237,24 +240,27 @@ def over_budget(bill: Iterable[Term], cores: Mapping[Place, float]) -> list[str]
 
 
 class Side(NamedTuple):
-    """A setting that moves a term: a field of `Shape`, and its least and greatest value."""
+    """A way to move a term: these fields of `Shape` take one value, from `low` to `high`; `given` ones are set besides."""
 
-    field: str
+    fields: tuple[str, ...]
     low: float
     high: float
     whole: bool = True
+    given: tuple[tuple[str, float], ...] = ()
+
+    def of(self, shape: Shape, value: float) -> Shape:
+        """The shape with that value."""
+        tried = dict.fromkeys(self.fields, round(value) if self.whole else value)
+        return replace(shape, **dict(self.given), **tried)  # type: ignore[arg-type]
 
 
 def furthest(
     shape: Shape, load: Load, units: Units, topic: str, place: Place, side: Side, *, budget: float = BUDGET
 ) -> float | None:
-    """How far a setting may go from `high` (or, where the cost falls with it, from `low`) until the term is in budget.
-
-    A number of partitions, instances, tasks and so on: the largest. A length of time: the shortest. None: nowhere.
-    """
+    """How far a way may go until the term leaves its budget: the largest number, or the shortest time. None: nowhere."""
 
     def fits(value: float) -> bool:
-        tried = replace(shape, **{side.field: round(value) if side.whole else value})
+        tried = side.of(shape, value)
         bill = terms(tried, load, units, cooperative=place == "table reducer")
         return shares(bill, cores_of(tried))[(topic, place)] <= budget
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import cycle
+from statistics import median
 
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.growth import SLIDE, Pipeline
+from benchmarks.growth import SLIDE, TASKS, Pipeline
 from benchmarks.scale.timing import cpu, fitted
-from evenflow.arrays import Int64s, no_rows
+from evenflow.arrays import no_rows
 from evenflow.twostep import combine_task, reduce_windows
 from evenflow.wire import BlobHeader, FrameHeader, FramePacker, Segment, decode_blob, encode_blob
 
@@ -50,19 +51,14 @@ def _combining(pipeline: Pipeline, frames: int, repetitions: int) -> dict[str, f
         return cpu(lambda: combine_task(pipeline.plan, pipeline.layout, [(0, made)]), repetitions=repetitions)
 
     few, many, strange = seconds(frames // 10, 1), seconds(frames, 1), seconds(frames, frames)
-    large = list(_frames(pipeline, 8, 1, rows=100 if smoke_sized(frames) else 25_000))
-    tuples = sum(100 if smoke_sized(frames) else 25_000 for _ in large)
+    rows = 60 * frames
+    large = list(_frames(pipeline, 8, 1, rows=rows))
     whole = cpu(lambda: combine_task(pipeline.plan, pipeline.layout, [(0, large)]), repetitions=repetitions)
     return {
         "frame_decoded": max(0.0, (many - few) / (frames - frames // 10)),
         "header_decoded": max(0.0, (strange - many) / frames),
-        "tuple_combined": whole / tuples,
+        "tuple_combined": whole / (8 * rows),
     }
-
-
-def smoke_sized(frames: int) -> bool:
-    """Whether so few frames are looked at that nothing is to be learned."""
-    return frames < _RUN
 
 
 def _frames(pipeline: Pipeline, count: int, headers: int, *, rows: int) -> Iterator[tuple[int, bytes]]:
@@ -103,50 +99,89 @@ def _rows(pipeline: Pipeline, rows: int) -> pa.RecordBatch:
 
 # ---- blobs and buckets
 
-_BLOBS = (
-    (1, 1, 4, 0),
-    (1, 1, 100, 0),
-    (16, 1, 100, 0),
-    (16, 16, 100, 0),
-    (125, 125, 100, 0),
-    (125, 1, 100, 1_600),
-    (1, 1, 100, 10_000),
+_BLOBS = ((16, 1, 100), (16, 16, 100), (125, 125, 100), (125, 1, 100))
+"""Segments, lines of marks and input partitions of the blobs that a mark's cost is fitted to."""
+_PIPELINES = (
+    (8, 4, 8),
+    (100, 4, 8),
+    (100, 100, 8),
+    (400, 100, 8),
+    (400, 20, 32),
+    (400, 100, 32),
+    (800, 50, 16),
 )
-"""Segments, lines of marks, input partitions and lanes of the blobs that the fit is made of."""
-_BUCKETS = ((8, 4), (200, 4), (200, 100), (1_000, 100))
-"""Routed and input partitions of the pipelines whose buckets are measured."""
+"""Routed and input partitions and buckets of the micro-batches that the others are fitted to."""
 
 
 def blob_costs(*, smoke: bool) -> dict[str, float]:
-    """blob, segment, mark, lane: of packing a blob and reading it again; bucket, lane_state: of a bucket's micro-batch."""
+    """Of micro-batches without tuples: blob, range, segment, lane, bucket, lane_state; and mark."""
     repetitions = 3 if smoke else 9
-    pipeline = Pipeline(routed=1_000, inputs=100, buckets=8)
-    counts, seconds = [], []
-    for segments, lines, inputs, lanes in _BLOBS:
-        header = _header(pipeline, segments, lines, inputs, lanes)
-        rows = no_rows(pipeline.plan.partial_schema)
-        seconds.append(cpu(lambda: _there_and_back(rows, header), calls=5, repetitions=repetitions))  # noqa: B023
-        counts.append((1, segments, lines * inputs, lanes))
-    blob, segment, mark, lane = fitted(counts, seconds)
-    bucket, taken, state = _bucket_costs(repetitions)
+    packed, read = _small_blobs(16 if smoke else 500, repetitions)
+    counts, combining, reducing = [], [], []
+    for routed, inputs, buckets in _PIPELINES[:3] if smoke else _PIPELINES:
+        combine, reduce = _empty_batches(routed, inputs, buckets, repetitions)
+        combining.append(max(combine - TASKS * buckets * packed, 1e-9))
+        reducing.append(max(reduce - TASKS * buckets * read, 1e-9))
+        counts.append((routed, inputs, buckets))
+    range_, made, lane = fitted([(r, b * r, r * i) for r, i, b in counts], combining)
+    bucket, taken, state = fitted([(b, b * r, b * r * i) for r, i, b in counts], reducing)
     return {
-        "blob": blob,
-        "segment": segment + taken,
-        "mark": mark,
+        "range": range_,
+        "blob": packed + read,
+        "segment": made + taken,
+        "mark": _mark_cost(repetitions),
         "lane": lane,
         "bucket": bucket,
         "lane_state": state,
     }
 
 
+def _small_blobs(tasks: int, repetitions: int) -> tuple[float, float]:
+    """CPU seconds to pack a blob of one segment, and to read and merge one of as many as there are tasks."""
+    pipeline = Pipeline(routed=tasks, inputs=100, buckets=64)
+
+    def packed(frames: list[tuple[int, bytes]], routed: int) -> list[bytes]:
+        return [part.data for part in combine_task(pipeline.plan, pipeline.layout, [(routed, frames)])]
+
+    batches = [
+        [packed(frames, routed)[0] for routed, frames in enumerate(pipeline.frames(tuples=0, keys=1))]
+        for _ in range(4)
+    ]
+    upcoming = iter(batches)
+
+    def merge() -> None:
+        for _ in reduce_windows(pipeline.plan, pipeline.layout, pipeline.states[0], next(upcoming)):
+            pass
+
+    frames = pipeline.frames(tuples=0, keys=1)[0]
+    making = cpu(lambda: packed(frames, 0), repetitions=repetitions)
+    return making / pipeline.buckets, cpu(merge, repetitions=3) / tasks
+
+
+def _empty_batches(routed: int, inputs: int, buckets: int, repetitions: int) -> tuple[float, float]:
+    """CPU seconds of combine and of reduce for a frame to each routed partition that only tells."""
+    pipeline = Pipeline(routed=routed, inputs=inputs, buckets=buckets)
+    found = list(pipeline.batches(repetitions + 1, tuples=0, keys=1))[1:]
+    return median(combining for combining, _, _ in found), median(reducing for _, reducing, _ in found)
+
+
+def _mark_cost(repetitions: int) -> float:
+    pipeline = Pipeline(routed=1_000, inputs=100, buckets=8)
+    rows = no_rows(pipeline.plan.partial_schema)
+    counts, seconds = [], []
+    for segments, lines, inputs in _BLOBS:
+        header = _header(pipeline, segments, lines, inputs)
+        seconds.append(cpu(lambda: _there_and_back(rows, header), calls=5, repetitions=repetitions))  # noqa: B023
+        counts.append((1, segments, lines * inputs))
+    return fitted(counts, seconds)[2]
+
+
 def _there_and_back(rows: pa.RecordBatch, header: BlobHeader) -> None:
     decode_blob(encode_blob(rows, header), fingerprint="f")
 
 
-def _header(pipeline: Pipeline, segments: int, lines: int, inputs: int, lanes: int) -> BlobHeader:
-    random = np.random.default_rng(1)
-    marks = 1_000_000 + random.integers(0, 500, (lines, inputs))
-    numbers = np.arange(lanes)
+def _header(pipeline: Pipeline, segments: int, lines: int, inputs: int) -> BlobHeader:
+    marks = 1_000_000 + np.random.default_rng(1).integers(0, 500, (lines, inputs))
     return BlobHeader(
         fingerprint="f",
         topic_id="t",
@@ -159,39 +194,8 @@ def _header(pipeline: Pipeline, segments: int, lines: int, inputs: int, lanes: i
             for number in range(segments)
         ),
         marks=marks.astype(np.int64),
-        lanes=np.stack([numbers // inputs, numbers % inputs, numbers * 7, numbers * 7 + 50], axis=1).astype(
-            np.int64
-        ),
+        lanes=np.empty((0, 4), np.int64),
     )
-
-
-def _bucket_costs(repetitions: int) -> tuple[float, float, float]:
-    """Of a bucket in a micro-batch without tuples: what is fixed, what a segment and what a lane costs; reading apart."""
-    counts, seconds = [], []
-    for routed, inputs in _BUCKETS:
-        pipeline = Pipeline(routed=routed, inputs=inputs, buckets=8)
-        batches: list[list[list[bytes]]] = []
-        for _ in range(repetitions + 1):
-            batches.append(pipeline.combine(pipeline.frames(tuples=0, keys=1))[0])
-        upcoming = iter(batches)
-
-        def merge(pipeline: Pipeline = pipeline, upcoming: Iterator[list[list[bytes]]] = upcoming) -> None:
-            for state, blobs in zip(pipeline.states, next(upcoming), strict=True):
-                for _ in reduce_windows(pipeline.plan, pipeline.layout, state, blobs):
-                    pass
-
-        whole = cpu(merge, repetitions=repetitions)
-        read = cpu(lambda: _read(batches[0]), repetitions=repetitions)  # noqa: B023
-        seconds.append(max(1e-9, whole - read) / pipeline.buckets)
-        counts.append((1, routed, routed * inputs))
-    bucket, segment, lane = fitted(counts, seconds)
-    return bucket, segment, lane
-
-
-def _read(batch: list[list[bytes]]) -> None:
-    for blobs in batch:
-        for data in blobs:
-            decode_blob(data, fingerprint="f")
 
 
 def merge_cost(*, smoke: bool) -> dict[str, float]:
@@ -209,9 +213,3 @@ def merge_cost(*, smoke: bool) -> dict[str, float]:
 
 def _rows_in(batch: list[list[bytes]]) -> int:
     return sum(decode_blob(data, fingerprint="f").batch.num_rows for blobs in batch for data in blobs)
-
-
-def lanes_bytes(routed: int, inputs: int, buckets: int) -> Int64s:
-    """Bytes of the lanes that one bucket keeps, that all keep, and that all combiners together do."""
-    one = 8 * (routed + routed * inputs + -(-routed // buckets) * inputs)
-    return np.array([one, one * buckets, 3 * 8 * inputs * routed], np.int64)

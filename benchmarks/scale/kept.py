@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,9 @@ def loads_of(kept: Kept, *, rate: float = 1e7, slide: float = 1.0, window: float
         for row in kept.routing
         if row["partitioner"] == DEFAULT and row["instances"] == 100
     }
-    return {
-        law.name: load_of(law, rate=rate, slide=slide, window=window, workers=1_000, routed=found[law.name])
+    row = round(kept.state["row_bytes"])
+    loads = [
+        load_of(law, rate=rate, slide=slide, window=window, workers=1_000, routed=found[law.name])
         for law in LAWS
-    }
+    ]
+    return {load.law: replace(load, row=row) for load in loads}

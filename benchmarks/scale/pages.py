@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from benchmarks.scale.costs import (
+    BUDGET,
     Place,
     Side,
-    Term,
     Units,
     broker_partitions,
     broker_traffic,
@@ -18,86 +18,52 @@ from benchmarks.scale.costs import (
     sync_message_bytes,
     terms,
 )
-from benchmarks.scale.frames import lanes_bytes
 from benchmarks.scale.kept import Kept, loads_of
 from benchmarks.scale.load import LAWS, groups_skew
-from benchmarks.scale.shape import Load, Shape
+from benchmarks.scale.setups import AS_SET, SETUPS, bill_of, cores_in
+from benchmarks.scale.shape import Load
 
-
-@dataclass(frozen=True)
-class Plan:
-    """A shape, of which there are `groups`; the words say what it is."""
-
-    shape: Shape
-    groups: int
-    words: str
-
-
-_AS_SET = Shape()
-_ONE = replace(
-    _AS_SET,
-    instances=50,
-    buckets=64,
-    tasks=128,
-    batch=5.0,
-    commit=5.0,
-    block=200_000,
-    linger=1.0,
-    executor_cores=1_000,
-)
-SHAPES = {
-    "as set": Plan(_AS_SET, 1, "settings as they come, one task a worker, as many buckets as workers"),
-    "one query": Plan(
-        _ONE, 1, "longer blocks, transactions and micro-batches; fewer tasks, buckets and instances"
-    ),
-    "ten queries": Plan(
-        replace(_ONE, instances=100, buckets=160, tasks=320, batch=2.0, commit=2.0).part(10),
-        10,
-        "keys hashed to ten inputs, a query of 100 workers each",
-    ),
-    "64 workers": Plan(
-        replace(_ONE, routed=64, tasks=64, batch=2.0, commit=2.0, executor_cores=64),
-        1,
-        "as many as count and sum need",
-    ),
-}
-"""What the bills are made for, all with 10 M tuples/s; 1,000 workers unless the name says otherwise."""
 MOST_MESSAGE = 4_000_000
 """Bytes of a record in topics that evenflow makes."""
 _RANGE_END = 0.005
 """Seconds that Spark's source waits at the end of a partition's range (`fetch.max.wait.ms`, spark_consumers/sources.py)."""
 
+WORKERS = Side(("routed", "tasks", "buckets"), 1, 10_000)
+"""As many tasks and buckets as workers."""
+_LONG_BLOCKS = Side(("linger",), 0.05, 60.0, False, (("block", 1_000_000),))
+_COMMIT = Side(("commit",), 0.05, 60.0, False)
+_INSTANCES = Side(("instances",), 1, 100)
+_FEW_BUCKETS = Side(("buckets",), 1, 1_000)
+_TASKS = Side(("tasks",), 1, 1_000, True, (("buckets", 64), ("batch", 5.0)))
 ADVICE: dict[tuple[str, Place], tuple[Side, str]] = {
     ("frames", "brokers"): (
-        Side("linger", 0.01, 30.0, False),
-        "longer `linger` and larger `block_tuples`; fewer instances",
+        _LONG_BLOCKS,
+        "longer `linger` with larger `block_tuples`, fewer instances; fewer workers",
     ),
-    ("frames", "executors"): (Side("linger", 0.01, 30.0, False), "the same"),
-    ("punctuation", "executors"): (Side("instances", 1, 256), "fewer instances, a longer slide"),
-    ("transactions", "brokers"): (
-        Side("commit", 0.05, 60.0, False),
-        "longer `commit_interval`, fewer instances, several queries",
+    ("frames", "instances"): (_LONG_BLOCKS, "the same"),
+    ("frames", "executors"): (_LONG_BLOCKS, "the same"),
+    ("punctuation", "brokers"): (
+        _INSTANCES,
+        "rides on frames with tuples; else fewer instances, a longer slide",
     ),
-    ("transactions", "instances"): (Side("commit", 0.05, 60.0, False), "the same"),
-    ("blobs", "executors"): (Side("tasks", 1, 1_000), "`combine_tasks`, fewer buckets"),
-    ("segments", "executors"): (Side("buckets", 1, 1_024), "fewer buckets, longer `batch_interval`"),
-    ("marks in blobs", "executors"): (Side("buckets", 1, 1_024), "the same"),
-    ("lanes kept", "executors"): (
-        Side("buckets", 1, 1_024),
-        "fewer buckets, longer `batch_interval`; several queries",
-    ),
-    ("tasks", "driver"): (Side("tasks", 1, 1_000), "`combine_tasks`, fewer buckets, longer `batch_interval`"),
-    ("telemetry", "controller"): (Side("instances", 1, 256), "longer `commit_interval`"),
-    ("peers' progress", "instances"): (Side("instances", 1, 256), "nothing to do"),
-    ("plans", "instances"): (Side("instances", 1, 256), "nothing to do"),
-    ("decisions", "controller"): (Side("batch", 0.01, 60.0, False), "nothing to do"),
-    ("snapshots", "instances"): (Side("snapshot", 0.1, 600.0, False), "longer `snapshot_interval`"),
+    ("transactions", "brokers"): (_COMMIT, "longer `commit_interval`, fewer instances; several queries"),
+    ("transactions", "instances"): (_COMMIT, "the same"),
+    ("tasks", "driver"): (_TASKS, "`combine_tasks`, fewer buckets, longer `batch_interval`"),
+    ("blobs", "executors"): (_TASKS, "the same"),
+    ("segments", "executors"): (_FEW_BUCKETS, "fewer buckets, longer `batch_interval`"),
+    ("marks in blobs", "executors"): (_FEW_BUCKETS, "the same"),
+    ("lanes kept", "executors"): (_FEW_BUCKETS, "the same; several queries"),
+    ("telemetry", "controller"): (_INSTANCES, "longer `commit_interval`"),
+    ("decisions", "controller"): (_INSTANCES, "-"),
+    ("plans", "instances"): (_INSTANCES, "-"),
+    ("peers' progress", "instances"): (_INSTANCES, "-"),
+    ("snapshots", "instances"): (_INSTANCES, "-"),
     ("sync", "table reducer"): (
-        Side("routed", 1, 1_000),
-        "not this partitioner: the default exchanges nothing",
+        _INSTANCES,
+        "only `dalton-cooperative` does it; the default exchanges nothing",
     ),
 }
-"""For each term that could break: the setting that moves it, and what to do, in words."""
+"""For each term that could break: the way that moves it, and what to do, in words."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -121,9 +87,13 @@ def units_table(kept: Kept) -> str:
     """Each unit cost in microseconds (bytes where it says so)."""
     rows = []
     for name, value in kept.units.rounded().items():
-        shown = f"{value:,.0f} bytes" if name.endswith("_bytes") else f"{1e6 * value:.3g}"
+        shown = f"{value:,.0f} bytes" if name.endswith("_bytes") else _microseconds(value)
         rows.append((f"`{name}`", shown, WORDS[name]))
     return table(("unit", "microseconds of CPU", "what"), rows)
+
+
+def _microseconds(seconds: float) -> str:
+    return f"{1e6 * seconds:,.0f}" if seconds >= 1e-4 else f"{1e6 * seconds:.2g}"
 
 
 def routing_table(kept: Kept) -> str:
@@ -170,19 +140,10 @@ def loads_table(kept: Kept) -> str:
     return table(head, rows)
 
 
-def bill_of(plan: Plan, load: Load, units: Units, *, cooperative: bool = False) -> list[Term]:
-    """What a plan costs, all its queries together."""
-    keys = replace(load, slide_keys=load.slide_keys / plan.groups, window_keys=load.window_keys / plan.groups)
-    return [
-        term._replace(count=plan.groups * term.count, cores=plan.groups * term.cores)
-        for term in terms(plan.shape, keys, units, cooperative=cooperative)
-    ]
-
-
 def bill_table(kept: Kept, law: str) -> str:
     """Cores of each term in each shape, and of each place beside what it has."""
     load = loads_of(kept)[law]
-    bills = {name: bill_of(plan, load, kept.units) for name, plan in SHAPES.items()}
+    bills = {name: bill_of(setup, load, kept.units) for name, setup in SETUPS.items()}
     keys = [(term.topic, term.place) for term in bills["as set"]]
     rows = []
     for key in keys:
@@ -190,45 +151,49 @@ def bill_table(kept: Kept, law: str) -> str:
             next(term.cores for term in bill if (term.topic, term.place) == key) for bill in bills.values()
         ]
         rows.append((key[0], key[1], *map(figure, cells)))
-    for place in cores_of(_AS_SET):
+    for place in cores_of(AS_SET):
         needed = [by_place(bill).get(place, 0.0) for bill in bills.values()]
         if any(needed):
-            has = [cores_in(plan)[place] for plan in SHAPES.values()]
+            has = [cores_in(setup)[place] for setup in SETUPS.values()]
             cells = [f"**{figure(cores)}** of {most:,.0f}" for cores, most in zip(needed, has, strict=True)]
             rows.append(("**all**", place, *cells))
-    return table(("term", "where", *SHAPES), rows)
-
-
-def cores_in(plan: Plan) -> dict[Place, float]:
-    """Cores of each place, of all queries together; the brokers are shared."""
-    return {
-        place: cores * (1 if place == "brokers" else plan.groups)
-        for place, cores in cores_of(plan.shape).items()
-    }
+    return table(("term", "where", *SETUPS), rows)
 
 
 def breaks_table(kept: Kept, law: str) -> str:
     """Breaks at, costs, what to do."""
     load, units = loads_of(kept)[law], kept.units
-    bills = {name: bill_of(plan, load, units, cooperative=True) for name, plan in SHAPES.items()}
+    bills = {name: bill_of(setup, load, units, cooperative=True) for name, setup in SETUPS.items()}
     rows = []
     for (topic, place), (side, words) in ADVICE.items():
         cells = []
         for name, bill in bills.items():
             term = next(term for term in bill if (term.topic, term.place) == (topic, place))
-            cells.append(f"{figure(term.cores)} ({100 * term.cores / cores_in(SHAPES[name])[place]:.2g} %)")
-        rows.append((topic, place, *cells, _furthest(_AS_SET, load, units, topic, place, side), words))
-    return table(("term", "where", *SHAPES, "in budget, else as set", "what to do"), rows)
+            share = 100 * term.cores / cores_in(SETUPS[name])[place]
+            shown = f"{figure(term.cores)} ({figure(share)} %)"
+            cells.append(f"**{shown}**" if share > 100 * BUDGET else shown)
+        most = furthest(AS_SET, load, units, topic, place, WORKERS)
+        rows.append((topic, place, *cells, _most(most), _furthest(load, units, topic, place, side), words))
+    return table(
+        ("term", "where", *SETUPS, "workers in budget, as set", "or, as set but for", "what to do"), rows
+    )
 
 
-def _furthest(shape: Shape, load: Load, units: Units, topic: str, place: Place, side: Side) -> str:
-    found = furthest(shape, load, units, topic, place, side)
+def _most(workers: float | None) -> str:
+    if workers is None:
+        return "none"
+    return "over 10,000" if workers == WORKERS.high else f"{workers:,.0f}"
+
+
+def _furthest(load: Load, units: Units, topic: str, place: Place, side: Side) -> str:
+    found = furthest(AS_SET, load, units, topic, place, side)
+    (name,) = side.fields
+    given = "".join(f", {field} {value:,.0f}" for field, value in side.given)
     if found is None:
-        return f"no {side.field} does"
-    shown = f"{found:,.0f}" if side.whole else f"{found:.2g} s"
-    if found in (side.low, side.high):
-        return f"any {side.field}"
-    return f"{side.field} {shown}"
+        return f"no {name} does{given}"
+    if found == (side.high if side.whole else side.low):
+        return f"any {name}{given}"
+    return f"{name} " + (f"{found:,.0f}" if side.whole else f"{found:.2g} s") + given
 
 
 def transactions_table(kept: Kept) -> str:
@@ -243,6 +208,25 @@ def transactions_table(kept: Kept) -> str:
     ]
     head = ("partitions", "frames to each", "ms", "ms of CPU, broker", "ms of CPU, client")
     return table(head, rows)
+
+
+def dominant_table(kept: Kept, law: str) -> str:
+    """The dearest term besides the work, as set, by workers and rate; an instance for each 100,000 tuples/s."""
+    rates = (1e5, 1e6, 1e7)
+    rows = []
+    for workers in (10, 64, 256, 1_000):
+        cells = []
+        for rate in rates:
+            shape = replace(WORKERS.of(AS_SET, workers), rate=rate, instances=round(rate / 1e5))
+            load = loads_of(kept, rate=rate)[law]
+            work = sum(term.cores for term in terms(shape, load, kept.units) if term.work)
+            most = max(
+                (term for term in terms(shape, load, kept.units) if not term.work),
+                key=lambda term: term.cores,
+            )
+            cells.append(f"{most.topic}, {most.place}: {figure(most.cores)} (work {figure(work)})")
+        rows.append((workers, *cells))
+    return table(("workers", *(f"{rate:,.0f} tuples/s" for rate in rates)), rows)
 
 
 def check_table(kept: Kept) -> str:
@@ -265,54 +249,54 @@ def limits_table(kept: Kept, law: str) -> str:
     rows: list[tuple[object, ...]] = []
 
     def row(what: str, of: object, value: object) -> None:
-        cells = [value(plan) for plan in SHAPES.values()]  # type: ignore[operator]
+        cells = [value(setup) for setup in SETUPS.values()]  # type: ignore[operator]
         rows.append((what, *cells, of))
 
-    row("frames a second", "", lambda plan: figure(plan.groups * plan.shape.all_frames))
-    row("tuples in a frame", "", lambda plan: figure(plan.shape.rate / plan.shape.frames))
-    row("transaction markers a second", "", lambda plan: figure(plan.groups * plan.shape.markers))
-    row("blobs a micro-batch", "", lambda plan: figure(plan.groups * plan.shape.tasks * plan.shape.buckets))
+    row("frames a second", "", lambda setup: figure(setup.queries * setup.shape.all_frames))
+    row("tuples in a frame", "", lambda setup: figure(setup.shape.rate / setup.shape.frames))
+    row("transaction markers a second", "", lambda setup: figure(setup.queries * setup.shape.markers))
+    row(
+        "blobs a micro-batch",
+        "",
+        lambda setup: figure(setup.queries * setup.shape.tasks * setup.shape.buckets),
+    )
     row(
         "MB/s into / out of a broker",
         "1,250 each way (10 Gbit/s)",
-        lambda plan: " / ".join(
-            figure(plan.groups * side / 1e6) for side in broker_traffic(plan.shape, load, kept.units)
+        lambda setup: " / ".join(
+            figure(setup.queries * side / 1e6) for side in broker_traffic(setup.shape, load, kept.units)
         ),
     )
     row(
         "partition replicas on a broker",
         "4,000 (KIP-578)",
-        lambda plan: figure(plan.groups * broker_partitions(plan.shape)),
+        lambda setup: figure(setup.queries * broker_partitions(setup.shape)),
     )
     row(
-        "frames a micro-batch",
+        "frames a micro-batch of one query",
         "`max_frames_per_batch` (400 unless set)",
-        lambda plan: figure(plan.shape.all_frames * plan.shape.batch),
+        lambda setup: figure(setup.shape.all_frames * setup.shape.batch),
     )
     row(
         "a task waits at ends of ranges, s a micro-batch",
         "`batch_interval`",
-        lambda plan: figure(plan.shape.routed / plan.shape.tasks * _RANGE_END),
+        lambda setup: figure(setup.shape.routed / setup.shape.tasks * _RANGE_END),
     )
     row(
         "MB of lanes in one bucket / in all",
         "",
-        lambda plan: " / ".join(figure(size / 1e6) for size in lanes_of(plan)),
+        lambda setup: " / ".join(
+            figure(setup.shape.bucket_lanes * count / 1e6)
+            for count in (1, setup.queries * setup.shape.buckets)
+        ),
     )
     row(
         "MB a message of `dalton-cooperative`",
         f"{MOST_MESSAGE / 1e6:g} (largest record)",
-        lambda plan: figure(sync_message_bytes(plan.shape, load) / 1e6),
+        lambda setup: figure(sync_message_bytes(setup.shape, load) / 1e6),
     )
-    row("a tuple waits at most, s", "", lambda plan: f"{plan.shape.delay:g}")
-    return table(("what", *SHAPES, "limit"), rows)
-
-
-def lanes_of(plan: Plan) -> tuple[float, float]:
-    """Bytes of the lanes that one bucket keeps, and all of them."""
-    shape = plan.shape
-    one, every, _ = lanes_bytes(shape.routed, shape.inputs, shape.buckets).tolist()
-    return one, plan.groups * every
+    row("a tuple waits at most, s", "", lambda setup: f"{setup.shape.delay:g}")
+    return table(("what", *SETUPS, "limit"), rows)
 
 
 WORDS = {
@@ -332,7 +316,8 @@ WORDS = {
     "transaction_broker": "a transaction, broker",
     "marker": "a partition in a transaction, broker: registration, marker, index",
     "enlisted": "a partition in a transaction, partitioner's client",
-    "blob": "a blob packed and read",
+    "range": "a routed partition in a micro-batch of the combiner, a frame that tells included",
+    "blob": "a blob of one segment, packed, read and merged",
     "segment": "a segment in a blob, packed, read and merged",
     "mark": "a mark of one input partition in a blob",
     "lane": "a lane told in a blob",

@@ -6,54 +6,64 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from benchmarks.scale.costs import Units, terms
-from benchmarks.scale.pages import SHAPES, Plan
+from benchmarks.scale.setups import SETUPS, Setup
 from benchmarks.scale.shape import Load
 from evenflow.charts.axes import decades, ratios
 from evenflow.charts.lines import Line, lines
-from evenflow.charts.looks import HERO, NAMED, SUBJECT
+from evenflow.charts.looks import NAMED, SUBJECT
 from evenflow.charts.page import page
 
 if TYPE_CHECKING:
     import altair
 
+SHOWN = ("as set", "one query")
 WORKERS = (10, 20, 50, 100, 200, 500, 1_000)
 _LEAST = 0.01
 _TOPICS = {
     "the tuples themselves": ("tuples", "partials", "result rows"),
-    "transactions": ("transactions",),
     "frames": ("headers", "frames", "punctuation"),
-    "blobs": ("blobs", "segments", "marks in blobs"),
+    "transactions": ("transactions",),
+    "blobs": ("ranges", "blobs", "segments", "marks in blobs"),
     "lanes": ("lanes told", "lanes kept"),
     "control": ("telemetry", "decisions", "plans", "peers' progress", "snapshots"),
 }
 
 
 def by_workers(load: Load, units: Units) -> altair.TopLevelMixin:
-    """A panel for each shape: cores of all places by what they are spent on."""
-    drawn = {name: grown(plan, load, units) for name, plan in SHAPES.items() if plan.groups == 1}
+    """A panel for the settings as they come and one for those advised: cores of all places by what they are spent on."""
+    drawn = {name: grown(SETUPS[name], load, units) for name in SHOWN}
     everything = [value for panel in drawn.values() for line in panel.values() for value in line.y]
-    x, y = ratios("workers", WORKERS, powers=True), decades("cores", everything, floor=_LEAST)
-    looks = dict(zip(_TOPICS, (SUBJECT, HERO, *NAMED), strict=False))
+    x = ratios("workers", WORKERS, powers=True)
+    y = decades("cores", everything, floor=_LEAST, words="format(datum.value, ',~g')")
+    looks = dict(zip(_TOPICS, (NAMED[0]._replace(line=2.5), SUBJECT, *NAMED[1:]), strict=False))
     panels = [
-        lines(panel, looks, x=x, y=y, title=f"{name}: {SHAPES[name].words}", width=330, height=280)
+        lines(panel, looks, x=x, y=y, title=f"{name}: {SETUPS[name].words}", width=330, height=280)
         for name, panel in drawn.items()
     ]
     said = [
         "10 M tuples/s, 100 input partitions, words (Zipf 0.95). Cores of all places, three replicas of each partition."
     ]
-    title = "As set, transactions cost more than the tuples from a hundred workers on"
-    return page(panels, title=title, subtitle=said)
+    return page(panels, title=_title(drawn), subtitle=said)
 
 
-def grown(plan: Plan, load: Load, units: Units) -> dict[str, Line]:
+def _title(drawn: dict[str, dict[str, Line]]) -> str:
+    """What frames cost beside the tuples at the right end of each panel."""
+    before, after = (panel["frames"].y[-1] / panel["the tuples themselves"].y[-1] for panel in drawn.values())
+    return (
+        f"At {WORKERS[-1]:,} workers frames cost {before:.0f} times what the tuples do; "
+        f"with longer blocks, {after:.1f} times"
+    )
+
+
+def grown(setup: Setup, load: Load, units: Units) -> dict[str, Line]:
     """Cores of each topic at each number of workers; tasks and buckets grow with them where they are as many."""
     found: dict[str, list[float]] = {topic: [] for topic in _TOPICS}
     for workers in WORKERS:
         shape = replace(
-            plan.shape,
+            setup.shape,
             routed=workers,
-            tasks=min(plan.shape.tasks, workers),
-            buckets=min(plan.shape.buckets, workers),
+            tasks=min(setup.shape.tasks, workers),
+            buckets=min(setup.shape.buckets, workers),
         )
         bill = terms(shape, load, units)
         for topic, names in _TOPICS.items():

@@ -85,6 +85,12 @@ class Shape:
         return self.transactions * (self.partitions_a_transaction + 1)
 
     @property
+    def bucket_lanes(self) -> int:
+        """Bytes of the lanes that one bucket keeps: merged offsets, marks, and how far the watched ones are read."""
+        watched = -(-self.routed // self.buckets)
+        return 8 * (self.routed + self.routed * self.inputs + watched * self.inputs)
+
+    @property
     def delay(self) -> float:
         """Seconds that a tuple waits at most before a micro-batch has it: in a block, a transaction, an interval."""
         return self.linger + self.commit + self.batch

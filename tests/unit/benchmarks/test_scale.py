@@ -23,10 +23,10 @@ from benchmarks.scale.costs import (
     sync_values,
     terms,
 )
-from benchmarks.scale.frames import lanes_bytes
 from benchmarks.scale.kept import Kept
 from benchmarks.scale.load import LAWS, Law, groups_skew
-from benchmarks.scale.pages import ADVICE, SHAPES, WORDS, bill_of, figure
+from benchmarks.scale.pages import ADVICE, WORDS, figure
+from benchmarks.scale.setups import SETUPS, bill_of
 from benchmarks.scale.shape import Load, Shape, touched
 from benchmarks.scale.timing import cpu, fitted
 
@@ -128,6 +128,7 @@ def test_markers_cost_the_brokers_once_a_replica() -> None:
 
 def test_blobs_are_tasks_times_buckets_and_their_segments_buckets_times_workers() -> None:
     shape = replace(SMALL, routed=6, tasks=3)
+    assert cores(shape, "ranges", "executors", range=1.0) == 6 / 2
     assert cores(shape, "blobs", "executors", blob=1.0) == 3 * 2 / 2
     assert cores(shape, "segments", "executors", segment=1.0) == 6 * 2 / 2
     assert cores(shape, "marks in blobs", "executors", mark=1.0) == 6 * 2 * 4 / 2
@@ -138,8 +139,7 @@ def test_every_bucket_keeps_every_lane_but_each_lane_is_told_to_one() -> None:
     assert cores(SMALL, "lanes told", "executors", lane=1.0) == 4 * 2 / 2
     assert cores(SMALL, "lanes kept", "executors", lane_state=1.0) == 2 * 4 * 2 / 2
     assert cores(SMALL, "lanes kept", "executors", bucket=1.0) == 1
-    one, all_of_them, combiners = lanes_bytes(2, 4, 2).tolist()
-    assert (one, all_of_them, combiners) == (8 * (2 + 8 + 4), 16 * (2 + 8 + 4), 3 * 8 * 4 * 2)
+    assert SMALL.bucket_lanes == 8 * (2 + 2 * 4 + 1 * 4)
 
 
 def test_telemetry_is_read_once_and_plans_by_everybody() -> None:
@@ -195,11 +195,13 @@ def test_the_furthest_value_within_a_budget() -> None:
     units = replace(FREE, marker=0.01)
     ask = ("transactions", "brokers")
     # 8 broker cores, 0.8 within the budget: 4 transactions x (workers + 1) x 2 replicas x 0.01
-    assert furthest(SMALL, LOAD, units, *ask, Side("routed", 1, 1_000)) == 9
-    found = furthest(SMALL, LOAD, units, *ask, Side("commit", 0.01, 60.0, whole=False))
+    assert furthest(SMALL, LOAD, units, *ask, Side(("routed",), 1, 1_000)) == 9
+    found = furthest(SMALL, LOAD, units, *ask, Side(("commit",), 0.01, 60.0, whole=False))
     assert found == pytest.approx(2 * 3 * 2 * 0.01 / 0.8)
-    assert furthest(SMALL, LOAD, replace(FREE, marker=9.0), *ask, Side("routed", 1, 1_000)) is None
-    assert furthest(SMALL, LOAD, FREE, *ask, Side("routed", 1, 1_000)) == 1_000
+    both = Side(("routed", "tasks"), 1, 1_000, given=(("instances", 1),))
+    assert furthest(SMALL, LOAD, units, *ask, both) == 19, "half of the transactions"
+    assert furthest(SMALL, LOAD, replace(FREE, marker=9.0), *ask, Side(("routed",), 1, 1_000)) is None
+    assert furthest(SMALL, LOAD, FREE, *ask, Side(("routed",), 1, 1_000)) == 1_000
 
 
 def test_laws_know_their_keys() -> None:
@@ -226,10 +228,10 @@ def test_every_unit_is_explained_and_every_advice_is_about_a_term() -> None:
     assert set(ADVICE) <= named
 
 
-def test_a_plan_of_several_queries_costs_as_much_as_all_of_them() -> None:
-    plan = SHAPES["ten queries"]
-    one = terms(plan.shape, LOAD, replace(FREE, tuple_partitioned=1e-6))
-    whole = bill_of(plan, LOAD, replace(FREE, tuple_partitioned=1e-6))
+def test_a_setup_of_several_queries_costs_as_much_as_all_of_them() -> None:
+    setup = SETUPS["ten queries"]
+    one = terms(setup.shape, LOAD, replace(FREE, tuple_partitioned=1e-6))
+    whole = bill_of(setup, LOAD, replace(FREE, tuple_partitioned=1e-6))
     assert by_place(whole)["instances"] == pytest.approx(10 * by_place(one)["instances"]) == pytest.approx(10)
 
 
@@ -263,9 +265,8 @@ def test_a_micro_batch_without_tuples_is_the_sum_of_its_parts() -> None:
     def one(**units: float) -> float:
         return empty_batch(10, 4, 3, replace(FREE, **units))
 
-    assert one(frame_decoded=1.0) == 10
+    assert one(range=1.0) == 10
     assert one(blob=1.0) == 2 * 3
-    assert one(mark=1.0) == 2 * 3 * 4
     assert one(segment=1.0) == 30
     assert one(lane=1.0) == 40
     assert one(bucket=1.0) == 3

@@ -1,0 +1,55 @@
+"""The pipelines that the page compares, and what all queries of one cost together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from benchmarks.scale.costs import Place, Term, Units, cores_of, terms
+from benchmarks.scale.shape import Load, Shape
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A shape, of which there are `queries`; the words say what it is."""
+
+    shape: Shape
+    queries: int
+    words: str
+
+
+AS_SET = Shape()
+_ONE = replace(AS_SET, instances=50, buckets=64, batch=5.0, commit=2.0, block=200_000, linger=1.0)
+SETUPS = {
+    "as set": Setup(AS_SET, 1, "settings as they come, one task a worker, as many buckets as workers"),
+    "one query": Setup(_ONE, 1, "longer blocks, transactions and micro-batches; fewer buckets and instances"),
+    "ten queries": Setup(
+        replace(_ONE, instances=100, buckets=160, batch=2.0).part(10),
+        10,
+        "keys hashed to ten inputs, a query of 100 workers each",
+    ),
+    "64 workers": Setup(
+        replace(_ONE, routed=64, tasks=64, batch=2.0, executor_cores=64),
+        1,
+        "as many as count and sum need",
+    ),
+}
+"""What the bills are made for, all with 10 M tuples/s; 1,000 workers unless the name says otherwise."""
+
+
+def bill_of(setup: Setup, load: Load, units: Units, *, cooperative: bool = False) -> list[Term]:
+    """What a setup costs, all its queries together."""
+    keys = replace(
+        load, slide_keys=load.slide_keys / setup.queries, window_keys=load.window_keys / setup.queries
+    )
+    return [
+        term._replace(count=setup.queries * term.count, cores=setup.queries * term.cores)
+        for term in terms(setup.shape, keys, units, cooperative=cooperative)
+    ]
+
+
+def cores_in(setup: Setup) -> dict[Place, float]:
+    """Cores of each place, of all queries together; the brokers are shared."""
+    return {
+        place: cores * (1 if place == "brokers" else setup.queries)
+        for place, cores in cores_of(setup.shape).items()
+    }
