@@ -24,7 +24,6 @@ from evenflow.telemetry import (
     PartitionerRecord,
     Record,
     Stage,
-    Telemetry,
     parse,
 )
 
@@ -87,6 +86,8 @@ class Collector:
         self.known = Collected()
         self.ignored: Counter[str] = Counter()
         """Records that say nothing of this query, by kind."""
+        self.heard = 0
+        """Records of parts of this query."""
 
     def take(self, value: bytes | None, *, fresh: bool = True) -> bool:
         """Take in one record of any bytes; whether it was the word of a part of this query.
@@ -103,10 +104,13 @@ class Collector:
                 "of another query", f"it is of query {record.query}, fingerprint {record.fingerprint}"
             )
             return False
+        if isinstance(record, DecisionRecord):
+            return False
+        self.heard += 1
         self._keep(record, self._clock() if fresh else None)
-        return not isinstance(record, DecisionRecord)
+        return True
 
-    def _keep(self, record: Telemetry, at: float | None) -> None:
+    def _keep(self, record: PartitionerRecord | BatchRecord | HeartbeatRecord, at: float | None) -> None:
         wall_ms = round(self._wall() * 1000)
         match record:
             case PartitionerRecord():

@@ -208,7 +208,7 @@ def counted(settings: Settings, known: Collected, now: float) -> list[Heard[Part
     free = settings.input_partitions
     found = []
     for heard in reversed(known.partitioners.values()):
-        if heard.age(now) <= patience(settings) and heard.record.owned <= free:
+        if heard.age(now) < patience(settings) and heard.record.owned <= free:
             free -= heard.record.owned
             found.append(heard)
     return found
@@ -239,7 +239,7 @@ def _silent_stages(settings: Settings, known: Collected, now: float) -> list[str
     for stage in stages_of(settings):
         if stage not in known.stages:
             words.append(f"the {stage} stage has never spoken")
-        elif known.stages[stage].word.age(now) > patience(settings):
+        elif known.stages[stage].word.age(now) >= patience(settings):
             words.append(_no_record(f"the {stage} stage", known.stages[stage].word, now))
     return words
 

@@ -12,6 +12,7 @@ from typing import Protocol
 from controller.decide import Judgement
 from controller.memory import snapshot_record
 from evenflow.elasticity import Policy
+from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.telemetry import DecisionRecord
 from topics.plans import PlanWriter
@@ -31,6 +32,9 @@ class Realiser(Protocol):
 
         Raises Fenced when another controller has taken over, ServiceError when the broker refuses.
         """
+
+    def repeat(self, plan: Plan) -> None:
+        """Publish a plan without a decision: what already counts, under a new epoch."""
 
     def close(self, policy: Policy) -> None:
         """Keep what the policy has learned, if that is possible in time."""
@@ -54,6 +58,10 @@ class Published:
             snapshot=snapshot_record(policy) if save else None,
         )
 
+    def repeat(self, plan: Plan) -> None:
+        """As `Realiser` says; raises what `realise` raises."""
+        self._writer.write(plan)
+
     def close(self, policy: Policy) -> None:
         """As `Realiser` says; raises what `realise` raises."""
         self._writer.write(snapshot=snapshot_record(policy))
@@ -63,6 +71,9 @@ class Untouched:
     """A dry run: nothing is written, and no other controller is fenced."""
 
     def realise(self, judgement: Judgement, record: DecisionRecord, policy: Policy) -> None:
+        """Nothing."""
+
+    def repeat(self, plan: Plan) -> None:
         """Nothing."""
 
     def close(self, policy: Policy) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from controller.collect import Collector
 from controller.decide import Decider, Judgement, ReplicaDecider, policy_of
@@ -16,6 +17,7 @@ from controller.memory import remember
 from controller.plan_log import PlanLog
 from controller.realise import Published, Realiser, Replicas, SaidReplicas, Untouched
 from controller.talk import Talk
+from evenflow.elasticity import Policy
 from evenflow.errors import ServiceError
 from evenflow.plans import Plan
 from evenflow.settings import Settings
@@ -116,10 +118,20 @@ class Controller:
         self._judge_when_due()
         self._talk.look(self._ignored())
 
+    @property
+    def policy(self) -> Policy:
+        """Who decides."""
+        return self._decider.policy
+
+    @property
+    def heard(self) -> int:
+        """Records of this query's parts that it has taken in."""
+        return self._collector.heard
+
     def keep(self) -> None:
         """Keep what the policy has learned; a broker that is gone by now is no reason to end with an error."""
         try:
-            self._realiser.close(self._decider.policy)
+            self._realiser.close(self.policy)
         except ServiceError as error:
             log.warning("what the policy has learned was not saved: %s", error.message)
 
@@ -137,9 +149,19 @@ class Controller:
             if ours:
                 self._pending = None
             if ours and not counts:
-                self._talk.lost(plan)
+                self._repeat(plan)
             elif counts and not ours:
                 self._talk.adopted(plan)
+
+    def _repeat(self, lost: Plan) -> None:
+        """Another writer was first with that epoch. Its plan counts, but compaction may keep ours: so it is said anew."""
+        counts = self._log.newest
+        assert counts is not None
+        reason = f"as plan {counts.epoch}, of which there are two"
+        again = replace(counts, epoch=self._log.newest_epoch + 1, group=None, reason=reason)
+        self._realiser.repeat(again)
+        self._pending = again
+        self._talk.lost(lost, again)
 
     def _judge_when_due(self) -> None:
         now = self._clock()
@@ -150,10 +172,9 @@ class Controller:
         self._realise(self._decider.judge(seen, self._log))
 
     def _realise(self, judgement: Judgement) -> None:
-        policy = self._decider.policy
         time_ms = round(self._wall() * 1000)
-        record = judgement.record(self._settings, policy.name, time_ms=time_ms, dry_run=self._dry_run)
-        self._realiser.realise(judgement, record, policy)
+        record = judgement.record(self._settings, self.policy.name, time_ms=time_ms, dry_run=self._dry_run)
+        self._realiser.realise(judgement, record, self.policy)
         if not self._dry_run and judgement.plan is not None:
             self._pending = judgement.plan
         self._talk.judged(judgement)

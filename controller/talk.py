@@ -54,9 +54,13 @@ class Talk:
         why = f" ({plan.reason})" if plan.reason else ""
         log.info("%s was published by somebody else%s: it is adopted", plan_words(plan), why)
 
-    def lost(self, plan: Plan) -> None:
-        """Another plan of the same epoch came first."""
-        log.warning("plan %d does not count: another one of that epoch was published first", plan.epoch)
+    def lost(self, plan: Plan, again: Plan) -> None:
+        """Another plan of the same epoch came first; again: the same as that one, which everybody will see."""
+        log.warning(
+            "plan %d of this controller does not count: somebody else published one first; it is repeated as plan %d",
+            plan.epoch,
+            again.epoch,
+        )
 
     def judged(self, judgement: Judgement) -> None:
         """One more observation."""

@@ -23,9 +23,8 @@ from topics.state import TopicState
 
 log = logging.getLogger(__name__)
 
-_FENCED = frozenset(
-    {KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED, KafkaError._STATE}
-)
+_FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
+_TRANSACTION_TIMEOUT_MS = 10_000
 
 
 class Plans:
@@ -126,9 +125,10 @@ class PlanWriter:
         self._settings = settings
         self._identity = f"{settings.query.name}.{identity}"
         self._producer = producer(
-            settings.kafka, transactional_id=self._identity, transaction_timeout_ms=10_000
+            settings.kafka, transactional_id=self._identity, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS
         )
         self._patience = seconds(settings.kafka)
+        self._fenced: Fenced | None = None
         self._do("taking over", lambda: self._producer.init_transactions(self._patience))
 
     def write(
@@ -158,17 +158,23 @@ class PlanWriter:
         self._do("publishing", all_of_it)
 
     def _do(self, doing: str, what: Callable[[], object]) -> None:
+        if self._fenced is not None:
+            raise self._fenced  # a client that was fenced answers anything with other errors from then on
         try:
             what()
         except KafkaException as error:
             code = error.args[0]
-            if code.fatal() or code.code() in _FENCED:
-                raise Fenced(
-                    f"another writer has taken over {self._identity}: {code.str()}",
-                    hint="one controller of a query is enough; the newer one goes on",
-                ) from None
+            if code.code() in _FENCED:
+                self._fenced = _taken_over(self._identity, code)
+                raise self._fenced from None
             if code.txn_requires_abort():
                 self._producer.abort_transaction(self._patience)
             raise service_error(error, self._settings.kafka, f"{doing} plans as {self._identity}") from None
-        except ServiceError as error:  # raised by the client's own error callback
-            raise Fenced(error.message, hint=error.hint) from None
+
+
+def _taken_over(identity: str, error: KafkaError) -> Fenced:
+    return Fenced(
+        f"another writer has taken over {identity}: {error.str()}",
+        hint="the newer one goes on; one controller of a query is enough. Without another one, this one stood still in a "
+        f"transaction for longer than {_TRANSACTION_TIMEOUT_MS / 1000:g} s: start it again",
+    )

@@ -16,10 +16,10 @@ from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, 
 INTERVAL_MS = 5_000
 
 
-def settings_of(*, wiring: str = "fused", instances: int = 1, **sections: Any) -> Settings:
+def settings_of(*, name: str = "q", wiring: str = "fused", instances: int = 1, **sections: Any) -> Settings:
     """A query of 8 routed partitions, 4 in use, and 4 buckets; slide 1 s, batch interval 5 s."""
     query = {
-        "name": "q",
+        "name": name,
         "key": "k",
         "time": "t",
         "window": "4s",
