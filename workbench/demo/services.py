@@ -17,20 +17,9 @@ _LOOK_SECONDS = 0.3
 
 
 class Services:
-    """Partitioner instances and one Spark application. Use as a context manager: leaving it ends them all.
+    """Partitioner instances and one Spark application. Use as a context manager: leaving it ends them all."""
 
-    controlled: a controller, too.
-    """
-
-    def __init__(
-        self,
-        settings: Settings,
-        folder: Path,
-        *,
-        instances: int,
-        interrupts: Interrupts,
-        controlled: bool = False,
-    ) -> None:
+    def __init__(self, settings: Settings, folder: Path, *, instances: int, interrupts: Interrupts) -> None:
         self._interrupts = interrupts
         self._file = folder / "settings.json"
         self._folder = folder
@@ -46,8 +35,6 @@ class Services:
                 self._partitioners.append(
                     self._start(name, "partition", "--unchecked", "--instance", str(number))
                 )
-            if controlled:
-                self._control = self._start("control", "control")
         except BaseException:
             self.stop()
             raise
@@ -73,6 +60,10 @@ class Services:
         """SIGTERM: each finishes its block and commits."""
         for process in self._partitioners:
             _end(process)
+
+    def start_control(self) -> None:
+        """A controller, too."""
+        self._control = self._start("control", "control")
 
     def stop_control(self) -> None:
         """SIGTERM: the last plan stays."""

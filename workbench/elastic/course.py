@@ -125,4 +125,5 @@ def _latencies(settings: Settings, began: float) -> Iterable[tuple[float, float]
             end = row.whole("window_end", -(2**62), 2**62)
             last[(message.partition(), end)] = message.timestamp()[1]
     for (_, end), appended in sorted(last.items(), key=lambda entry: entry[1]):
-        yield appended / 1000 - began, float(appended - end - wait)
+        if end > began * 1000 and appended > end + wait:  # the end of a stream closes its last windows early
+            yield appended / 1000 - began, float(appended - end - wait)

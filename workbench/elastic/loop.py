@@ -17,22 +17,29 @@ from evenflow.elasticity import Bounds
 from evenflow.settings import Settings, load_settings
 from evenflow.sources.datasets import open_source
 from evenflow.sources.source import SourceOptions
+from evenflow.telemetry import BatchRecord, parse
 from partitioner_service.committed import all_states
+from producers.profiles import FixedRate
 from producers.replay import replay
 from topics import admin
+from topics.reader import read_newest
 from workbench.alive import look
 from workbench.broker import EmbeddedBroker
 from workbench.demo.interrupts import Interrupts
 from workbench.demo.services import Services
 from workbench.elastic.course import Course, course_of
 from workbench.elastic.judged import Verdict, judged
-from workbench.elastic.shapes import WARM_UP, Shape
+from workbench.elastic.shapes import STEADY, Shape
 from workbench.verify.report import Report
 from workbench.verify.shell import verify
 
 WINDOW, SLIDE = "10s", "5s"
 INPUT_PARTITIONS = 2
 SLO_MS = 20_000.0
+_LOOK_SECONDS = 1.0
+_WARM = 3
+"""So many micro-batches in a row that keep up."""
+_LONGEST_WARM_UP = 90.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +109,6 @@ def run_loop(options: LoopOptions, told: Loop | None = None) -> LoopResult:
                 folder,
                 instances=1,
                 interrupts=interrupts,
-                controlled=options.policy is not None,
             ) as services:
                 began, until = _stream(options, settings, tuples, services, told)
                 logs = services.outputs()
@@ -167,19 +173,21 @@ def _stream(
     options: LoopOptions, settings: Settings, tuples: int, services: Services, told: Loop
 ) -> tuple[float, float]:
     """Replay and wait for the last result; the times (s since 1970) between which the course counts."""
-    rates = options.shape.rates()
-    services.wait(lambda: _heard_of_spark(settings), lambda: None)
-    told.say(f"{WARM_UP:g} s of warm-up, then {options.shape.profile} for {options.shape.seconds:g} s ...")
-    began = [0.0]
+    shape = options.shape
+    services.wait(lambda: any(part.is_spark for part in look(settings).parts), lambda: None)
+    told.say(f"warming up at {shape.first_rate:,.0f} tuples/s ...")
+    _warm_up(settings, shape, services)
+    if options.policy is not None:
+        services.start_control()
+    told.say(f"{shape.profile} for {shape.seconds:g} s ...")
 
     def replayed(sent: int, expected: int | None) -> None:
-        if not began[0] and sent >= rates.before:
-            began[0] = time.time()
         told.replayed(sent, expected)
         services.check()
 
-    source = open_source(options.shape.source, SourceOptions.for_settings(settings))
-    replay(settings, source, limit=tuples, live=True, profile=rates, progress=replayed)
+    began = time.time()
+    source = open_source(shape.source, SourceOptions.for_settings(settings))
+    replay(settings, source, limit=tuples, live=True, profile=shape.rates(), progress=replayed)
     until = time.time()
     services.wait(lambda: _all_ended(settings), lambda: None)
     services.stop_partitioners()
@@ -188,11 +196,33 @@ def _stream(
     assert spark is not None
     services.wait(lambda: not spark.alive, lambda: None)
     services.check()
-    return began[0], until
+    return began, until
 
 
-def _heard_of_spark(settings: Settings) -> bool:
-    return any(part.is_spark for part in look(settings).parts)
+def _warm_up(settings: Settings, shape: Shape, services: Services) -> None:
+    """Replay at the first rate until micro-batches keep up: the first ones of a Spark application are its slowest."""
+    begun, asked, loads = time.monotonic(), [0.0], list[float]()
+
+    def warm() -> bool:
+        now = time.monotonic()
+        if now - asked[0] >= _LOOK_SECONDS:
+            asked[0] = now
+            services.check()
+            loads[:] = _newest_loads(settings)
+        return now - begun > _LONGEST_WARM_UP or (len(loads) == _WARM and max(loads) <= 1.0)
+
+    source = open_source(STEADY, SourceOptions.for_settings(settings))
+    rate = FixedRate(shape.first_rate)
+    replay(settings, source, live=True, profile=rate, producer_id="warm-up", end=False, stop=warm)
+
+
+def _newest_loads(settings: Settings) -> list[float]:
+    """W of the last finished micro-batches, `_WARM` at most."""
+    told = [
+        parse(message.value()) for message in read_newest(settings.kafka, settings.topic("telemetry"), 100)
+    ]
+    loads = [record.load for record in told if isinstance(record, BatchRecord) and record.load is not None]
+    return loads[-_WARM:]
 
 
 def _all_ended(settings: Settings) -> bool:

@@ -9,8 +9,6 @@ import numpy as np
 from evenflow.errors import ConfigError
 from producers.profiles import PROFILES, Curve, parse_profile
 
-WARM_UP = 12.0
-"""Seconds before anything counts: Spark's first micro-batches are its slowest."""
 BASE = 1_000.0
 """Tuples per second. Small on purpose: two cores cannot show a gain of computing, so a tuple costs a wait instead."""
 
@@ -26,41 +24,26 @@ class Shape:
     source: str
     seconds: float
 
-    def rates(self) -> WarmedUp:
-        """When each tuple is due, the warm-up included; ConfigError for a profile without a rate curve."""
+    def rates(self) -> Curve:
+        """When each tuple is due; ConfigError for a profile without a rate curve."""
         curve = parse_profile(self.profile)
         if not isinstance(curve, Curve):
             raise ConfigError(f"profile {self.profile} has no rate curve", hint=f"known: {', '.join(SHAPES)}")
-        return WarmedUp(curve)
+        return curve
 
     def tuples(self) -> int:
-        """How many are due within the warm-up and its seconds."""
-        return int(self.rates().due(np.array(WARM_UP + self.seconds)))
-
-
-@dataclass(frozen=True)
-class WarmedUp(Curve):
-    """Another curve, but for `WARM_UP` seconds its first rate goes before it."""
-
-    curve: Curve
+        """How many are due within its seconds."""
+        return int(self.rates().due(np.array(self.seconds)))
 
     @property
-    def before(self) -> float:
-        """Tuples of the warm-up."""
-        return WARM_UP * float(self.curve.due(np.array(1.0)))
-
-    def due(self, elapsed: np.ndarray) -> np.ndarray:
-        early = self.before * np.minimum(elapsed, WARM_UP) / WARM_UP
-        return early + self.curve.due(np.maximum(elapsed - WARM_UP, 0.0))
-
-    def inverse(self, tuples: np.ndarray) -> np.ndarray:
-        early = np.minimum(tuples, self.before) * WARM_UP / self.before
-        late = self.curve.inverse(np.maximum(tuples - self.before, 0.0))
-        return np.where(tuples < self.before, early, WARM_UP + late)
+    def first_rate(self) -> float:
+        """Tuples per second at its beginning."""
+        return float(self.rates().due(np.array(1.0)))
 
 
-_STEADY = "zipf:z=1.1,keys=2000,tuples=endless,rate=1000,seed=5"
-_CROWD = "flash-crowd:z=1.1,keys=2000,tuples=endless,rate=1000,seed=5,period=4s,share=0.6,first=13,last=42"
+STEADY = "zipf:z=1.1,keys=2000,tuples=endless,rate=1000,seed=5"
+"""The stream of all but the crowd, and of every warm-up."""
+_CROWD = "flash-crowd:z=1.1,keys=2000,tuples=endless,rate=1000,seed=5,period=4s,share=0.6,first=10,last=39"
 
 SHAPES: dict[str, Shape] = {
     shape.name: shape
@@ -68,19 +51,19 @@ SHAPES: dict[str, Shape] = {
         Shape(
             name="spike",
             profile=f"spike:base={BASE:g},peak={2 * BASE:g},at=40s,for=50s",
-            source=_STEADY,
+            source=STEADY,
             seconds=135,
         ),
         Shape(
             name="staircase",
             profile=f"staircase:from={BASE / 2:g},to={2.5 * BASE:g},step={BASE / 2:g},every=27s",
-            source=_STEADY,
+            source=STEADY,
             seconds=135,
         ),
         Shape(
             name="sine",
             profile=f"sine:base={1.4 * BASE:g},amplitude={BASE:g},period=90s",
-            source=_STEADY,
+            source=STEADY,
             seconds=135,
         ),
         Shape(
@@ -91,7 +74,7 @@ SHAPES: dict[str, Shape] = {
         ),
     )
 }
-"""By name. The crowd's periods are of the generator's own clock: tuples 52,000 to 172,000, which is the whole peak."""
+"""By name. The crowd's periods are of the generator's own clock: tuples 40,000 to 160,000, which is the whole peak."""
 
 
 def shape_of(text: str, *, seconds: float | None = None) -> Shape:
@@ -103,7 +86,7 @@ def shape_of(text: str, *, seconds: float | None = None) -> Shape:
                 f"there is no profile {text!r}",
                 hint=f"known: {', '.join(SHAPES)}; or one of `evenflow replay --profile`, as spike:base=500,peak=900,...",
             )
-        known = Shape(name=text.partition(":")[0], profile=text, source=_STEADY, seconds=135)
+        known = Shape(name=text.partition(":")[0], profile=text, source=STEADY, seconds=135)
         known.tuples()
     if seconds is None:
         return known
