@@ -36,8 +36,9 @@ class Observation:
     r: in force. wiring: fused, where one pool of slots serves both parts in turn, or split. load: W of the application (of
     the slower one where there are two). rate: tuples/s, and keys: distinct keys in a batch interval, both from the
     partitioners. busy: share of time that the busiest partitioner is. lag: input records that are not routed. backlog_ms:
-    event time that is routed and not aggregated. latency_ms: of results. settling: a plan is published and not yet
-    realised. stale: what is missing or too old, in words; a policy decides nothing then.
+    event time that is routed and not aggregated, in ms of the clock at the speed at which it comes. latency_ms: of results.
+    settling: a plan is published and not yet realised. stale: what is missing or too old, in words; a policy decides
+    nothing then.
     """
 
     step: int

@@ -62,7 +62,9 @@ class Pipeline:
     def write(self, *values: bytes, role: str = "telemetry") -> None:
         """Records as they are."""
         for value in values:
-            self._producer.produce(self.settings.topic(role), value=value)
+            self._producer.produce(
+                self.settings.topic(role), key=b"any", value=value
+            )  # plans are compacted: a key
         clients.flush(self._producer, self.settings.kafka)
 
     def batch(
