@@ -7,10 +7,11 @@ to; and a lost executor stays registered until its heartbeats have timed out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 
@@ -45,40 +46,48 @@ class SparkCluster:
 
     def executors(self) -> list[str]:
         """As the protocol says."""
-        try:
+        with _refusals():
             ids = str(self._backend.getExecutorIds().mkString(",")).split(",")
             return sorted((id for id in ids if id and self._backend.isExecutorActive(id)), key=_age)
-        except (Py4JError, Py4JNetworkError) as error:
-            raise Refused(_why(error)) from None
 
     def ask(self, total: int) -> None:
         """As the protocol says."""
-        nowhere = getattr(self._jvm, "scala.collection.immutable.Map$").__getattr__("MODULE$").empty()
-        try:
-            acknowledged = self._context.requestTotalExecutors(total, 0, nowhere)
-        except (Py4JError, Py4JNetworkError) as error:
-            raise Refused(_why(error)) from None
-        if not acknowledged:
-            raise Refused("it does not acknowledge the request")
+        with _refusals():
+            nowhere = getattr(self._jvm, "scala.collection.immutable.Map$").__getattr__("MODULE$").empty()
+            if not self._context.requestTotalExecutors(total, 0, nowhere):
+                raise Refused("it does not acknowledge the request")
 
     def release(self, executors: Sequence[str]) -> None:
         """As the protocol says: a decommissioned executor takes no new task and ends after those that it has."""
-        spark = self._jvm.org.apache.spark.scheduler
-        leaving = self._gateway.new_array(self._jvm.scala.Tuple2, len(executors))
-        nobody = self._jvm.scala.Option.empty()
-        for at, executor in enumerate(executors):
-            why = spark.ExecutorDecommissionInfo("the plan asks for fewer executors", nobody)
-            leaving[at] = self._jvm.scala.Tuple2(executor, why)
-        try:
+        with _refusals():
+            leaving = self._gateway.new_array(self._jvm.scala.Tuple2, len(executors))
+            for at, executor in enumerate(executors):
+                leaving[at] = self._jvm.scala.Tuple2(executor, self._reason())
             self._backend.decommissionExecutors(leaving, False, False)
-        except (Py4JError, Py4JNetworkError) as error:
-            raise Refused(_why(error)) from None
+
+    def _reason(self) -> Any:
+        nobody = self._jvm.scala.Option.empty()
+        return self._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(
+            "the plan asks for fewer", nobody
+        )
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except Py4JError as error:
+        raise Refused(_why(error)) from None
+
+
+def _why(error: Py4JError) -> str:
+    """The first line of the innermost cause: Spark wraps what its cluster manager says."""
+    cause: Any = getattr(error, "java_exception", None)
+    while cause is not None and cause.getCause() is not None:
+        cause = cause.getCause()
+    said = str(error if cause is None else cause.toString()).strip()
+    return said.splitlines()[0][:500] if said else type(error).__name__
 
 
 def _age(executor: str) -> tuple[int, str]:
     return (int(executor) if executor.isdigit() else 0, executor)
-
-
-def _why(error: Exception) -> str:
-    java: Any = getattr(error, "java_exception", None)
-    return str(error if java is None else java.toString()).strip().splitlines()[0][:500]

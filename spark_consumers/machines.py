@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-import os
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from evenflow.errors import ConfigError
@@ -75,29 +75,34 @@ def executor_python(settings: Settings) -> str:
 
 
 def refuse_unshared(settings: Settings) -> None:
-    """Before Spark is started: places and addresses that executors on other machines cannot mean as the driver does.
+    """Before Spark is started: places and addresses that executors cannot mean as the driver does.
 
-    Raises ConfigError for a relative folder, warns of what may be right.
+    Raises ConfigError for a relative folder, as executors work in folders of their own; warns of what may be right.
     """
-    if one_machine(settings):
-        _warn_of_loopback(settings)
+    if all_in_the_driver(settings):
         return
+    shared = one_machine(settings)
+    if shared:
+        _warn_of_loopback(settings)
     for name, place in (
         ("spark.checkpoint", settings.spark.checkpoint_folder),
         ("results.path", settings.results.path),
     ):
         folder = None if place is None else local_folder(place)
-        if folder is None:
-            continue
-        if not os.path.isabs(folder):
-            raise ConfigError(
-                f"{name} is the relative folder {place}, and spark.master is {settings.spark.master}: executors on other "
-                "machines would look for it elsewhere",
-                hint=f"set {name} to an absolute path that all machines share, or to a URI (hdfs://, s3a://)",
-            )
+        if folder is not None:
+            _look_at(name, folder, settings.spark.master, shared=shared)
+
+
+def _look_at(name: str, folder: Path, master: str, *, shared: bool) -> None:
+    if not folder.is_absolute():
+        raise ConfigError(
+            f"{name} is the relative folder {folder}, and spark.master is {master}: executors would look for it elsewhere",
+            hint=f"set {name} to an absolute path that all machines share, or to a URI (hdfs://, s3a://)",
+        )
+    if not shared:
         _LOG.warning(
             "%s is the folder %s: with spark.master %s it must be one that the driver and all executors share, as of a "
-            "network file system", name, place, settings.spark.master,
+            "network file system", name, folder, master,
         )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
+from typing import NamedTuple
 
 from spark_consumers.jars import spark_jars_dir
 
@@ -16,9 +17,16 @@ _HOST = "127.0.0.1"
 _PATIENCE = 120.0
 
 
+class Standalone(NamedTuple):
+    """A running cluster."""
+
+    url: str
+    master: Popen[bytes]
+
+
 @contextmanager
-def standalone(folder: Path, *, cores: int, memory: str) -> Iterator[str]:
-    """Its URL; the worker has so many cores and so much memory for executors."""
+def standalone(folder: Path, *, cores: int, memory: str) -> Iterator[Standalone]:
+    """The worker has so many cores and so much memory for executors."""
     port = _free_port()
     url = f"spark://{_HOST}:{port}"
     here = ("--host", _HOST, "--webui-port", "0")
@@ -30,7 +38,7 @@ def standalone(folder: Path, *, cores: int, memory: str) -> Iterator[str]:
         ),
     ):  # fmt: skip
         _wait_for_worker(folder / "master.log", master)
-        yield url
+        yield Standalone(url, master)
 
 
 @contextmanager

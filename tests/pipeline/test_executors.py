@@ -85,6 +85,10 @@ class Director:
             f"{executors} executors", lambda: len(_registered()) == executors and but not in _registered()
         )
 
+    def flow_until_said(self, said: Callable[[], bool]) -> None:
+        """Until it was."""
+        self._flow("a warning", said)
+
     def _flow(self, what: str, done: Callable[[], bool]) -> None:
         """A block now and then until it is so."""
         deadline = time.monotonic() + _PATIENCE
@@ -151,8 +155,8 @@ def test_executors_grow_as_far_as_there_is_room_and_shrink_again_under_a_flowing
 def test_a_standalone_cluster_gives_takes_and_replaces_executors_and_a_stage_without_input_has_a_pulse(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
-    with standalone(tmp_path, cores=3, memory="2g") as url:
-        settings = _settings(kafka_settings, query_name, tmp_path, master=url, wiring="split")
+    with standalone(tmp_path, cores=3, memory="2g") as cluster:
+        settings = _settings(kafka_settings, query_name, tmp_path, master=cluster.url, wiring="split")
         director = Director(settings)
 
         def script() -> None:
@@ -165,6 +169,28 @@ def test_a_standalone_cluster_gives_takes_and_replaces_executors_and_a_stage_wit
             director.flow_until("scale-in", _stands(2, 1))
             director.flow_until_registered(1)
             _wait_for_pulse(settings)
+
+        director.run(script)
+    found, records = results(settings)
+    assert found == director.stream.expected()
+    assert records == len(found)
+
+
+@pytest.mark.more
+def test_a_request_that_is_refused_is_said_and_the_application_goes_on_with_what_it_has(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with standalone(tmp_path, cores=3, memory="2g") as cluster:
+        settings = _settings(kafka_settings, query_name, tmp_path, master=cluster.url)
+        director = Director(settings)
+
+        def script() -> None:
+            director.flow_until("first executor", _stands(0, 1))
+            cluster.master.kill()
+            cluster.master.wait(10)
+            director.publish(1, p=6)
+            director.flow_until("the plan without its executors", _stands(1, 1))
+            director.flow_until_said(lambda: any("; it refuses (" in said for said in caplog.messages))
 
         director.run(script)
     found, records = results(settings)

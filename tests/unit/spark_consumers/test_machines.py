@@ -24,12 +24,15 @@ def settings(**parts: Any) -> Settings:
 def test_the_driver_and_its_children_are_one_machine_and_nothing_is_said(
     master: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    refuse_unshared(settings(spark={"master": master, "checkpoint": "here"}))
+    refuse_unshared(settings(spark={"master": master, "driver_host": "127.0.0.1", "checkpoint": "/here"}))
     assert one_machine(settings(spark={"master": master}))
     assert caplog.messages == []
 
 
-def test_a_relative_folder_is_refused_where_executors_are_elsewhere() -> None:
+def test_a_relative_folder_is_refused_where_executors_work_elsewhere() -> None:
+    refuse_unshared(settings(spark={"master": "local[2]", "checkpoint": "here"}))
+    with pytest.raises(ConfigError, match=r"spark.checkpoint is the relative folder here"):
+        refuse_unshared(settings(spark={"master": "local-cluster[1,1,512]", "checkpoint": "here"}))
     with pytest.raises(
         ConfigError, match=r"spark.checkpoint is the relative folder here, and spark.master is spark:"
     ):
