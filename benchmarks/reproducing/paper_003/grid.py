@@ -18,7 +18,7 @@ NAMES = {PAPER: "MBLinUCB", OURS: "MBLinUCB, ours", LINUCB: "LinUCB"} | {
 }
 BEST_FIXED = "fixed"
 """The best parallelism that is never changed, found by trying them all."""
-LOADS = {"poisson": 10_000, "pareto": 20_000, "flights-by-hour": 20_000}
+LOADS = {"poisson": 10_000, "pareto": 10_000, "flights-by-hour": 20_000}
 """Steps of each."""
 LEARNER_STEPS = 5_000
 LOAD_NAMES = {
