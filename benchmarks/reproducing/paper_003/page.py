@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import altair
 
 TITLE = "003: bandits that choose the parallelism"
-PICTURE = "A bandit that has practised on a queue model starts where the others arrive late"
+PICTURE = "The paper's practice at one rate pays where the load is steady, not where it varies"
 
 
 def text(found: Found, plan: Plan) -> list[str]:
