@@ -120,7 +120,7 @@ def _shown(found: Found, strategy: Strategy) -> int:
 def _amortised(found: Found, plan: Plan) -> Outcome:
     at = {cost: found.median(_throughput_cell(cost), f"G{GROUP}") for cost in COSTS}
     said = ", ".join(f"{value:.1f}x at a cost of {cost} intervals" for cost, value in at.items())
-    return Outcome(f"G = {GROUP}: {said}", (4 <= at[0.8] <= 6, 4 <= at[0.85] <= 6.5))
+    return Outcome(f"G = {GROUP}: {said}", (4 <= at[0.8] <= 6,))
 
 
 def _restored(found: Found, plan: Plan) -> Outcome:
@@ -150,9 +150,10 @@ CLAIMS = (
         "001, fig. 3.7a",
         "Scheduling ten micro-batches at once gives five times the throughput.",
         "between 4 and 6 times where scheduling one costs 0.8 of an interval, which is Spark's share here at an interval of "
-        "1 s; 4 to 6.5 at 0.85",
+        "1 s",
         _amortised,
-        note="The factor is (1 - cost/G) / (1 - cost), so it is what the cost makes it: five needs a cost near 0.82.",
+        note="The factor is (1 - cost/G) / (1 - cost), so the cost alone decides it: five needs 0.82. This "
+        "says that the figure is possible, not that a scheduler reaches it.",
     ),
     Claim(
         "001, fig. 3.6",
@@ -160,13 +161,15 @@ CLAIMS = (
         "W falls first in batch 17, and stays at or below 0.9 from batch 20 on at the latest",
         _restored,
         because="The thesis does not say how much capacity the change brings, which decides how fast the queue shrinks.",
-        note=f"With an adjustment window of {ADJUSTED_AFTER} batches, and {SPARE} times the capacity that the spike needs.",
+        note=f"The adjustment window is an input: {ADJUSTED_AFTER} batches, as the thesis shows, so batch 17 is given. The "
+        f"capacity is {SPARE} times what the spike needs.",
     ),
     Claim(
         "001, fig. 3.6",
         "A plain group reacts only with its next group, in batch 21.",
         "W falls first in batch 21, and is above 0.9 for longer",
         _late,
+        note="Batch 21 follows from the rule; how long it lasts is computed.",
     ),
     Claim(
         "001, fig. 3.6",

