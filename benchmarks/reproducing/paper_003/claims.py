@@ -24,7 +24,7 @@ from benchmarks.reproducing.paper_003.grid import (
 )
 from benchmarks.reproducing.paper_003.measuring import GOAL
 from benchmarks.reproducing.plan import Cell, Plan
-from benchmarks.reproducing.store import Found
+from benchmarks.reproducing.store import Found, MissingError
 
 _BUDGET_MS = 1000
 _SCALE = (
@@ -84,7 +84,10 @@ def _trace(found: Found, plan: Plan) -> Outcome:
 
 def _learners(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
-    for load in LOADS:
+    there = [load for load in LOADS if all(load_cell(plan, load, name) in found for name in LEARNERS)]
+    if not there:
+        raise MissingError("no learner")
+    for load in there:
         ours = found.values(load_cell(plan, load, PAPER), "reached")
         for name in LEARNERS:
             theirs = found.values(load_cell(plan, load, name), "reached")
@@ -174,8 +177,10 @@ CLAIMS = (
     Claim(
         "003, fig. 5-7",
         "PPO, A3C and DQN need more steps than MBLinUCB.",
-        "more steps than MBLinUCB until the mean of 100 is above -0.3, for each of PPO, A2C and DQN under each load",
+        "more steps than MBLinUCB until the mean of 100 is above -0.3, for each of PPO, A2C and DQN under each load that "
+        "was measured",
         _learners,
+        because="A learner that still draws at random is near the mark already: its first 100 rewards average -0.32.",
         absent="Stable-Baselines3 was not installed (`pip install evenflow[rl]`).",
     ),
     Claim(

@@ -68,6 +68,8 @@ def _played(cell: Cell, plan: Plan, seed: int) -> Trajectory:
     name, options = _parsed(cell.partitioner)
     if cell.partitioner in (PAPER, WIDER):
         options["mu"] = environment.operators[0].mu
+    if plan.quick and name == "mblinucb":
+        options["samples"] = 100
     if name != "fixed":
         options |= {"lmax_ms": LMAX_MS, "rho": environment.operators[0].rho}
     policy = elasticity.create(name, bounds=environment.bounds, seed=seed, **options)
