@@ -14,7 +14,15 @@ from evenflow.settings import Settings
 from evenflow.wire import decode_frame
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
-from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, evenflow, make_settings, owners
+from tests.pipeline.end_to_end import (
+    Pipeline,
+    Stream,
+    assert_exact,
+    committed,
+    evenflow,
+    make_settings,
+    owners,
+)
 from tests.pipeline.planes import start_thread
 from tests.pipeline.routed import records
 from topics.plans import read_plans
@@ -69,6 +77,8 @@ def test_executors_go_1_3_1_and_workers_4_8_4_while_one_of_two_instances_reads_t
         pipeline.start("aggregate", "--until-ended")
         pipeline.start("partition", "--instance", "0")
         thread, errors = start_thread(plane)
+        stream.write(40)
+        pipeline.wait_until(lambda: committed(settings) > 0)
         pipeline.wait_until(lambda: owners(settings) == [2, 2])
 
         def executors() -> int | None:
@@ -83,7 +93,8 @@ def test_executors_go_1_3_1_and_workers_4_8_4_while_one_of_two_instances_reads_t
             pipeline.wait_until(lambda wanted=wanted: executors() == wanted)  # type: ignore[misc]
             assert plane.status()["plan_epoch"] == told, "the late instance must not know yet"
             stream.write(300)
-            plane.offer(plan)
+            record = records(settings, "plan")[-1]
+            plane.offer(record.offset(), record.value())
             told = plan.epoch
 
             def followed(epoch: int = plan.epoch) -> bool:

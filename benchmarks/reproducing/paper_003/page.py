@@ -8,6 +8,7 @@ from benchmarks.reproducing.markdown import figure, number, table
 from benchmarks.reproducing.paper_003.grid import (
     BEST_FIXED,
     KMAX,
+    LEARNER_STEPS,
     LEARNERS,
     LOAD_NAMES,
     LOADS,
