@@ -187,7 +187,7 @@ class PromptPlus(Policy):
         if not able:
             return self._kept(seen, zone, f"{says}, but {self._why_unable(direction)}")
         moved = self._moved(direction)
-        why = " and ".join(moved.values()) or f"neither rate nor keys {_verb(direction)}"
+        why = " and ".join(moved.values()) or f"neither rate nor keys {'rose' if direction > 0 else 'fell'}"
         units = {part: direction * self._units(seen, part, direction) for part in moved if part in able}
         if units:
             return self._changed(seen, zone, units, f"{says}; {why}")
@@ -219,7 +219,7 @@ class PromptPlus(Policy):
         )
         changes = {part: (self._change(name), what) for part, name, what in sides}
         return {
-            part: f"{what} {_verb(direction)} by {abs(change):.0%}"
+            part: f"{what} {_moved(change)}"
             for part, (change, what) in changes.items()
             if change is not None and direction * change > self.options.tolerance
         }
@@ -266,5 +266,7 @@ class PromptPlus(Policy):
         self._memory = _Memory.model_validate(state)
 
 
-def _verb(direction: int) -> str:
-    return "rose" if direction > 0 else "fell"
+def _moved(change: float) -> str:
+    if math.isinf(change):
+        return "rose from nothing"
+    return f"{'rose' if change > 0 else 'fell'} by {abs(change):.0%}"
