@@ -18,7 +18,12 @@ def register(app: typer.Typer) -> None:
     app.command()(demo)
 
 
+_OF_LOOPS = ("profile", "seconds")
+_OF_BOTH = ("control", "wiring", "as_json", *_OF_LOOPS)
+
+
 def demo(
+    context: typer.Context,
     query: Annotated[str, typer.Option(help="A built-in query (`evenflow queries`).")] = "flights",
     input: Annotated[
         str | None, typer.Option("--input", help="Any file or generator instead of a built-in query.")
@@ -63,6 +68,7 @@ def demo(
     from evenflow.written import parse_choice
     from workbench.demo import DemoOptions, run
 
+    _refuse_mixed(context, loop=control is not None)
     if control is not None:
         _closed_loop(control, profile=profile, seconds=seconds, wiring=wiring, as_json=as_json)
     name, options = parse_choice(partitioner)
@@ -93,6 +99,27 @@ def demo(
     if as_json:
         typer.echo(result.json())
     raise typer.Exit(0 if result.differences == 0 else 1)
+
+
+def _refuse_mixed(context: typer.Context, *, loop: bool) -> None:
+    """Words of the one demo mean nothing to the other."""
+    from evenflow.errors import ConfigError
+
+    given = [
+        name
+        for name in context.params
+        if (source := context.get_parameter_source(name)) is not None and source.name == "COMMANDLINE"
+    ]
+    words = [name for name in given if (name not in _OF_BOTH if loop else name in _OF_LOOPS)]
+    if not words:
+        return
+    listed = ", ".join(f"--{name.replace('_', '-')}" for name in words)
+    if loop:
+        raise ConfigError(
+            f"--control runs a pipeline and a stream of its own: {listed} cannot be said of it",
+            hint="--profile, --seconds and --wiring can; or leave --control out",
+        )
+    raise ConfigError(f"{listed} is of a closed loop", hint="add --control POLICY (`evenflow policies`)")
 
 
 def _closed_loop(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from controller.decide import policy_of
 from evenflow.errors import DataLossError, EvenflowError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.durations import format_duration
@@ -61,7 +62,7 @@ def _examine(report: Report, settings: Settings, names: Sequence[str], *, most: 
     topic = settings.topic("input")
     state = describe(settings.kafka, [topic]).get(topic) if topic in names else None
     if _described(settings):
-        report.findings += _query_findings(settings, state)
+        report.findings += [*check_policy(settings), *_query_findings(settings, state)]
     if state is None:
         report.findings.append(no_input(settings, names))
         return
@@ -109,6 +110,18 @@ def no_input(settings: Settings, names: Sequence[str]) -> Finding:
         return Finding("input topic", "warning", what, "`evenflow doctor --topic NAME` looks at one")
     error = missing_input(settings, list(names))
     return Finding("input topic", "problem", error.message, error.hint or "")
+
+
+def check_policy(settings: Settings) -> Iterator[Finding]:
+    """The policy of the controller and its options, where the settings say any."""
+    if "control" not in settings.model_fields_set:
+        return
+    try:
+        policy_of(settings)
+    except EvenflowError as error:
+        yield Finding("policy", "problem", error.message, error.hint or "")
+    else:
+        yield Finding("policy", "ok", f"'{settings.control.policy}' decides about workers and reducers")
 
 
 def check_input(settings: Settings, state: TopicState, *, oldest: int | None, now: int) -> Finding:

@@ -168,6 +168,7 @@ class _Elastic(gymnasium.Env[Seen, Any]):
             interval_ms=self.step_s * 1000,
             p=instances["combine"],
             r=instances.get("reduce", 1),
+            wiring="split",
             load=max(stage.load or 0.0 for stage in stages.values()),
             rate=rate,
             keys=self._keys * -math.expm1(-served[0].arrivals / self._keys),

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from evenflow.talking.words import span
 from evenflow.telemetry import BatchRecord, DecisionRecord, HeartbeatRecord, PartitionerRecord, Telemetry
+from workbench.look.words import printable
 from workbench.status.words import count
 
 _HUGE = 10**15
+_LONGEST_REASON = 300
 
 
 def said_of(said: Telemetry) -> str:
@@ -54,6 +56,9 @@ def _heartbeat(said: HeartbeatRecord) -> Iterator[str]:
 
 def _decision(said: DecisionRecord) -> Iterator[str]:
     zone = "" if said.zone is None else f" in zone {said.zone}"
+    if said.held:
+        yield f"{said.policy}{zone} holds: {printable(said.reason[:_LONGEST_REASON])}"
+        return
     yield f"{said.policy}{zone} wants {count(said.wanted_p, 'worker')} and {count(said.wanted_r, 'bucket')} at once"
     yield "published nothing" if said.epoch is None else f"published plan epoch {_number(said.epoch)}"
 

@@ -14,7 +14,8 @@ parallelism is reckoned in one step rather than felt for:
 
 Rates are means over `window_s`; a gap in the observations begins them anew. In the fused wiring both parts share one
 pool in turn. Then each has only its share of the time, and what both need is added up: p and r grow by the same factor.
-DS2 sees capacity only, not the fixed cost of a micro-batch.
+In the split wiring a part whose bounds leave it no choice is left out. DS2 sees capacity only, not the fixed cost of a
+micro-batch.
 
 State: the rates of `window_s`, and one falling series of recommendations a side. Source: Kalavri et al., "Three steps is
 all you need", OSDI 2018, and the Flink Kubernetes operator, `flink-autoscaler`: `AutoScalerUtils.java`
@@ -121,17 +122,23 @@ class Ds2(Policy):
         self._memory = _Memory()
 
     def _decide(self, seen: Observation) -> Decision:
-        missing = [part for part in PARTS if not known(seen.stage(part).arrivals)]
+        parts = self._parts(seen)
+        missing = [part for part in parts if not known(seen.stage(part).arrivals)]
         if missing:
             return self._held(seen, f"nothing is decided: arrivals at {' and '.join(missing)} are not known")
         self._take_in(seen)
         rates = {part: self._mean(part) for part in PARTS}
-        unmeasured = [part for part in PARTS if rates[part].unit is None and _has_work(seen, part, rates)]
+        unmeasured = [part for part in parts if rates[part].unit is None and _has_work(seen, part, rates)]
         if unmeasured:
             return self._held(
                 seen, f"nothing is decided: the capacity of {' and '.join(unmeasured)} is not known"
             )
-        return self._reckoned(seen, _Need(seen, rates, self.options))
+        return self._reckoned(seen, _Need(seen, rates, self.options, parts))
+
+    def _parts(self, seen: Observation) -> list[Part]:
+        """Those that matter for p and r."""
+        sides = {part: self.bounds.side(part) for part in PARTS}
+        return [part for part, (least, most) in sides.items() if seen.wiring == "fused" or least < most]
 
     def _reckoned(self, seen: Observation, need: _Need) -> Decision:
         target, boundary = self.options.target, self.options.boundary
@@ -140,7 +147,7 @@ class Ds2(Policy):
         up = any(factor > 1 for factor in need.factors(min(upper, 1.0), restart=False).values())
         down = lower > 0 and any(factor < 1 for factor in need.factors(lower, restart=True).values())
         p, r = (
-            self._recommended(seen, part, factors[part] if up or down else 1.0, frozen=seen.draining)
+            self._recommended(seen, part, factors.get(part, 1.0) if up or down else 1.0, frozen=seen.draining)
             for part in PARTS
         )
         within = "" if up or down else f", within {lower:.2f} to {upper:.2f}"
@@ -187,8 +194,10 @@ class Ds2(Policy):
 class _Need:
     """What the parts need, as a share of their capacity."""
 
-    def __init__(self, seen: Observation, rates: dict[Part, _Rates], options: Ds2Options) -> None:
-        self._options = options
+    def __init__(
+        self, seen: Observation, rates: dict[Part, _Rates], options: Ds2Options, parts: list[Part]
+    ) -> None:
+        self._options, self._parts = options, parts
         self._fused = seen.wiring == "fused"
         self._capacity = {part: (rates[part].unit or 0.0) * seen.in_force(part) for part in PARTS}
         combine, reduce = rates["combine"].arrivals, rates["reduce"].arrivals
@@ -197,13 +206,13 @@ class _Need:
         self._arrivals = {"combine": combine, "reduce": reduce * min(max(1.0, hidden), _MOST_HIDDEN)}
         self._queue = {part: _queue(seen, part) for part in PARTS}
         self.said = " and ".join(
-            f"{part} gets {self._arrivals[part]:.0f} of {self._capacity[part]:.0f} tuples/s" for part in PARTS
+            f"{part} gets {self._arrivals[part]:.0f} of {self._capacity[part]:.0f} tuples/s" for part in parts
         )
 
     def factors(self, utilisation: float, *, restart: bool) -> dict[Part, float]:
         """By which p and r must grow so that this utilisation is kept and the queues are worked off."""
-        each = {part: self._factor(part, utilisation, restart=restart) for part in PARTS}
-        return dict.fromkeys(PARTS, sum(each.values())) if self._fused else each
+        each = {part: self._factor(part, utilisation, restart=restart) for part in self._parts}
+        return dict.fromkeys(self._parts, sum(each.values())) if self._fused else each
 
     def _factor(self, part: Part, utilisation: float, *, restart: bool) -> float:
         options = self._options

@@ -13,7 +13,9 @@ rose, p grows. If the number of distinct keys rose, r grows. If both rose, both 
 The paper says nothing about the following cases, and this is what happens:
 
 * Neither number moved, or the side it speaks for is at its bound. One unit is added to the part whose own W is highest,
-  or taken from the part whose own W is lowest. Where no part says its own W, nothing is decided.
+  or taken from the part whose own W is lowest. If the most loaded part is at its bound, more of the other would not
+  help: nothing changes, but in the fused wiring, where both share one pool, the other gets the unit. Where no part says
+  its own W, nothing is decided.
 * With `proportional`, a scale-out by rate or keys adds `ceil(current * (W/thres - 1))` units, at most `max_step`; W is
   the mean of the `d` micro-batches. Scale-in is always by one.
 * For `grace` micro-batches after a change of p or r there is no action in the opposite direction.
@@ -199,7 +201,8 @@ class PromptPlus(Policy):
             reason = f"{says}, and no part says its own W: nothing is decided"
             return Decision(p=seen.p, r=seen.r, zone=zone, reason=reason, held=True)
         direction = 1 if zone == OVERLOAD else -1
-        asked = [part for part in own if direction > 0 or part in able]
+        shared = direction < 0 or seen.wiring == "fused"
+        asked = [part for part in own if part in able or not shared]
         worst = max(asked, key=lambda part: direction * own[part], default=None)
         if worst not in able:
             return self._kept(seen, zone, f"{says}, and the part with the worst W is at its bound")

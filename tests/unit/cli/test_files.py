@@ -93,6 +93,19 @@ def test_a_demo_of_a_query_refuses_words_about_a_file() -> None:
     assert "--key describes a file, but the query 'flights' has data of its own" in done.exception.message
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--control", "prompt-plus", "--workers", "3", "--no-header"], "--workers, --no-header cannot be said"),
+        (["--profile", "sine"], "--profile is of a closed loop"),
+    ],
+)  # fmt: skip
+def test_a_demo_refuses_words_of_its_other_kind(words: list[str], message: str) -> None:
+    done = CliRunner().invoke(app, ["demo", *words])
+    assert isinstance(done.exception, ConfigError)
+    assert message in done.exception.message
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("delimiter", [";;", "", "é", '"'])
 def test_a_delimiter_is_one_character(command: str, delimiter: str, data: Path) -> None:

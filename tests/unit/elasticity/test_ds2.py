@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from evenflow.elasticity import Observation, Policy, StageObservation, create
+from evenflow.elasticity import Bounds, Observation, Policy, StageObservation, create
 from tests.unit.elasticity.observations import BOUNDS, INTERVAL_MS, Plant
 from tests.unit.elasticity.test_prompt_plus import PLANTS
 
@@ -37,6 +37,16 @@ def seen(
 def test_parallelism_is_reckoned_in_one_step() -> None:
     decision = made().decide(seen(1, (1_400, 1_000), (60, 100)))
     assert (decision.p, decision.r) == (8, 5)
+
+
+def test_of_a_part_without_a_choice_nothing_has_to_be_known() -> None:
+    bounds = Bounds(p_max=16, r_max=1)
+    policy = create("ds2", bounds=bounds, window_s=0, scale_down_interval_s=0)
+    assert policy.decide(seen(1, (1_400, 1_000), (None, None), r=1)).p == 8
+    decision = policy.decide(seen(2, (700, 1_000), (None, None), r=1))
+    assert (decision.p, decision.r) == (4, 1)
+    assert "reduce" not in decision.reason
+    assert policy.decide(seen(3, (1_400, 1_000), (None, None), r=1, wiring="fused")).held, "one pool for both"
 
 
 @pytest.mark.parametrize(("arrivals", "wanted"), [(520, 4), (880, 4), (920, 6), (480, 3)])

@@ -66,6 +66,7 @@ def test_the_observation_of_a_policy_says_what_the_queue_does() -> None:
     assert stage.queue == pytest.approx(500, rel=0.3)
     assert seen.backlog_ms == pytest.approx(stage.queue / 50 * 1000)
     assert seen.stage("reduce").load is None
+    assert seen.wiring == "split", "each operator has instances of its own"
 
 
 def test_what_the_first_operator_puts_out_comes_to_the_second() -> None:
@@ -96,6 +97,16 @@ def test_every_registered_policy_can_be_driven_through_both(name: str, make: Any
     assert ((found.p >= 1) & (found.p <= 16)).all()
     assert (found.rewards <= 0).all()
     assert (found.rewards >= -1).all()
+
+
+@pytest.mark.parametrize("make", [ElasticStage, ElasticChain])
+def test_ds2_keeps_its_utilisation_in_both(make: Any) -> None:
+    environment = (
+        make(operator=Operator(rho=1)) if make is ElasticStage else make(operators=(Operator(rho=1),) * 2)
+    )
+    found = drive(elasticity.create("ds2", bounds=environment.bounds), environment, steps=60, seed=1)
+    used = found.p[-10:] if make is ElasticStage else np.concatenate((found.p[-10:], found.r[-10:]))
+    assert ((used >= 11) & (used <= 20)).all(), "100 tuples/s at 10 each, of which 0.5 to 0.9 are used"
 
 
 def test_a_gg1_queue_with_steady_times_hardly_waits() -> None:

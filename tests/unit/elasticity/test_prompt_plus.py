@@ -134,6 +134,16 @@ def test_a_side_at_its_most_cannot_grow_and_the_reason_says_so() -> None:
     assert "at their most" in decision.reason
 
 
+@pytest.mark.parametrize(("wiring", "wanted"), [("split", (4, 4)), ("fused", (5, 4))])
+def test_where_the_worst_part_is_at_its_most_the_other_grows_only_if_they_share_a_pool(
+    wiring: str, wanted: tuple[int, int]
+) -> None:
+    policy = create("prompt-plus", bounds=Bounds(p_max=8, r_max=4))
+    stages = Plant(combine=0.2, reduce=0.7).observe().stages
+    decision = last_of(policy, [seen(step, 2.5, stages=stages, wiring=wiring) for step in (1, 2, 3)])
+    assert (decision.p, decision.r) == wanted
+
+
 @given(d=st.integers(1, 6), before=st.integers(0, 5))
 @settings(max_examples=30)
 def test_a_zone_must_hold_for_d_micro_batches(d: int, before: int) -> None:

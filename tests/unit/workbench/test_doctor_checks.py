@@ -15,7 +15,7 @@ from workbench.doctor import (
     java_major,
     pins_of,
 )
-from workbench.doctor_topics import check_input, check_topics, no_input, used_topics
+from workbench.doctor_topics import check_input, check_policy, check_topics, no_input, used_topics
 
 
 def state(partitions: int = 4, **config: str) -> TopicState:
@@ -140,6 +140,20 @@ def test_an_input_topic_that_is_missing_names_the_likely_one() -> None:
     assert (finding.status, finding.what) == ("problem", "there is no topic order, which the query reads")
     assert "did you mean orders?" in finding.do
     assert no_input(Settings(), ["bills"]).status == "warning"
+
+
+@pytest.mark.parametrize(
+    ("control", "said"),
+    [
+        (None, []),
+        ({"policy": "ds2"}, [("ok", "'ds2' decides about workers and reducers")]),
+        ({"policy": "ds3"}, [("problem", "unknown policy 'ds3'; did you mean 'ds2'?")]),
+        ({"options": {"tresh": 1}}, [("problem", "unknown option 'tresh' of prompt-plus; did you mean 'thres'?")]),
+    ],
+)  # fmt: skip
+def test_a_policy_that_cannot_be_used_is_a_problem(control: dict | None, said: list) -> None:
+    settings = Settings(query={"name": "q"}, **({} if control is None else {"control": control}))
+    assert [(finding.status, finding.what) for finding in check_policy(settings)] == said
 
 
 def test_topics_that_the_settings_do_not_use_are_not_asked_for(tmp_path: Path) -> None:

@@ -203,6 +203,10 @@ def test_who_is_in_the_group_is_named_and_others_are_heard_of_by_their_newest_re
             DECISION.model_copy(update={"zone": None, "epoch": None}),
             "ds2 wants 6 workers and 1 bucket at once, published nothing",
         ),
+        (
+            DECISION.model_copy(update={"zone": None, "epoch": None, "held": True, "reason": "no record of \x1b[2J"}),
+            "ds2 holds: no record of \\x1b[2J",
+        ),
         (PARTITIONER.model_copy(update={"rate": 1e17, "busy": None, "lag": None}), "? tuples/s, 4 workers by plan epoch 3"),
     ],
 )  # fmt: skip
