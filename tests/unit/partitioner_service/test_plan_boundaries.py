@@ -190,18 +190,6 @@ def test_a_plan_for_the_workers_that_there_are_moves_on_the_epoch_and_nothing_el
     assert "plan epoch 2 takes over from 1970-01-01 00:00:02 UTC on: 5 workers instead of 2" in caplog.text
 
 
-def test_a_plan_for_more_workers_than_partitions_is_refused_in_words_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    instance = Instance(make_settings())
-    instance.learn(1, 1)
-    for _ in range(3):
-        instance.learn(2, ROUTED + 1)
-    instance.learn(2, 3)
-    assert caplog.text.count("plan epoch 2 is impossible and counts for nothing: it asks for 7 workers") == 1
-    assert times_by_epoch(instance.read({0: [5_000]})) == {1: [5_000]}
-
-
 def test_a_reader_that_never_gets_a_tuple_remembers_few_plans() -> None:
     schedule = Schedule(slide_ms=1_000)
     for epoch in range(1, 1_000):
