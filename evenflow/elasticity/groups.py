@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from evenflow.errors import IncompatibleStateError
 from evenflow.plans import LONGEST_REASON, Plan, parse_plan
 from evenflow.strict_json import StrictObject, read_object
-from evenflow.windows import NO_MARK
+from evenflow.windows import END_MARK, NO_MARK
 
 PLANNER_VERSION = 1
 _MOST_BYTES = 50_000
@@ -124,11 +124,12 @@ class GroupPlanner:
         )
 
     def _boundary(self, reached: int | None, further_ms: float) -> int:
-        """The first slide boundary so far after what is reached; NO_MARK when nothing is."""
-        if reached is None:
+        """The first slide boundary so far after what is reached; NO_MARK when nothing is, or when that is no time."""
+        if reached is None or not math.isfinite(further_ms):
             return NO_MARK
         time = max(reached + 1, reached + math.floor(further_ms))
-        return -(-time // self._slide_ms) * self._slide_ms
+        begins = -(-time // self._slide_ms) * self._slide_ms
+        return begins if NO_MARK < begins < END_MARK else NO_MARK
 
     # ---- state
 

@@ -154,6 +154,16 @@ def test_what_waits_is_event_time_by_the_speed_at_which_it_comes() -> None:
     assert not seen.draining
 
 
+def test_a_gap_in_event_time_is_no_speed_that_a_plan_is_put_off_by() -> None:
+    pipeline = Pipeline(settings_of())
+    live = pipeline.settings
+    for night in (0, 0, 0, 28_800_000, 28_800_000):
+        pipeline.now += 5
+        time = round(1_000 * pipeline.now) + night
+        pipeline.hear(partitioner(live, event_time=time), batch(live))
+    assert [seen.batch_ms for seen in pipeline.seen] == [None, 5_000, 5_000, 5_000, 5_000]
+
+
 def test_marks_within_one_slide_say_nothing_of_a_backlog_and_waiting_frames_do() -> None:
     pipeline, settings = fused()
     for number in range(2):
@@ -188,6 +198,17 @@ def test_a_record_of_a_batch_interval_of_nothing_divides_nothing() -> None:
 
 
 # ---- what is missing
+
+
+def test_a_capacity_and_a_queue_beyond_what_telemetry_may_say_are_not_known() -> None:
+    pipeline = Pipeline(settings_of())
+    work = {
+        "combine": PartWork(tasks=1, busy_ms=1e-289, longest_ms=0, rows=2**62),
+        "reduce": PartWork(tasks=1, busy_ms=1, longest_ms=1, rows=1),
+    }
+    pipeline.hear(partitioner(pipeline.settings), batch(pipeline.settings, parts=work, rows=1, backlog=2**62))
+    combine = pipeline.seen[-1].observation.stage("combine")
+    assert (combine.capacity, combine.queue) == (None, None)
 
 
 def test_a_part_that_has_never_spoken_is_named() -> None:

@@ -13,7 +13,7 @@ from evenflow import elasticity
 from evenflow.elasticity import Bounds, create, groups
 from evenflow.elasticity.groups import GroupPlanner
 from evenflow.errors import IncompatibleStateError
-from evenflow.plans import Plan, Schedule
+from evenflow.plans import Plan, Schedule, parse_plan
 from evenflow.windows import NO_MARK
 from tests.unit.elasticity.observations import Plant
 
@@ -183,3 +183,14 @@ def test_state_that_is_none_of_a_planner_is_refused(wrong: dict) -> None:
 @pytest.mark.parametrize("module", [elasticity, groups])
 def test_the_examples_of_the_library_hold(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("reached", "batch_ms"), [(2**62, 1.0), (0, 1e25), (0, float("inf"))])
+def test_where_no_event_time_can_be_told_a_plan_begins_at_the_next_slide(
+    reached: int, batch_ms: float
+) -> None:
+    planner = GroupPlanner(slide_ms=1_000)
+    plan = planner.step(batch=1, wanted=(4, 2), in_force=(2, 2), reached=reached, batch_ms=batch_ms)
+    assert plan is not None
+    assert plan.effective_from == NO_MARK
+    assert parse_plan(plan.encode("0" * 16)) == plan
