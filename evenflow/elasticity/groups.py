@@ -87,7 +87,7 @@ class GroupPlanner:
         reached: int | None,
         batch_ms: float,
     ) -> Plan | None:
-        """The plan to publish after this micro-batch, None for none; `learn` it once it is published.
+        """The plan to publish after this micro-batch, None for none; `learn` it once it is published. Each is given once.
 
         batch: number of the finished micro-batch, from 1. wanted: (p, r) of the decision, None when it is held. in_force:
         (p, r). Wanting what is in force or planned asks for nothing, and takes back nothing that is pending. reached:
@@ -100,7 +100,8 @@ class GroupPlanner:
         first = self._first(batch)
         if not self._amend and first - batch - 1 > self._ahead:
             return None
-        return self._plan(self._wish, batch=batch, first=first, reached=reached, batch_ms=batch_ms)
+        wish, self._wish = self._wish, None
+        return self._plan(wish, batch=batch, first=first, reached=reached, batch_ms=batch_ms)
 
     def _is_planned(self, wanted: tuple[int, int]) -> bool:
         return self._newest is not None and (self._newest.p, self._newest.r) == wanted

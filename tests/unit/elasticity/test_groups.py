@@ -119,10 +119,12 @@ def test_a_decision_that_waits_is_not_taken_back_by_one_that_wants_nothing() -> 
     assert step(planner, 18, (5, 2)) != plan, "a later decision replaces it"
 
 
-def test_a_plan_that_could_not_be_published_is_planned_again() -> None:
+def test_a_plan_is_given_once_and_again_where_it_is_wanted_again() -> None:
     planner = GroupPlanner(slide_ms=SECOND)
     assert step(planner, 15, (4, 2)) is not None
-    again = step(planner, 16, None)
+    assert not planner.pending
+    assert step(planner, 16, None) is None, "the log does not show it yet"
+    again = step(planner, 17, (4, 2))
     assert again is not None
     assert (again.epoch, again.p) == (1, 4)
 
