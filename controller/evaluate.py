@@ -97,9 +97,12 @@ class Evaluator:
         self._note(now, time)
         speed, steady = self._speed(), self._steady_speed()
         missing = unrealised(log, self.settings, partitioners, known)
-        overdue = bool(missing) and now - log.newest_since > realised_within(self.settings)
+        late = now - log.newest_since > realised_within(self.settings)
+        overdue = (
+            bool(missing) and late and log.newest is log.in_force
+        )  # a plan for tomorrow is not late today
         observation = _Sight(self.settings, known, partitioners, now, speed).observation(
-            step=self.step, log=log, settling=pending or (bool(missing) and not overdue)
+            step=self.step, log=log, settling=pending or (bool(missing) and not late)
         )
         return Seen(
             observation,

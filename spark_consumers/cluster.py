@@ -53,8 +53,8 @@ class SparkCluster:
 
     def ask(self, total: int) -> None:
         """As the protocol says."""
-        nowhere = getattr(self._jvm, "scala.collection.immutable.Map$").__getattr__("MODULE$").empty()
         try:
+            nowhere = getattr(self._jvm, "scala.collection.immutable.Map$").__getattr__("MODULE$").empty()
             acknowledged = self._context.requestTotalExecutors(total, 0, nowhere)
         except (Py4JError, Py4JNetworkError) as error:
             raise Refused(_why(error)) from None
@@ -63,13 +63,13 @@ class SparkCluster:
 
     def release(self, executors: Sequence[str]) -> None:
         """As the protocol says: a decommissioned executor takes no new task and ends after those that it has."""
-        spark = self._jvm.org.apache.spark.scheduler
-        leaving = self._gateway.new_array(self._jvm.scala.Tuple2, len(executors))
-        nobody = self._jvm.scala.Option.empty()
-        for at, executor in enumerate(executors):
-            why = spark.ExecutorDecommissionInfo("the plan asks for fewer executors", nobody)
-            leaving[at] = self._jvm.scala.Tuple2(executor, why)
         try:
+            spark = self._jvm.org.apache.spark.scheduler
+            leaving = self._gateway.new_array(self._jvm.scala.Tuple2, len(executors))
+            nobody = self._jvm.scala.Option.empty()
+            for at, executor in enumerate(executors):
+                why = spark.ExecutorDecommissionInfo("the plan asks for fewer executors", nobody)
+                leaving[at] = self._jvm.scala.Tuple2(executor, why)
             self._backend.decommissionExecutors(leaving, False, False)
         except (Py4JError, Py4JNetworkError) as error:
             raise Refused(_why(error)) from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -183,7 +184,8 @@ class PlanWriter:
                 self._fenced = _taken_over(self._identity, code)
                 raise self._fenced from None
             if code.txn_requires_abort():
-                self._producer.abort_transaction(self._patience)
+                with suppress(KafkaException):  # then the broker does, after the transaction timeout
+                    self._producer.abort_transaction(self._patience)
             raise service_error(error, self._settings.kafka, f"{doing} plans as {self._identity}") from None
 
 

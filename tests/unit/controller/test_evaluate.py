@@ -305,6 +305,16 @@ def test_without_a_cluster_manager_a_plan_waits_for_partitioners_only() -> None:
     assert not pipeline.seen[-1].observation.settling
 
 
+def test_a_plan_by_hand_for_tomorrow_neither_settles_nor_is_late_today() -> None:
+    pipeline, settings = fused()
+    pipeline.publish(Plan(epoch=1, p=8, r=4, effective_from=24 * HOUR_MS))
+    for _ in range(30):
+        pipeline.now += 5
+        pipeline.hear(partitioner(settings), batch(settings))
+    seen = pipeline.seen[-1]
+    assert (seen.observation.p, seen.observation.settling, seen.overdue) == (4, False, ())
+
+
 def test_executors_that_never_come_are_reported_after_a_time_and_settle_no_longer() -> None:
     pipeline, settings = fused(spark={"partitions_per_slot": 1})
     pipeline.hear(partitioner(settings), batch(settings, executors=4))
