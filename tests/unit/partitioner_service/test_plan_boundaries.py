@@ -17,6 +17,7 @@ from hypothesis import settings as thoroughness
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.errors import ConfigError
 from evenflow.markers import EndOfStream
 from evenflow.partitioners import create
 from evenflow.plans import Plan, Schedule
@@ -26,6 +27,7 @@ from evenflow.twostep import Layout, combine_task, reduce
 from evenflow.wire import decode_frame
 from evenflow.wire.frame import Frame
 from partitioner_service.in_force import furthest
+from partitioner_service.plans import publish
 from partitioner_service.route import Routed, Router, Slice
 from tests.unit.twostep.pipe import Dict
 
@@ -188,6 +190,12 @@ def test_a_plan_for_the_workers_that_there_are_moves_on_the_epoch_and_nothing_el
     instance.learn(2, 5)
     instance.read({0: [2_000]})
     assert "plan epoch 2 takes over from 1970-01-01 00:00:02 UTC on: 5 workers instead of 2" in caplog.text
+
+
+@pytest.mark.parametrize("far", [10**21, -(10**21), -(2**62)])
+def test_a_plan_by_hand_from_no_event_time_on_is_refused(far: int) -> None:
+    with pytest.raises(ConfigError, match="no event time"):
+        publish(make_settings(), workers=1, effective_from=far - far % 1_000)
 
 
 def test_a_reader_that_never_gets_a_tuple_remembers_few_plans() -> None:
