@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import pairwise, starmap
+from statistics import median
 
 from controller import measures
 from controller.collect import Collected, Heard
@@ -92,32 +94,46 @@ class Evaluator:
         partitioners = [heard.record for heard in counted(self.settings, known, now)]
         time = measures.reached(partitioners)
         log.reach(time, now=now)
-        speed = self._speed(now, time)
+        self._note(now, time)
+        speed, steady = self._speed(), self._steady_speed()
         missing = unrealised(log, self.settings, partitioners, known)
-        overdue = bool(missing) and now - log.newest_since > realised_within(self.settings)
+        late = now - log.newest_since > realised_within(self.settings)
+        overdue = (
+            bool(missing) and late and log.newest is log.in_force
+        )  # a plan for tomorrow is not late today
         observation = _Sight(self.settings, known, partitioners, now, speed).observation(
-            step=self.step, log=log, settling=pending or (bool(missing) and not overdue)
+            step=self.step, log=log, settling=pending or (bool(missing) and not late)
         )
         return Seen(
             observation,
             reached=time,
-            batch_ms=None if speed is None else speed * observation.interval_ms,
+            batch_ms=None if steady is None else steady * observation.interval_ms,
             overdue=tuple(missing) if overdue else (),
             instances=len(partitioners),
         )
 
-    def _speed(self, now: float, time: int | None) -> float | None:
-        """Milliseconds of event time in a ms of our clock, over the last half minute or two observations."""
-        if time is None:
-            return None
+    def _note(self, now: float, time: int | None) -> None:
+        """Event time is here now; remembered for half a minute, or two observations."""
         times = self._times
+        if time is None or (times and now <= times[-1][0]):
+            return
         if times and time < times[-1][1]:
             times.clear()  # whoever was ahead is gone
         times.append((now, time))
         while len(times) > 2 and times[1][0] <= now - _SPEED_OVER:
             times.popleft()
-        seconds = now - times[0][0]
-        return (time - times[0][1]) / seconds / 1000 if seconds > 0 else None
+
+    def _speed(self) -> float | None:
+        """Milliseconds of event time in a ms of our clock, over what is remembered."""
+        return _between(self._times[0], self._times[-1]) if len(self._times) > 1 else None
+
+    def _steady_speed(self) -> float | None:
+        """The same from one observation to the next, the median: a gap in event time is no speed."""
+        return median(starmap(_between, pairwise(self._times))) if len(self._times) > 1 else None
+
+
+def _between(earlier: tuple[float, int], later: tuple[float, int]) -> float:
+    return (later[1] - earlier[1]) / (later[0] - earlier[0]) / 1000
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from evenflow.elasticity.observation import Part
 from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, PartWork
 from evenflow.windows import NO_MARK
 
+_MOST = 1e18
+"""Tuples/s and rows that telemetry may say; what follows from them and is more is no measurement."""
 _BETWEEN = 1.25
 """Batch intervals without a micro-batch after which a stage that waits is idle, and not just between two."""
 
@@ -108,17 +110,23 @@ def _part(
     return StageObservation(
         load=None if own is None else own * share,
         arrivals=rate if part == "combine" else work.rows / period_s,
-        capacity=work.rows / useful_s if useful_s > 0 and work.rows else None,
+        capacity=_measured(work.rows / useful_s) if useful_s > 0 and work.rows else None,
         queue=_queue(batch, work) if first else None,
         longest=work.longest_ms * work.tasks / work.busy_ms if work.busy_ms > 0 else None,
     )
+
+
+def _measured(number: float) -> float | None:
+    return number if number <= _MOST else None
 
 
 def _queue(batch: BatchRecord, work: PartWork) -> float | None:
     """Rows that wait: frames (blobs) behind this micro-batch, each taken to hold as many as those within."""
     if batch.backlog == 0:
         return 0.0
-    return None if batch.backlog is None or not batch.rows else batch.backlog * work.rows / batch.rows
+    return (
+        None if batch.backlog is None or not batch.rows else _measured(batch.backlog * work.rows / batch.rows)
+    )
 
 
 def waiting_ms(sent: int | None, merged: int | None, *, slide_ms: int, speed: float | None) -> float | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controller.collect import Collected, StageWords
 from evenflow.elasticity import demand
 from evenflow.elasticity.observation import PARTS, Part
-from evenflow.plans import KEPT, Plan, Schedule
+from evenflow.plans import KEPT, LAST_EPOCH, Plan, Schedule
 from evenflow.settings import Settings
 from evenflow.telemetry import PartitionerRecord, Stage
 
@@ -55,6 +55,13 @@ class PlanLog:
     def meaning(self, plan: Plan) -> Pair:
         """What everybody makes of a plan: never more than there is."""
         return Pair(min(plan.p, self._most.p), min(plan.r, self._most.r))
+
+    def repeated(self) -> Plan | None:
+        """The newest plan that counts, under the next epoch; None before the first, and where no epoch can follow."""
+        if self.newest is None or self.newest_epoch >= LAST_EPOCH:
+            return None
+        reason = f"as plan {self.newest.epoch}, of which there are two"
+        return replace(self.newest, epoch=self.newest_epoch + 1, group=None, reason=reason)
 
     def learn(self, plans: Iterable[Plan], *, reached: int | None, now: float) -> list[Plan]:
         """Take in the next plans of the log; returns those that count. reached: event time (ms), None for none yet."""

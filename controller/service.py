@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from controller.collect import Collector
 from controller.decide import Decider, Judgement, ReplicaDecider, policy_of
@@ -155,11 +154,9 @@ class Controller:
 
     def _repeat(self, lost: Plan) -> None:
         """Another writer was first with that epoch. Its plan counts, but compaction may keep ours: so it is said anew."""
-        counts = self._log.newest
-        assert counts is not None
-        reason = f"as plan {counts.epoch}, of which there are two"
-        again = replace(counts, epoch=self._log.newest_epoch + 1, group=None, reason=reason)
-        self._realiser.repeat(again)
+        again = self._log.repeated()
+        if again is not None:
+            self._realiser.repeat(again)
         self._pending = again
         self._talk.lost(lost, again)
 

@@ -54,12 +54,12 @@ class Talk:
         why = f" ({plan.reason})" if plan.reason else ""
         log.info("%s was published by somebody else%s: it is adopted", plan_words(plan), why)
 
-    def lost(self, plan: Plan, again: Plan) -> None:
-        """Another plan of the same epoch came first; again: the same as that one, which everybody will see."""
+    def lost(self, plan: Plan, again: Plan | None) -> None:
+        """Another plan came first; again: the same as that one, which everybody will see, None where none can follow."""
         log.warning(
-            "plan %d of this controller does not count: somebody else published one first; it is repeated as plan %d",
+            "plan %d of this controller does not count: somebody else published one first%s",
             plan.epoch,
-            again.epoch,
+            "" if again is None else f"; it is repeated as plan {again.epoch}",
         )
 
     def judged(self, judgement: Judgement) -> None:

@@ -68,7 +68,6 @@ class InForce:
     def __init__(self, settings: Settings, partitioner: Partitioner, *, epoch: int = 0) -> None:
         self.partitioner = partitioner
         self.epoch = epoch
-        self._routed = settings.routed_partitions
         self._topic = settings.topic("plan")
         self._schedule = Schedule(slide_ms=settings.query.slide_ms, newest=epoch)
 
@@ -79,17 +78,7 @@ class InForce:
 
     def learn(self, plan: Plan, *, reached: int | None) -> None:
         """The next plan of the log; reached: largest event time (ms) routed so far, None at the start."""
-        if plan.p <= self._routed:
-            self._schedule.learn(plan, reached=reached)
-        elif plan.epoch > self._schedule.newest:
-            self._schedule.newest = plan.epoch
-            log.error(
-                "plan epoch %d is impossible and counts for nothing: it asks for %d workers, and the routed topic has "
-                "%d partitions",
-                plan.epoch,
-                plan.p,
-                self._routed,
-            )
+        self._schedule.learn(plan, reached=reached)
 
     def learn_published(self, plans: list[Plan]) -> None:
         """All plans of the log, at the start."""

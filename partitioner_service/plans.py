@@ -7,7 +7,7 @@ import time
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.plans import LAST_EPOCH, Plan
 from evenflow.settings import Settings
-from evenflow.windows import NO_MARK
+from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.prepare import OWN_TOPICS
 from topics import admin
 from topics.clients import seconds
@@ -26,7 +26,7 @@ def publish(
     """Publish the next plan epoch and return it once it counts.
 
     Raises ConfigError when it asks for more workers than routed partitions, more reducers than buckets,
-    or an event time that is not on a slide boundary, and for an input topic that is missing; ServiceError when
+    or an event time that is none or not on a slide boundary, and for an input topic that is missing; ServiceError when
     others publish at the same time.
     """
     most_r = settings.spark.buckets
@@ -41,6 +41,8 @@ def publish(
         raise ConfigError(
             f"effective_from {effective_from} is not on a slide boundary (slide {settings.query.slide_ms} ms)"
         )
+    if effective_from is not None and not NO_MARK < effective_from <= END_MARK:
+        raise ConfigError(f"effective_from {effective_from} is no event time (ms since 1970)")
     settings = admitted(settings)
     specs = admin.pipeline_topics(settings)
     admin.ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS])

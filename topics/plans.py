@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -27,6 +28,21 @@ _FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, Kafk
 _TRANSACTION_TIMEOUT_MS = 10_000
 
 
+def plan_in(value: bytes | None, settings: Settings) -> Plan:
+    """The plan in a record of the query's plan topic.
+
+    Raises ValueError for what is no plan of the query, and for one of more workers than routed partitions: whoever reads
+    the topic passes over the same records, so all come to the same schedule.
+    """
+    plan = parse_plan(value, fingerprint=settings.fingerprint)
+    if plan.p > settings.routed_partitions:
+        raise ValueError(
+            f"plan epoch {plan.epoch} is impossible: it asks for {plan.p} workers, and the routed topic has "
+            f"{settings.routed_partitions} partitions"
+        )
+    return plan
+
+
 class Plans:
     """Turns records of the plan topic into plans; what is none is said once each, counted, and ignored.
 
@@ -34,8 +50,8 @@ class Plans:
     """
 
     def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._topic = settings.topic("plan")
-        self._fingerprint = settings.fingerprint
         self.ignored = 0
         self.next_offset = 0
 
@@ -48,7 +64,7 @@ class Plans:
         known = offset is not None and offset < self.next_offset
         self.next_offset = max(self.next_offset, -1 if offset is None else offset + 1)
         try:
-            return parse_plan(value, fingerprint=self._fingerprint)
+            return plan_in(value, self._settings)
         except ValueError as error:
             if not known:
                 self.ignored += 1
@@ -168,7 +184,8 @@ class PlanWriter:
                 self._fenced = _taken_over(self._identity, code)
                 raise self._fenced from None
             if code.txn_requires_abort():
-                self._producer.abort_transaction(self._patience)
+                with suppress(KafkaException):  # then the broker does, after the transaction timeout
+                    self._producer.abort_transaction(self._patience)
             raise service_error(error, self._settings.kafka, f"{doing} plans as {self._identity}") from None
 
 

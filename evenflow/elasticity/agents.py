@@ -6,6 +6,7 @@ the queue adds to it, `omega ln 20 / mu(k)`. Both end at 1, as the reward does n
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -95,6 +96,6 @@ class Agent:
 def read_load(fields: dict[str, Any]) -> Load:
     """A load as plain JSON has it; ValueError or KeyError for anything else."""
     load = Load(**{name: float(fields[name]) for name in ("arrivals", "mu", "queue")})
-    if not (load.arrivals >= 0 and load.mu > 0 and load.queue >= 0):
+    if not (0 <= load.arrivals < math.inf and 0 < load.mu < math.inf and 0 <= load.queue < math.inf):
         raise ValueError(f"no load: {fields}")
     return load

@@ -69,7 +69,9 @@ class DisjointLinUCB:
             shape = getattr(self, name).shape
             if values.shape != (np.prod(shape),) or not np.isfinite(values).all():
                 raise ValueError(f"{name} has other values")
-            setattr(self, name, values.reshape(shape))
+        np.linalg.inv(taken["_design"].reshape(self._design.shape))  # else a later update would raise
+        for name, values in taken.items():
+            setattr(self, name, values.reshape(getattr(self, name).shape))
 
 
 _ARRAYS = ("plays", "_design", "_inverse", "_reward", "_theta")

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from evenflow.errors import IncompatibleStateError
 from evenflow.plans import LONGEST_REASON, Plan, parse_plan
 from evenflow.strict_json import StrictObject, read_object
-from evenflow.windows import NO_MARK
+from evenflow.windows import END_MARK, NO_MARK
 
 PLANNER_VERSION = 1
 _MOST_BYTES = 50_000
@@ -87,20 +87,33 @@ class GroupPlanner:
         reached: int | None,
         batch_ms: float,
     ) -> Plan | None:
-        """The plan to publish after this micro-batch, None for none; `learn` it once it is published.
+        """The plan to publish after this micro-batch, None for none; `learn` it once it is published. Each is given once.
 
         batch: number of the finished micro-batch, from 1. wanted: (p, r) of the decision, None when it is held. in_force:
         (p, r). Wanting what is in force or planned asks for nothing, and takes back nothing that is pending. reached:
         largest event time (ms) that the partitioners have worked on. batch_ms: event time that goes by in a micro-batch.
         """
-        if wanted is not None and wanted != in_force and not self._is_planned(wanted):
-            self._wish = _Wish(*wanted, reason)
+        if wanted is not None and wanted != in_force:
+            whole = self._with_what_is_planned(wanted, in_force)
+            if not self._is_planned(whole):
+                self._wish = _Wish(*whole, reason)
         if self._wish is None:
             return None
         first = self._first(batch)
         if not self._amend and first - batch - 1 > self._ahead:
             return None
-        return self._plan(self._wish, batch=batch, first=first, reached=reached, batch_ms=batch_ms)
+        wish, self._wish = self._wish, None
+        return self._plan(wish, batch=batch, first=first, reached=reached, batch_ms=batch_ms)
+
+    def _with_what_is_planned(self, wanted: tuple[int, int], in_force: tuple[int, int]) -> tuple[int, int]:
+        """A side that the decision leaves alone stays as the newest plan has it, be it in force yet or not."""
+        if self._newest is None:
+            return wanted
+        planned = (self._newest.p, self._newest.r)
+        p, r = (
+            mine if mine != now else later for mine, now, later in zip(wanted, in_force, planned, strict=True)
+        )
+        return p, r
 
     def _is_planned(self, wanted: tuple[int, int]) -> bool:
         return self._newest is not None and (self._newest.p, self._newest.r) == wanted
@@ -124,11 +137,12 @@ class GroupPlanner:
         )
 
     def _boundary(self, reached: int | None, further_ms: float) -> int:
-        """The first slide boundary so far after what is reached; NO_MARK when nothing is."""
-        if reached is None:
+        """The first slide boundary so far after what is reached; NO_MARK when nothing is, or when that is no time."""
+        if reached is None or not math.isfinite(further_ms):
             return NO_MARK
         time = max(reached + 1, reached + math.floor(further_ms))
-        return -(-time // self._slide_ms) * self._slide_ms
+        begins = -(-time // self._slide_ms) * self._slide_ms
+        return begins if NO_MARK < begins < END_MARK else NO_MARK
 
     # ---- state
 

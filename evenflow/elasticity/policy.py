@@ -135,9 +135,18 @@ class Policy(ABC):
             differ = [name for name, value in self._made().items() if fields.fields.get(name) != value]
             if differ:
                 raise ValueError(f"it was made with another {', '.join(differ)}")
-            self._load_state(fields.part("state").fields)
+            self._load_whole(fields.part("state").fields)
         except (ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
             raise IncompatibleStateError(f"no state of policy {self.name}: {error}") from None
+
+    def _load_whole(self, state: dict[str, Any]) -> None:
+        """All of a state or nothing of it."""
+        before = json.dumps(self._state())
+        try:
+            self._load_state(state)
+        except Exception:
+            self._load_state(json.loads(before))
+            raise
 
     def _made(self) -> dict[str, Any]:
         return {"name": self.name, "seed": self.seed, "options": self.options.model_dump(mode="json")}

@@ -56,12 +56,10 @@ class Concerns:
         now = self._clock()
         present = {concern.name: concern for concern in concerns}
         self._since = {name: self._since.get(name, now - c.already) for name, c in present.items()}
+        self._said_at = {name: at for name, at in self._said_at.items() if now - at < self._again}
         self.lasting = [Lasting(c, now - self._since[name]) for name, c in present.items()]
         for concern, seconds in self.lasting:
-            if (
-                seconds >= concern.after
-                and now - self._said_at.get(concern.name, -self._again) >= self._again
-            ):
+            if seconds >= concern.after and concern.name not in self._said_at:
                 self._said_at[concern.name] = now
                 self._open[concern.name] = concern
                 self._log.warning("%s", concern.text, extra=_fields(concern, seconds))

@@ -11,7 +11,7 @@ from typing import TypeVar
 from confluent_kafka import Message
 
 from evenflow.errors import IncompatibleStateError
-from evenflow.plans import Plan, parse_plan
+from evenflow.plans import Plan
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK
@@ -19,6 +19,7 @@ from partitioner_service.committed import all_states
 from partitioner_service.route import REASONS, UNREADABLE
 from partitioner_service.sink import REASON
 from topics.admin import TopicState, describe, topic_names
+from topics.plans import plan_in
 from topics.query_record import read_identity
 from topics.reader import read_newest
 from topics.settled import missing_input
@@ -107,7 +108,7 @@ def _plan(settings: Settings) -> PlanFacts | None:
     plans: list[Plan] = []
     for message in read_newest(settings.kafka, settings.topic("plan"), _PLANS):
         with suppress(ValueError):  # partitioners ignore it as well, and say so
-            plans.append(parse_plan(message.value(), fingerprint=settings.fingerprint))
+            plans.append(plan_in(message.value(), settings))
     newest = max(plans, key=lambda plan: plan.epoch, default=None)
     if newest is None:
         return None

@@ -175,6 +175,8 @@ class LinUCB(Policy):
             agent.load_state(state["agents"][part])
         self._mu, self._came = in_order(state["mu"]), in_order(state["came"])
         self._seen = int(state["seen"])
+        if 0.0 in self._mu.values() or self._seen < 0:
+            raise ValueError("a capacity of nothing, or less than no observations")
 
 
 def _is_amount(value: float | None) -> TypeGuard[float]:
@@ -182,5 +184,8 @@ def _is_amount(value: float | None) -> TypeGuard[float]:
 
 
 def in_order(amounts: Mapping[Part, Any]) -> dict[Part, float]:
-    """Amounts of parts, the same whichever was known first."""
-    return {part: float(amounts[part]) for part in PARTS if part in amounts}
+    """Amounts of parts, the same whichever was known first. ValueError or TypeError for what is no amount."""
+    found = {part: float(amounts[part]) for part in PARTS if part in amounts}
+    if not all(map(_is_amount, found.values())):
+        raise ValueError(f"no amounts: {found}")
+    return found

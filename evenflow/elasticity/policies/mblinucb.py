@@ -21,6 +21,8 @@ from evenflow.elasticity.queues import QueueModel, latency_bound, service_rate
 
 _LEAST_SHARE = 0.1
 """Of the latency budget: a part is never asked to be faster than that."""
+_MOST_OUT = 1e9
+"""Tuples out for one in: more is no measurement."""
 
 
 class MBLinUCBOptions(LinUCBOptions):
@@ -119,7 +121,8 @@ class MBLinUCB(LinUCB):
         if self.options.selectivity is not None:
             return self.options.selectivity
         rates = [loads[part].arrivals for part in PARTS if part in loads]
-        return rates[-1] / rates[0] if rates[0] else 1.0
+        each = rates[-1] / rates[0] if rates[0] else 1.0
+        return each if each <= _MOST_OUT else 1.0
 
     def _profile(self, seen: Observation, loads: dict[Part, Load]) -> dict[Part, float]:
         """Eq. 3: each part's share of the latency bound with the instances in force; even when one is not stable."""
@@ -153,3 +156,5 @@ class MBLinUCB(LinUCB):
         ]
         self._practised = [PARTS[PARTS.index(part)] for part in state["practised"]]
         self._shares = in_order(state["shares"])
+        if self._shares.keys() not in (set(), set(PARTS)):
+            raise ValueError(f"no shares of both parts: {state['shares']}")

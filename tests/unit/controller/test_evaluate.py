@@ -154,6 +154,16 @@ def test_what_waits_is_event_time_by_the_speed_at_which_it_comes() -> None:
     assert not seen.draining
 
 
+def test_a_gap_in_event_time_is_no_speed_that_a_plan_is_put_off_by() -> None:
+    pipeline = Pipeline(settings_of())
+    live = pipeline.settings
+    for night in (0, 0, 0, 28_800_000, 28_800_000):
+        pipeline.now += 5
+        time = round(1_000 * pipeline.now) + night
+        pipeline.hear(partitioner(live, event_time=time), batch(live))
+    assert [seen.batch_ms for seen in pipeline.seen] == [None, 5_000, 5_000, 5_000, 5_000]
+
+
 def test_marks_within_one_slide_say_nothing_of_a_backlog_and_waiting_frames_do() -> None:
     pipeline, settings = fused()
     for number in range(2):
@@ -188,6 +198,17 @@ def test_a_record_of_a_batch_interval_of_nothing_divides_nothing() -> None:
 
 
 # ---- what is missing
+
+
+def test_a_capacity_and_a_queue_beyond_what_telemetry_may_say_are_not_known() -> None:
+    pipeline = Pipeline(settings_of())
+    work = {
+        "combine": PartWork(tasks=1, busy_ms=1e-289, longest_ms=0, rows=2**62),
+        "reduce": PartWork(tasks=1, busy_ms=1, longest_ms=1, rows=1),
+    }
+    pipeline.hear(partitioner(pipeline.settings), batch(pipeline.settings, parts=work, rows=1, backlog=2**62))
+    combine = pipeline.seen[-1].observation.stage("combine")
+    assert (combine.capacity, combine.queue) == (None, None)
 
 
 def test_a_part_that_has_never_spoken_is_named() -> None:
@@ -282,6 +303,16 @@ def test_without_a_cluster_manager_a_plan_waits_for_partitioners_only() -> None:
     pipeline.publish(Plan(epoch=1, p=8, r=2, effective_from=61_000))
     pipeline.hear(partitioner(settings, workers=8, event_time=61_500), batch(settings))
     assert not pipeline.seen[-1].observation.settling
+
+
+def test_a_plan_by_hand_for_tomorrow_neither_settles_nor_is_late_today() -> None:
+    pipeline, settings = fused()
+    pipeline.publish(Plan(epoch=1, p=8, r=4, effective_from=24 * HOUR_MS))
+    for _ in range(30):
+        pipeline.now += 5
+        pipeline.hear(partitioner(settings), batch(settings))
+    seen = pipeline.seen[-1]
+    assert (seen.observation.p, seen.observation.settling, seen.overdue) == (4, False, ())
 
 
 def test_executors_that_never_come_are_reported_after_a_time_and_settle_no_longer() -> None:

@@ -61,7 +61,8 @@ def test_a_plan_that_is_not_realised_is_said_once_and_that_it_is_over(
         for executors in [2] * 25 + [4]:
             pipeline.now += 5
             pipeline.hear(
-                partitioner(pipeline.settings), batch(pipeline.settings, executors=executors, epoch=1)
+                partitioner(pipeline.settings, event_time=round(pipeline.now * 1000)),
+                batch(pipeline.settings, executors=executors, epoch=1),
             )
             talk.judged(pipeline.judged[-1])
             talk.look({})

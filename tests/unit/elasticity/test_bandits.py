@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,45 @@ def test_a_snapshot_of_other_arms_is_refused() -> None:
     wider = elasticity.create("linucb", bounds=Bounds(p_max=9, r_max=4))
     with pytest.raises(IncompatibleStateError):
         elasticity.restore(policy.snapshot(), like=wider)
+
+
+DAMAGE: list[tuple[tuple[str, ...], Any]] = [
+    (("mu",), {"combine": "nan"}),
+    (("mu",), {"combine": 0}),
+    (("came",), {"reduce": "-inf"}),
+    (("seen",), -1),
+    (("shares",), {"combine": 0.5}),
+    (("agents", "reduce", "before"), {"arrivals": 1, "mu": "inf", "queue": 0}),
+    (("agents", "reduce", "bandit", "plays"), [10**30] * 4),
+    (("agents", "reduce", "bandit", "_design"), [0] * 36),
+]
+
+
+@pytest.mark.parametrize(("where", "value"), DAMAGE)
+def test_a_damaged_snapshot_is_refused_and_nothing_of_it_is_taken(where: tuple[str, ...], value: Any) -> None:
+    policy = elasticity.create("mblinucb", bounds=BOUNDS, watch=1, samples=10)
+    for step in range(1, 5):
+        policy.decide(seen(step))
+    damaged = json.loads(policy.snapshot())
+    at = damaged["state"]
+    for name in where[:-1]:
+        at = at[name]
+    at[where[-1]] = value
+    other = elasticity.create("mblinucb", bounds=BOUNDS, watch=1, samples=10)
+    first = other.snapshot()
+    with pytest.raises(IncompatibleStateError):
+        other.resume(json.dumps(damaged).encode())
+    assert other.snapshot() == first
+
+
+def test_arrivals_that_no_selectivity_can_be_made_of_are_practised_with_none() -> None:
+    policy = elasticity.create("mblinucb", bounds=BOUNDS, watch=1, samples=10)
+    stages = {
+        "combine": StageObservation(arrivals=5e-324, capacity=10.0, queue=0),
+        "reduce": StageObservation(arrivals=1e18, capacity=10.0, queue=0),
+    }
+    decision = policy.decide(Observation(step=1, interval_ms=5000, p=4, r=2, load=0.8, stages=stages))
+    assert not decision.held
 
 
 @pytest.mark.parametrize("name", ["linucb", "mblinucb"])

@@ -13,7 +13,7 @@ from evenflow import elasticity
 from evenflow.elasticity import Bounds, create, groups
 from evenflow.elasticity.groups import GroupPlanner
 from evenflow.errors import IncompatibleStateError
-from evenflow.plans import Plan, Schedule
+from evenflow.plans import Plan, Schedule, parse_plan
 from evenflow.windows import NO_MARK
 from tests.unit.elasticity.observations import Plant
 
@@ -119,10 +119,12 @@ def test_a_decision_that_waits_is_not_taken_back_by_one_that_wants_nothing() -> 
     assert step(planner, 18, (5, 2)) != plan, "a later decision replaces it"
 
 
-def test_a_plan_that_could_not_be_published_is_planned_again() -> None:
+def test_a_plan_is_given_once_and_again_where_it_is_wanted_again() -> None:
     planner = GroupPlanner(slide_ms=SECOND)
     assert step(planner, 15, (4, 2)) is not None
-    again = step(planner, 16, None)
+    assert not planner.pending
+    assert step(planner, 16, None) is None, "the log does not show it yet"
+    again = step(planner, 17, (4, 2))
     assert again is not None
     assert (again.epoch, again.p) == (1, 4)
 
@@ -183,3 +185,23 @@ def test_state_that_is_none_of_a_planner_is_refused(wrong: dict) -> None:
 @pytest.mark.parametrize("module", [elasticity, groups])
 def test_the_examples_of_the_library_hold(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("reached", "batch_ms"), [(2**62, 1.0), (0, 1e25), (0, float("inf"))])
+def test_where_no_event_time_can_be_told_a_plan_begins_at_the_next_slide(
+    reached: int, batch_ms: float
+) -> None:
+    planner = GroupPlanner(slide_ms=1_000)
+    plan = planner.step(batch=1, wanted=(4, 2), in_force=(2, 2), reached=reached, batch_ms=batch_ms)
+    assert plan is not None
+    assert plan.effective_from == NO_MARK
+    assert parse_plan(plan.encode("0" * 16)) == plan
+
+
+def test_a_side_that_a_decision_leaves_alone_stays_as_the_newest_plan_has_it() -> None:
+    """A person has planned r 1 for later, then the policy wants one worker more."""
+    planner = GroupPlanner(slide_ms=1_000)
+    planner.learn(Plan(epoch=4, p=2, r=1, effective_from=10**9))
+    plan = planner.step(batch=7, wanted=(3, 2), in_force=(2, 2), reached=7_000, batch_ms=1_000)
+    assert plan is not None
+    assert (plan.epoch, plan.p, plan.r) == (5, 3, 1)

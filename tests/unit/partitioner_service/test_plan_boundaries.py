@@ -17,6 +17,7 @@ from hypothesis import settings as thoroughness
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.errors import ConfigError
 from evenflow.markers import EndOfStream
 from evenflow.partitioners import create
 from evenflow.plans import Plan, Schedule
@@ -26,6 +27,7 @@ from evenflow.twostep import Layout, combine_task, reduce
 from evenflow.wire import decode_frame
 from evenflow.wire.frame import Frame
 from partitioner_service.in_force import furthest
+from partitioner_service.plans import publish
 from partitioner_service.route import Routed, Router, Slice
 from tests.unit.twostep.pipe import Dict
 
@@ -190,16 +192,10 @@ def test_a_plan_for_the_workers_that_there_are_moves_on_the_epoch_and_nothing_el
     assert "plan epoch 2 takes over from 1970-01-01 00:00:02 UTC on: 5 workers instead of 2" in caplog.text
 
 
-def test_a_plan_for_more_workers_than_partitions_is_refused_in_words_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    instance = Instance(make_settings())
-    instance.learn(1, 1)
-    for _ in range(3):
-        instance.learn(2, ROUTED + 1)
-    instance.learn(2, 3)
-    assert caplog.text.count("plan epoch 2 is impossible and counts for nothing: it asks for 7 workers") == 1
-    assert times_by_epoch(instance.read({0: [5_000]})) == {1: [5_000]}
+@pytest.mark.parametrize("far", [10**21, -(10**21), -(2**62)])
+def test_a_plan_by_hand_from_no_event_time_on_is_refused(far: int) -> None:
+    with pytest.raises(ConfigError, match="no event time"):
+        publish(make_settings(), workers=1, effective_from=far - far % 1_000)
 
 
 def test_a_reader_that_never_gets_a_tuple_remembers_few_plans() -> None:

@@ -70,3 +70,12 @@ def test_what_had_lasted_before_it_was_handed_in_counts() -> None:
     clock.now += 5
     concerns.now([Concern(name="old", text="old", already=65)])
     assert [lasting.seconds for lasting in concerns.lasting] == [65]
+
+
+def test_concerns_of_names_that_come_and_go_take_no_memory() -> None:
+    now = [0.0]
+    concerns = Concerns(logging.getLogger("rarely"), clock=lambda: now[0])
+    for number in range(2_000):
+        now[0] += 10
+        concerns.now([Concern(name=f"instance {number}", text="silent")])
+    assert len(concerns._said_at) <= 31
