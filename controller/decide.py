@@ -15,13 +15,16 @@ from evenflow.telemetry import DecisionRecord
 
 
 def policy_of(settings: Settings) -> Policy:
-    """The configured policy in its first state; ConfigError for an unknown name or option."""
-    control = settings.control
+    """The configured policy in its first state; ConfigError for an unknown name or option.
+
+    Without a cluster manager a plan changes p only, so r stays as it is set.
+    """
+    control, fixed = settings.control, settings.reducers if settings.spark.in_one_process else None
     bounds = Bounds(
         p_min=control.p_min,
         p_max=control.p_max or settings.routed_partitions,
-        r_min=control.r_min,
-        r_max=control.r_max or settings.spark.buckets,
+        r_min=fixed or control.r_min,
+        r_max=fixed or control.r_max or settings.spark.buckets,
     )
     return elasticity.create(control.policy, bounds=bounds, seed=control.seed, **control.options)
 

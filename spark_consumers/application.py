@@ -25,7 +25,7 @@ from spark_consumers.cluster import SparkCluster
 from spark_consumers.executors import Executors, Following
 from spark_consumers.java_log import JavaLog
 from spark_consumers.listener import Tallies, Telemetry
-from spark_consumers.machines import all_in_the_driver, refuse_unshared
+from spark_consumers.machines import refuse_unshared
 from spark_consumers.session import end_session, make_session, session_conf
 from spark_consumers.sinks import sink_of
 from spark_consumers.stage import RunningStage
@@ -165,7 +165,7 @@ def _telemetry(
 ) -> Iterator[Telemetry]:
     """Published for as long as it is open; and executors follow plans."""
     tally = spark.sparkContext.accumulator(Tally(), Tallies())
-    local = all_in_the_driver(settings)
+    local = settings.spark.in_one_process
     executors = Executors(
         settings,
         stages,

@@ -22,20 +22,14 @@ from spark_consumers.demand import executors_wanted, most_executors
 from spark_consumers.jars import spark_kafka_jars
 
 _LOG = logging.getLogger("evenflow.spark")
-_IN_THE_DRIVER = re.compile(r"local(\[[^\]]*\])?")
 _CHILDREN = re.compile(r"local-cluster\[[^\]]*\]")
-
-
-def all_in_the_driver(settings: Settings) -> bool:
-    """Whether there are no executors but the driver itself."""
-    return _IN_THE_DRIVER.fullmatch(settings.spark.master.strip()) is not None
 
 
 def one_machine(settings: Settings) -> bool:
     """Whether executors, if there are any, share the driver's machine: they must where it is a loopback address."""
     master = settings.spark.master.strip()
     return (
-        all_in_the_driver(settings)
+        settings.spark.in_one_process
         or _CHILDREN.fullmatch(master) is not None
         or _is_loopback(settings.spark.driver_host)
     )
@@ -43,7 +37,7 @@ def one_machine(settings: Settings) -> bool:
 
 def executors_conf(settings: Settings, stages: Sequence[Stage]) -> dict[str, str]:
     """Spark configuration of an application that has a cluster manager; none where all is in the driver."""
-    if all_in_the_driver(settings):
+    if settings.spark.in_one_process:
         return {}
     spark = settings.spark
     return {
@@ -79,7 +73,7 @@ def refuse_unshared(settings: Settings) -> None:
 
     Raises ConfigError for a relative folder, as executors work in folders of their own; warns of what may be right.
     """
-    if all_in_the_driver(settings):
+    if settings.spark.in_one_process:
         return
     shared = one_machine(settings)
     if shared:

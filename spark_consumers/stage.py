@@ -29,7 +29,6 @@ from spark_consumers.ending import EndOfTopic
 from spark_consumers.folders import Folder
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
-from spark_consumers.machines import all_in_the_driver
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Found, Start, spark_types
 from spark_consumers.sinks.topic import topic_options
@@ -194,7 +193,7 @@ def _combine_tasks(spark: SparkSession, settings: Settings) -> int:
     """
     if settings.spark.combine_tasks is not None:
         return settings.spark.combine_tasks
-    if not all_in_the_driver(settings):
+    if not settings.spark.in_one_process:
         return settings.routed_partitions
     some_unused = settings.routed_partitions > settings.partitioner.workers
     return spark.sparkContext.defaultParallelism * (2 if some_unused else 1)

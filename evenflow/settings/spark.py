@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Literal
 
 from pydantic import Field
@@ -10,6 +11,8 @@ from pydantic import Field
 from evenflow.settings.durations import Duration
 from evenflow.settings.places import state_folder
 from evenflow.settings.section import Section
+
+_IN_THE_DRIVER = re.compile(r"local(\[[^\]]*\])?")
 
 
 class SparkSettings(Section):
@@ -90,6 +93,11 @@ class SparkSettings(Section):
         le=1_000_000,
         description="For experiments: microseconds that the combiner waits for each tuple, as if it were costly.",
     )
+
+    @property
+    def in_one_process(self) -> bool:
+        """Whether the driver itself runs all tasks: there is no cluster manager, and there are no executors."""
+        return _IN_THE_DRIVER.fullmatch(self.master.strip()) is not None
 
     @property
     def checkpoint_folder(self) -> str:

@@ -26,7 +26,12 @@ def settings_of(*, name: str = "q", wiring: str = "fused", instances: int = 1, *
         "slide": "1s",
         "aggregates": {"n": "count"},
     }
-    spark = {"wiring": wiring, "buckets": 4, "batch_interval": INTERVAL_MS} | sections.pop("spark", {})
+    spark = {
+        "wiring": wiring,
+        "buckets": 4,
+        "batch_interval": INTERVAL_MS,
+        "master": "local-cluster[4,1,1024]",
+    } | sections.pop("spark", {})
     partitioner = {"workers": 4, "routed_partitions": 8, "instances": instances}
     partitioner |= sections.pop("partitioner", {})
     return load_settings(

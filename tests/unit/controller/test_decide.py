@@ -101,6 +101,11 @@ def test_policies_stay_within_the_partitions_and_buckets_there_are() -> None:
     assert (bounds.p_min, bounds.p_max, bounds.r_min, bounds.r_max) == (1, 6, 2, 3)
 
 
+def test_without_a_cluster_manager_r_stays_as_it_is_set() -> None:
+    bounds = policy_of(settings_of(spark={"master": "local[2]", "reducers": 3})).bounds
+    assert (bounds.p_min, bounds.p_max, bounds.r_min, bounds.r_max) == (1, 8, 3, 3)
+
+
 def test_an_unknown_policy_is_a_mistake_of_the_user() -> None:
     with pytest.raises(ConfigError, match="unknown policy 'promt-plus'; did you mean 'prompt-plus'"):
         policy_of(settings_of(control={"policy": "promt-plus"}))
