@@ -97,10 +97,10 @@ class Evaluator:
         self._note(now, time)
         speed, steady = self._speed(), self._steady_speed()
         missing = unrealised(log, self.settings, partitioners, known)
-        late = now - log.newest_since > realised_within(self.settings)
-        overdue = (
-            bool(missing) and late and log.newest is log.in_force
-        )  # a plan for tomorrow is not late today
+        within = realised_within(self.settings)
+        late = now - log.newest_since > within
+        tomorrow = log.ahead(time) > 1000 * within * max(1.0, steady or 0.0)
+        overdue = bool(missing) and late and not tomorrow
         observation = _Sight(self.settings, known, partitioners, now, speed).observation(
             step=self.step, log=log, settling=pending or (bool(missing) and not late)
         )

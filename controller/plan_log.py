@@ -56,6 +56,11 @@ class PlanLog:
         """What everybody makes of a plan: never more than there is."""
         return Pair(min(plan.p, self._most.p), min(plan.r, self._most.r))
 
+    def ahead(self, reached: int | None) -> int:
+        """Event time (ms) from here until the newest plan begins; 0 when it has, or nothing is reached."""
+        begins = [entry.begins for entry in self._schedule.upcoming if entry.plan is self.newest]
+        return max(0, begins[0] - reached) if begins and reached is not None else 0
+
     def repeated(self) -> Plan | None:
         """The newest plan that counts, under the next epoch; None before the first, and where no epoch can follow."""
         if self.newest is None or self.newest_epoch >= LAST_EPOCH:
