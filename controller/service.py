@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from confluent_kafka import Message
+
 from controller.collect import Collector
 from controller.decide import Decider, Judgement, ReplicaDecider, policy_of
-from controller.evaluate import Evaluator, Rounds, reached
+from controller.evaluate import Evaluator, Rounds, patience, reached
 from controller.memory import remember
 from controller.plan_log import PlanLog
 from controller.realise import Published, Realiser, Replicas, SaidReplicas, Untouched
@@ -97,8 +99,9 @@ class Controller:
         self._log = PlanLog(settings)
         self._plans = PlanFollower(settings)
         self._telemetry = Follower(settings, "telemetry", newest=_NEWEST, isolation="read_uncommitted")
+        self._fresh_from, self._read_at = self._telemetry.end, clock()
         for message in self._telemetry.all_so_far():
-            self._collector.take(message.value(), fresh=offset_of(message) >= self._telemetry.end)
+            self._collector.take(message.value(), fresh=offset_of(message) >= self._fresh_from)
         plans = self._plans.all_so_far()
         self._log.start(plans, reached=reached(self._collector.known), now=clock())
         for plan in plans:
@@ -111,8 +114,8 @@ class Controller:
         """Take in what has come, waiting for at most `timeout` s for the first record, and judge what is due."""
         self._watch.check()
         self._learn()
-        for message in self._telemetry.new(timeout):
-            if self._collector.take(message.value()):
+        for message in self._new_telemetry(timeout):
+            if self._collector.take(message.value(), fresh=offset_of(message) >= self._fresh_from):
                 self._judge_when_due()
         self._judge_when_due()
         self._talk.look(self._ignored())
@@ -138,6 +141,15 @@ class Controller:
         """Leave the broker alone."""
         self._plans.close()
         self._telemetry.close()
+
+    def _new_telemetry(self, timeout: float) -> list[Message]:
+        """Records since the last time; after a long silence, of the broker or of all parts, what piled up is old."""
+        messages, now = self._telemetry.new(timeout), self._clock()
+        if messages and now - self._read_at > patience(self._settings):
+            self._fresh_from = self._telemetry.log_end()
+        if messages:
+            self._read_at = now
+        return messages
 
     def _learn(self) -> None:
         now, event_time = self._clock(), reached(self._collector.known)

@@ -74,6 +74,16 @@ class Follower:
             raise service_error(error, self._kafka, f"reading {self.topic}") from None
         return [message for message in messages if self._took(message)]
 
+    def log_end(self) -> int:
+        """Offset behind the last record that is written now; ServiceError when the broker does not say."""
+        try:
+            ends = self._reader.get_watermark_offsets(
+                TopicPartition(self.topic, 0), timeout=seconds(self._kafka)
+            )
+        except KafkaException as error:
+            raise service_error(error, self._kafka, f"asking for the end of {self.topic}") from None
+        return int(ends[1])
+
     def close(self) -> None:
         """Leave the broker alone."""
         self._reader.close()

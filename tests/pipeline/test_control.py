@@ -122,6 +122,21 @@ def running(pipeline: Pipeline, **options: Any) -> Iterator[Controller]:
         controller.close()
 
 
+def test_what_piled_up_while_the_controller_was_cut_off_decides_nothing(pipeline: Pipeline) -> None:
+    with running(pipeline) as controller:
+        for _ in range(4):
+            pipeline.batch(controller)
+        for _ in range(8):  # it does not turn meanwhile, as if its broker were away
+            pipeline.batch(load=1.6)
+        before = len(pipeline.judged)
+        held = pipeline.judge(controller)
+        assert held.decision.held
+        assert read_plans(pipeline.settings) == []
+        assert len(pipeline.judged) == before + 1
+        pipeline.batch(controller)
+        assert not pipeline.judged[-1].decision.held
+
+
 def test_a_spike_becomes_a_plan_of_more_workers_on_a_slide_boundary_and_is_over_once_it_is_realised(
     pipeline: Pipeline,
 ) -> None:
