@@ -1,6 +1,7 @@
 """Collect: the newest word of each part of the pipeline, and when it came by our own clock.
 
-The clocks of the writers count for nothing here: they differ. What was in the topic before the controller began is
+The clocks of the writers count for nothing here: they differ. What was in the topic before the controller began,
+or piled up while it was cut off, is
 known, but nobody can say how old it is. So it never counts as fresh.
 """
 
@@ -92,7 +93,7 @@ class Collector:
     def take(self, value: bytes | None, *, fresh: bool = True) -> bool:
         """Take in one record of any bytes; whether it was the word of a part of this query.
 
-        fresh: False for what was there before the controller began.
+        fresh: False for what was there before the controller began, or piled up while it was cut off.
         """
         try:
             record = parse(value)

@@ -262,5 +262,5 @@ def _silent_stages(settings: Settings, known: Collected, now: float) -> list[str
 
 def _no_record(part: str, heard: Heard[PartitionerRecord] | Heard, now: float) -> str:  # type: ignore[type-arg]
     if heard.at is None:
-        return f"no record of {part} since the controller began"
+        return f"no record of {part} since the controller began, or was cut off"
     return f"no record of {part} for {span(1000 * heard.age(now))}"
