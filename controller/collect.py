@@ -1,8 +1,7 @@
 """Collect: the newest word of each part of the pipeline, and when it came by our own clock.
 
-The clocks of the writers count for nothing here: they differ. What was in the topic before the controller began,
-or piled up while it was cut off, is
-known, but nobody can say how old it is. So it never counts as fresh.
+The clocks of the writers count for nothing here: they differ. What was in the topic before the controller began, or
+piled up while it was cut off, is known, but nobody can say how old it is. So it never counts as fresh.
 """
 
 from __future__ import annotations

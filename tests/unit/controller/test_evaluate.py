@@ -239,8 +239,8 @@ def test_what_was_there_before_the_controller_began_is_not_fresh() -> None:
     pipeline.now += 20
     pipeline.look()
     assert pipeline.seen[0].observation.stale == (
-        "no record of partitioner 0 since the controller began",
-        "no record of the fused stage since the controller began",
+        "no record of partitioner 0 since the controller began, or was cut off",
+        "no record of the fused stage since the controller began, or was cut off",
     )
 
 
