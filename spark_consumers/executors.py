@@ -176,10 +176,13 @@ class Executors:
             )
 
     def _realise(self, cluster: Cluster) -> None:
-        """At most one request a change; a refused one is repeated, rarely."""
+        """At most one request a change. Who refuses is left alone for a while, longer each time."""
         wanted = self._want()
+        if not self._asking.due:
+            self._stand(self.standing.executors)
+            return
         try:
-            if self._asked != wanted and self._asking.due:
+            if self._asked != wanted:
                 cluster.ask(wanted)
                 self._asked = wanted
                 self._refused = None

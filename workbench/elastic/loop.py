@@ -56,7 +56,7 @@ class LoopOptions:
     most_workers: int = 6
     partitions_per_slot: int = 2
     batch_interval: int = 5_000
-    wait: float = 400.0
+    wait: float = 600.0
     slo_ms: float = SLO_MS
     partitioner: str = "evenflow"
 

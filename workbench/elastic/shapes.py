@@ -43,14 +43,14 @@ class Shape:
 
 STEADY = "zipf:z=1.1,keys=2000,tuples=endless,rate=1000,seed=5"
 """The stream of all but the crowd, and of every warm-up."""
-_CROWD = "flash-crowd:z=1.1,keys=2000,tuples=endless,rate=1000,seed=5,period=4s,share=0.6,first=10,last=39"
+_CROWD = "flash-crowd:z=1.1,keys=2000,tuples=endless,rate=1000,seed=5,period=4s,share=0.6,first=9,last=40"
 
 SHAPES: dict[str, Shape] = {
     shape.name: shape
     for shape in (
         Shape(
             name="spike",
-            profile=f"spike:base={BASE:g},peak={2 * BASE:g},at=40s,for=50s",
+            profile=f"spike:base={BASE:g},peak={2 * BASE:g},at=35s,for=60s",
             source=STEADY,
             seconds=135,
         ),
@@ -68,13 +68,13 @@ SHAPES: dict[str, Shape] = {
         ),
         Shape(
             name="flash-crowd",
-            profile=f"spike:base={BASE:g},peak={2 * BASE:g},at=40s,for=60s",
+            profile=f"spike:base={BASE:g},peak={2 * BASE:g},at=35s,for=65s",
             source=_CROWD,
             seconds=135,
         ),
     )
 }
-"""By name. The crowd's periods are of the generator's own clock: tuples 40,000 to 160,000, which is the whole peak."""
+"""By name. The crowd's periods are of the generator's own clock: tuples 36,000 to 164,000, which is the peak."""
 
 
 def shape_of(text: str, *, seconds: float | None = None) -> Shape:

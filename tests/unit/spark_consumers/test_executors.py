@@ -31,6 +31,7 @@ class Manager:
         self.asked: list[int] = []
         self.released: list[list[str]] = []
         self.refuses: str | None = None
+        self.keeps: str | None = None
         self._running: list[str] = []
         self._started = 0
         self._target = 0
@@ -47,6 +48,8 @@ class Manager:
 
     def release(self, executors: Sequence[str]) -> None:
         self.released.append(list(executors))
+        if self.keeps is not None:
+            raise Refused(self.keeps)
         self._running = [each for each in self._running if each not in executors]
 
     def give(self) -> None:
@@ -195,6 +198,17 @@ def test_a_cluster_manager_that_refuses_is_asked_later_and_later_and_the_plan_st
     assert "has given 1; it refuses (the master is gone). The plan stays as it is" in said
     manager.refuses = None
     assert application.wait(61) == Standing(slots=3, executors=3, epoch=1)
+
+
+def test_a_cluster_manager_that_lets_nobody_go_is_asked_later_and_later() -> None:
+    manager = Manager(room=8)
+    application = Application(manager, Plan(epoch=1, p=4, r=1))
+    application.wait()
+    application.mark = END_MARK
+    application.topic.publish(Plan(epoch=2, p=1, r=1))
+    manager.keeps = "not now"
+    application.wait(120)
+    assert 2 <= len(manager.released) <= 6
 
 
 def test_without_a_cluster_manager_a_plan_is_followed_and_said_once_to_change_p_only(
