@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from confluent_kafka import Message
 
@@ -22,6 +20,7 @@ from evenflow.elasticity import Policy
 from evenflow.errors import ServiceError
 from evenflow.plans import Plan
 from evenflow.settings import Settings
+from evenflow.stopping import stopped_by_signals
 from evenflow.telemetry import DecisionRecord
 from topics.admin import ensure_topics, pipeline_topics
 from topics.follower import Follower, offset_of
@@ -55,7 +54,7 @@ def control(
     EvenflowErrors when the query is refused or the broker does not answer.
     """
     stop = stop or threading.Event()
-    with signals(stop):
+    with stopped_by_signals(stop):
         controller = Controller(
             settings, dry_run=dry_run, tell=tell, replicas=replicas, clock=clock, wall=wall
         )
@@ -196,19 +195,3 @@ class Controller:
     def _ignored(self) -> dict[str, int]:
         plans = {"that are no plan": self._plans.ignored} if self._plans.ignored else {}
         return {**self._collector.ignored, **plans}
-
-
-@contextmanager
-def signals(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT ask for a stop. Only the main thread can catch them; elsewhere the caller has `stop`."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    for number in before:
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
+from evenflow.stopping import stopped_by_signals
 from evenflow.twostep import Tally
 from spark_consumers.checkpoints import (
     Stage,
@@ -68,7 +68,7 @@ def run(
     _warn_of_waits(settings)
     with (
         _session(settings, log, chosen) as spark,
-        _signals(stop),
+        stopped_by_signals(stop),  # behind pyspark's own handler, which would cancel running jobs
         _telemetry(spark, settings, chosen, talk) as telemetry,
     ):
         refuse_other_wiring(spark, settings, chosen)
@@ -184,22 +184,3 @@ def _telemetry(
         streams.removeListener(listener)
         listener.close()
         following.close()
-
-
-@contextmanager
-def _signals(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT ask for a stop. Set after pyspark's own handler, which would cancel running jobs.
-
-    Only the main thread can catch signals; elsewhere the caller has `stop_event`.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    for number in before:
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
