@@ -143,10 +143,7 @@ class DataPlaneService(Service):
 async def _serve(settings: Settings, plane: DataPlane, folder: Path) -> None:
     stop, leave = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (
-        signal.SIGTERM,
-        signal.SIGINT,
-    ):  # before the data plane has begun anything that a signal could tear
+    for number in (signal.SIGTERM, signal.SIGINT):  # before there is anything that a signal could tear
         loop.add_signal_handler(number, stop.set)
     app = build_app(settings, plane, folder)
     app.finalize()
@@ -198,6 +195,8 @@ ServiceThread.Worker = _ControlThread
 class _Reader(aiokafka.AIOKafkaConsumerThread):
     """Faust's consumer, read committed: a plan of an aborted transaction is none."""
 
+    logger = logging.getLogger(aiokafka.__name__)  # its "Starting..." is Faust's own
+
     def _create_worker_consumer(self, transport: Any) -> Any:
         # All that Faust asks when it chooses the isolation level; true anywhere else, it would begin transactions itself.
         self.consumer.in_transaction = True
@@ -208,6 +207,8 @@ class _Reader(aiokafka.AIOKafkaConsumerThread):
 
 
 class _Consumer(aiokafka.Consumer):
+    logger = logging.getLogger(aiokafka.__name__)
+
     def _new_consumer_thread(self) -> _Reader:
         return _Reader(self, loop=self.loop, beacon=self.beacon)
 

@@ -65,16 +65,22 @@ class Alive:
         return max(others, key=lambda part: part.at, default=None)
 
 
-def look(settings: Settings) -> Alive:
-    """Ask the broker once; makes and joins nothing. Raises ServiceError when it does not answer."""
+def look(settings: Settings, *, whoever: bool = False) -> Alive:
+    """Ask the broker once; makes and joins nothing. Raises ServiceError when it does not answer.
+
+    whoever: also parts of a query of this name that began with other settings; needs no number of input partitions.
+    """
     messages = read_newest(settings.kafka, settings.topic("telemetry"), _NEWEST)
-    parts, ignored = parts_of(messages, fingerprint=settings.fingerprint)
+    parts, ignored = parts_of(messages, fingerprint=None if whoever else settings.fingerprint)
     group = members(settings.kafka, settings.data_plane_group)
     return Alive(members=tuple(group), parts=parts, ignored=ignored)
 
 
-def parts_of(messages: Iterable[Message], *, fingerprint: str) -> tuple[tuple[Part, ...], int]:
-    """What each part said last, by name; and how many records are no telemetry of the query with this fingerprint."""
+def parts_of(messages: Iterable[Message], *, fingerprint: str | None) -> tuple[tuple[Part, ...], int]:
+    """What each part said last, by name; and how many records are no telemetry of the query with this fingerprint (None:
+
+    of any).
+    """
     newest: dict[str, Part] = {}
     ignored = 0
     for message in messages:
@@ -86,10 +92,10 @@ def parts_of(messages: Iterable[Message], *, fingerprint: str) -> tuple[tuple[Pa
     return tuple(newest[name] for name in sorted(newest)), ignored
 
 
-def part_of(value: bytes | None, *, at: int, fingerprint: str) -> Part | None:
+def part_of(value: bytes | None, *, at: int, fingerprint: str | None) -> Part | None:
     """None for a record that is no telemetry, of another version, or of another query."""
     try:
         said = parse(value)
     except ValueError:
         return None
-    return Part(at=at, said=said) if said.fingerprint == fingerprint else None
+    return Part(at=at, said=said) if fingerprint in (None, said.fingerprint) else None

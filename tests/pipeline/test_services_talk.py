@@ -135,7 +135,7 @@ def test_the_application_says_what_it_does_and_sparks_own_noise_goes_to_a_file(
     (own,) = [line.rpartition(" ")[2] for line in lines if "what Spark itself says is in" in line]
     assert own == f"{settings.spark.checkpoint}/{query_name}/aggregate.log"
     assert "log4j" in Path(own).read_text() or "WARN" in Path(own).read_text()
-    record = spark_stream.told(settings)[-1]
-    assert (record["open_windows"], record["backlog"]) == (0, 0)
-    assert sum(some["tuples"] for some in spark_stream.told(settings)) == len(stream.rows)
-    assert sum(some["rows_out"] for some in spark_stream.told(settings)) == len(stream.expected())
+    told = spark_stream.told(settings)
+    assert (told[-1].open_windows, told[-1].backlog) == (0, 0)
+    assert sum(some.tuples for some in told) == len(stream.rows)
+    assert sum(some.rows_out for some in told) == len(stream.expected())

@@ -107,7 +107,7 @@ def refuse_while_alive(
     """
     first = None
     while True:
-        alive = look(settings)
+        alive = look(settings, whoever=True)
         last = alive.heard_last
         if alive.owners:
             raise _alive(settings, doing, alive.owners)
