@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +107,11 @@ def _registered() -> set[str]:
 def _kill_one() -> str:
     """SIGKILL the process of an executor; its number."""
     for process in psutil.Process().children(recursive=True):
-        words = process.cmdline()
-        if "--executor-id" in words and process.name() == "java":
-            process.kill()
-            return words[words.index("--executor-id") + 1]
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile; a zombie is such a process
+            words = process.cmdline()
+            if "--executor-id" in words and process.name() == "java":
+                process.kill()
+                return words[words.index("--executor-id") + 1]
     raise AssertionError("there is no executor")
 
 
