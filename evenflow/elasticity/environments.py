@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import gymnasium
 import numpy as np
@@ -43,6 +43,19 @@ class Operator:
     model: QueueModel = field(default_factory=QueueModel)
 
 
+class Options(TypedDict, total=False):
+    """What both environments take; `ElasticStage` says what each is."""
+
+    arrivals: Arrivals | None
+    kmax: int
+    lmax_ms: float
+    omega_max: float | None
+    step_s: float
+    start: int | None
+    keys: int
+    horizon: int
+
+
 class _Elastic(gymnasium.Env[Seen, Any]):
     """What both have in common. Options: see `ElasticStage`."""
 
@@ -52,14 +65,14 @@ class _Elastic(gymnasium.Env[Seen, Any]):
         self,
         operators: Sequence[Operator],
         *,
-        arrivals: Arrivals | None,
-        kmax: int,
-        lmax_ms: float,
-        omega_max: float | None,
-        step_s: float,
-        start: int | None,
-        keys: int,
-        horizon: int,
+        arrivals: Arrivals | None = None,
+        kmax: int = 64,
+        lmax_ms: float = 1000.0,
+        omega_max: float | None = None,
+        step_s: float = 10.0,
+        start: int | None = None,
+        keys: int = 1000,
+        horizon: int = 1000,
     ) -> None:
         _check(kmax=kmax, lmax_ms=lmax_ms, step_s=step_s, keys=keys, horizon=horizon)
         if not 1 <= (start or 1) <= kmax:
@@ -190,31 +203,9 @@ class ElasticStage(_Elastic):
 
     parts = ("combine",)
 
-    def __init__(
-        self,
-        *,
-        arrivals: Arrivals | None = None,
-        operator: Operator | None = None,
-        kmax: int = 64,
-        lmax_ms: float = 1000.0,
-        omega_max: float | None = None,
-        step_s: float = 10.0,
-        start: int | None = None,
-        keys: int = 1000,
-        horizon: int = 1000,
-    ) -> None:
-        super().__init__(
-            [operator or Operator()],
-            arrivals=arrivals,
-            kmax=kmax,
-            lmax_ms=lmax_ms,
-            omega_max=omega_max,
-            step_s=step_s,
-            start=start,
-            keys=keys,
-            horizon=horizon,
-        )
-        self.action_space = Discrete(kmax, start=1)
+    def __init__(self, *, operator: Operator | None = None, **options: Unpack[Options]) -> None:
+        super().__init__([operator or Operator()], **options)
+        self.action_space = Discrete(self.kmax, start=1)
 
     def action(self, decision: Decision) -> int:
         """The p of the decision."""
@@ -227,30 +218,10 @@ class ElasticChain(_Elastic):
     parts = PARTS
 
     def __init__(
-        self,
-        *,
-        arrivals: Arrivals | None = None,
-        operators: tuple[Operator, Operator] | None = None,
-        kmax: int = 64,
-        lmax_ms: float = 1000.0,
-        omega_max: float | None = None,
-        step_s: float = 10.0,
-        start: int | None = None,
-        keys: int = 1000,
-        horizon: int = 1000,
+        self, *, operators: tuple[Operator, Operator] | None = None, **options: Unpack[Options]
     ) -> None:
-        super().__init__(
-            operators or (Operator(), Operator()),
-            arrivals=arrivals,
-            kmax=kmax,
-            lmax_ms=lmax_ms,
-            omega_max=omega_max,
-            step_s=step_s,
-            start=start,
-            keys=keys,
-            horizon=horizon,
-        )
-        self.action_space = MultiDiscrete([kmax, kmax], start=[1, 1])
+        super().__init__(operators or (Operator(), Operator()), **options)
+        self.action_space = MultiDiscrete([self.kmax, self.kmax], start=[1, 1])
 
     def action(self, decision: Decision) -> npt.NDArray[np.int64]:
         """p and r of the decision."""
