@@ -7,8 +7,7 @@ import logging
 from evenflow.elasticity import Policy
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
-from topics.admin import describe
-from topics.reader import read_range
+from topics.reader import read_last
 
 log = logging.getLogger(__name__)
 
@@ -23,18 +22,12 @@ def snapshot_record(policy: Policy) -> tuple[bytes, bytes]:
 
 def remember(settings: Settings, policy: Policy) -> bool:
     """Let the policy go on where the last controller's stopped; whether there was anything that fits it."""
-    topic = settings.topic("snapshots")
-    if topic not in describe(settings.kafka, [topic]):
-        return False
-    last = None
-    for messages in read_range(settings.kafka, topic):
-        for message in messages:
-            if message.key() == MEMORY_KEY:
-                last = message.value()
-    if last is None:
+    last = read_last(settings.kafka, settings.topic("snapshots"), MEMORY_KEY)
+    learned = None if last is None else last.value()
+    if learned is None:
         return False
     try:
-        policy.resume(last)
+        policy.resume(learned)
     except IncompatibleStateError as error:
         log.warning("what an earlier controller learned is not used: %s", error)
         return False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -54,10 +53,9 @@ class SideRecords:
 
     def snapshot(self, fit: str) -> tuple[bytes, int] | None:
         """The last snapshot of this instance and its plan epoch; None when there is none that fits."""
-        last = None
-        for message in self._records("snapshots"):
-            if message.key() == self._identity.encode():
-                last = message
+        last = reader.read_last(
+            self._settings.kafka, self._settings.topic("snapshots"), self._identity.encode()
+        )
         if last is None or last.value() is None:
             return None
         headers = dict(last.headers() or ())
@@ -75,10 +73,6 @@ class SideRecords:
     def close(self) -> None:
         """Hand over what is still buffered, for a few seconds at most."""
         self._producer.flush(5)
-
-    def _records(self, role: str) -> Iterator[Any]:
-        for block in reader.read_range(self._settings.kafka, self._settings.topic(role)):
-            yield from block
 
     def _produce(self, role: str, **record: Any) -> None:
         try:

@@ -15,8 +15,7 @@ from confluent_kafka import Producer
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.strict_json import read_object
-from topics.admin import describe
-from topics.reader import read_range
+from topics.reader import read_last
 
 _ROLE = "snapshots"
 IDENTITY_KEY = b"query/identity"
@@ -32,17 +31,11 @@ def write_identity(producer: Producer, settings: Settings) -> None:
 def read_identity(settings: Settings) -> dict[str, Any] | None:
     """What the query was when it began; None when it has not begun, or its snapshots topic is gone."""
     topic = settings.topic(_ROLE)
-    if topic not in describe(settings.kafka, [topic]):
-        return None
-    last = None
-    for messages in read_range(settings.kafka, topic):
-        for message in messages:
-            if message.key() == IDENTITY_KEY:
-                last = message.value()
-    if last is None:
+    last = read_last(settings.kafka, topic, IDENTITY_KEY)
+    if last is None or last.value() is None:
         return None
     try:
-        identity = read_object(last, most_bytes=_LARGEST, depth=10).fields["identity"]
+        identity = read_object(last.value(), most_bytes=_LARGEST, depth=10).fields["identity"]
     except (KeyError, ValueError) as error:
         raise IncompatibleStateError(
             f"the record {IDENTITY_KEY.decode()} in {topic} cannot be read: {error}",

@@ -86,6 +86,18 @@ def read_newest(kafka: KafkaSettings, topic: str, most: int) -> list[Message]:
     return [message for block in read_range(kafka, topic, begin=begin, end=ends) for message in block]
 
 
+def read_last(kafka: KafkaSettings, topic: str, key: bytes) -> Message | None:
+    """The last committed record with this key; None when there is none, or no such topic. Reads all of the topic."""
+    if topic not in describe(kafka, [topic]):
+        return None
+    last = None
+    for messages in read_range(kafka, topic):
+        for message in messages:
+            if message.key() == key:
+                last = message
+    return last
+
+
 def record_batches(
     blocks: Iterable[list[Message]], schema: pa.Schema, row: Callable[[Message], tuple[Any, ...]]
 ) -> Iterator[pa.RecordBatch]:
