@@ -14,7 +14,7 @@ from benchmarks.pictures import PLOTS, keep
 from benchmarks.telling import step
 from evenflow import elasticity
 from evenflow.errors import ServiceError
-from workbench.elastic import SHAPES, Loop, LoopOptions, fields, run_loop, shape_of
+from workbench.elastic import SHAPES, LoopOptions, fields, run_loop, shape_of
 
 NONE = "none"
 _SMOKE_SECONDS = 20.0
@@ -38,7 +38,7 @@ def measure(shape: str, *, smoke: bool) -> dict[str, object]:
             policy_options=_OPTIONS.get(policy, {}),
         )
         with step(f"{policy} on {shape}"):
-            result = run_loop(options, Loop())
+            result = run_loop(options)
         if result.report.differences:
             raise ServiceError(f"{policy} on {shape}: {result.report.text()}")
         rows.append(fields(result))

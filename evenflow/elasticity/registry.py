@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ from evenflow.elasticity.policies.prompt_plus import PromptPlus
 from evenflow.elasticity.policies.threshold import Threshold
 from evenflow.elasticity.policy import Bounds, Options, Policy
 from evenflow.errors import ConfigError
+from evenflow.nearest import did_you_mean
 
 _POLICIES: dict[str, type[Policy]] = {
     "fixed": Fixed,
@@ -58,7 +58,9 @@ def create(name: str, *, bounds: Bounds, seed: int = 7, **options: Any) -> Polic
     for option in options:
         if option not in known:
             listed = f"{name} has: {', '.join(known)}" if known else f"{name} has no options"
-            raise ConfigError(f"unknown option {option!r} of {name}{_nearest(option, known)}", hint=listed)
+            raise ConfigError(
+                f"unknown option {option!r} of {name}{did_you_mean(option, known)}", hint=listed
+            )
     try:
         made_with = policy.options_type(**options)
     except ValidationError as error:
@@ -93,11 +95,6 @@ def describe(name: str) -> Description:
 def _policy(name: str) -> type[Policy]:
     if name not in _POLICIES:
         raise ConfigError(
-            f"unknown policy {name!r}{_nearest(name, _POLICIES)}", hint=f"known: {', '.join(_POLICIES)}"
+            f"unknown policy {name!r}{did_you_mean(name, _POLICIES)}", hint=f"known: {', '.join(_POLICIES)}"
         )
     return _POLICIES[name]
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
 
 from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.nearest import did_you_mean
 from evenflow.partitioners.am import Am
 from evenflow.partitioners.base import _OTHER_TYPES, KeyPolicy, Options, Partitioner, _misfit, unpack
 from evenflow.partitioners.cam import Cam
@@ -163,7 +163,8 @@ def describe(name: str) -> Description:
 def _entry(name: str) -> _Entry:
     if name not in _ENTRIES:
         raise ConfigError(
-            f"unknown partitioner {name!r}{_nearest(name, _ENTRIES)}", hint=f"known: {', '.join(_ENTRIES)}"
+            f"unknown partitioner {name!r}{did_you_mean(name, _ENTRIES)}",
+            hint=f"known: {', '.join(_ENTRIES)}",
         )
     return _ENTRIES[name]
 
@@ -173,7 +174,9 @@ def _options(name: str, entry: _Entry, given: Mapping[str, Any]) -> Options:
     for option in given:
         if option not in known:
             listed = f"{name} has: {', '.join(known)}" if known else f"{name} has no options"
-            raise ConfigError(f"unknown option {option!r} of {name}{_nearest(option, known)}", hint=listed)
+            raise ConfigError(
+                f"unknown option {option!r} of {name}{did_you_mean(option, known)}", hint=listed
+            )
     try:
         return entry.algorithm.options_type(**{**entry.defaults, **given})
     except ValidationError as error:
@@ -183,8 +186,3 @@ def _options(name: str, entry: _Entry, given: Mapping[str, Any]) -> Options:
         message = problem["msg"].removeprefix("Value error, ")
         value = f", not {problem['input']!r}" if where else ""
         raise ConfigError(f"{what}{message[0].lower()}{message[1:]}{value}") from None
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""

@@ -15,7 +15,6 @@ from evenflow import partitioners
 from evenflow.partitioners.fitting import check_online
 from evenflow.settings import Settings
 from evenflow.sources.datasets import open_source
-from partitioner_service.committed import all_states
 from producers.replay import replay
 from spark_consumers.sinks import sink_of
 from topics import admin
@@ -96,20 +95,7 @@ def _stream(
 
         summary = replay(settings, source, limit=options.limit, progress=replayed)
         bars.show("replayed", summary.tuples, total)
-        states: dict[int, Any] = {}
-
-        def ended() -> bool:
-            states.update(all_states(settings))
-            return len(states) == settings.input_partitions and all(state.ended for state in states.values())
-
-        services.wait(ended, lambda: _look(settings, states, summary.tuples, bars))
-        _look(settings, states, summary.tuples, bars)
-        services.stop_partitioners()
-        spark = services.spark
-        assert spark is not None
-        services.wait(lambda: not spark.alive, lambda: _look(settings, states, summary.tuples, bars))
-        services.check()
-        _look(settings, states, summary.tuples, bars)
+        services.to_the_end(settings, lambda states: _look(settings, states, summary.tuples, bars))
         return time.monotonic() - began
 
 

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evenflow.errors import ServiceError
+from evenflow.progress import PartitionState
 from evenflow.settings import Settings, save_settings
+from partitioner_service.committed import all_states
 from workbench.demo.interrupts import Interrupts
 from workbench.processes import ChildProcess
 
@@ -70,9 +72,23 @@ class Services:
         if self._control is not None:
             _end(self._control)
 
-    def outputs(self) -> dict[str, str]:
-        """What each process has said, by its name."""
-        return {process.name: process.output() for process in self._all()}
+    def to_the_end(self, settings: Settings, look: Callable[[dict[int, PartitionState]], None]) -> None:
+        """Wait until the input has ended and everything is emitted; `look` gets the committed states meanwhile."""
+        states: dict[int, PartitionState] = {}
+
+        def ended() -> bool:
+            states.update(all_states(settings))
+            return len(states) == settings.input_partitions and all(state.ended for state in states.values())
+
+        self.wait(ended, lambda: look(states))
+        look(states)
+        self.stop_partitioners()
+        self.stop_control()
+        spark = self.spark
+        assert spark is not None
+        self.wait(lambda: not spark.alive, lambda: look(states))
+        self.check()
+        look(states)
 
     def stop(self) -> None:
         """End whatever still runs."""

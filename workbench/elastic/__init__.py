@@ -6,7 +6,7 @@ reads back what happened from the topics, `judged` says how good it was, `shapes
 
 from workbench.elastic.course import Batch, Change, Course, course_of
 from workbench.elastic.judged import Verdict, judged
-from workbench.elastic.loop import Loop, LoopOptions, LoopResult, run_loop
+from workbench.elastic.loop import LoopOptions, LoopResult, Onlooker, run_loop
 from workbench.elastic.screen import fields, show_loop
 from workbench.elastic.shapes import SHAPES, Shape, shape_of
 
@@ -15,9 +15,9 @@ __all__ = [
     "Batch",
     "Change",
     "Course",
-    "Loop",
     "LoopOptions",
     "LoopResult",
+    "Onlooker",
     "Shape",
     "Verdict",
     "course_of",

@@ -45,8 +45,8 @@ def judged(course: Course, *, slo_ms: float) -> Verdict:
     lasted = _lasted(batches)
     spans = list(zip(batches[1:], lasted, strict=True))
     whole = sum(lasted) or 1.0
-    over = sum(seconds for batch, seconds in spans if batch.load > THRESHOLD)
-    under = sum(seconds for batch, seconds in spans if batch.load <= THRESHOLD - STEP)
+    over = sum(seconds for batch, seconds in spans if zone_of(batch) == 3)
+    under = sum(seconds for batch, seconds in spans if zone_of(batch) == 1)
     late = sorted(latency for _, latency in course.latencies)
     return Verdict(
         seconds=round(sum(lasted), 1),
@@ -63,6 +63,11 @@ def judged(course: Course, *, slo_ms: float) -> Verdict:
         latency_p99_ms=_percentile(late, 99),
         actions=len(course.changes),
     )
+
+
+def zone_of(batch: Batch) -> int:
+    """1, 2 or 3 (001, ch. 3.3)."""
+    return 3 if batch.load > THRESHOLD else 1 if batch.load <= THRESHOLD - STEP else 2
 
 
 def one_stage(batches: Sequence[Batch]) -> list[Batch]:

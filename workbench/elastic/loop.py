@@ -18,7 +18,6 @@ from evenflow.settings import Settings, load_settings
 from evenflow.sources.datasets import open_source
 from evenflow.sources.source import SourceOptions
 from evenflow.telemetry import BatchRecord, parse
-from partitioner_service.committed import all_states
 from producers.profiles import FixedRate
 from producers.replay import replay
 from topics import admin
@@ -45,7 +44,7 @@ _LONGEST_WARM_UP = 90.0
 @dataclass(frozen=True, kw_only=True)
 class LoopOptions:
     """policy: None for no controller. workers, most_workers: p at the beginning and at most; partitions_per_slot: workers a
-    core. wait: microseconds that the combiner waits for a tuple. batch_interval: ms. limit: tuples, None: the shape's own.
+    core. wait: microseconds that the combiner waits for a tuple. batch_interval: ms.
     """
 
     shape: Shape
@@ -74,23 +73,22 @@ class LoopResult:
     course: Course
     verdict: Verdict
     report: Report
-    logs: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loop:
+class Onlooker:
     """What an onlooker is told while it runs."""
 
     say: Callable[[str], None] = lambda text: None
     replayed: Callable[[int, int | None], None] = lambda sent, total: None
 
 
-def run_loop(options: LoopOptions, told: Loop | None = None) -> LoopResult:
+def run_loop(options: LoopOptions, told: Onlooker | None = None) -> LoopResult:
     """Run it and compare its results with a direct aggregation. Leaves no process or file behind, however it ends.
 
     Raises ConfigError for what cannot be before anything is started, ServiceError when a part fails.
     """
-    told = told or Loop()
+    told = told or Onlooker()
     if options.policy is not None:
         elasticity.create(
             options.policy, bounds=Bounds(p_max=options.most_workers), **dict(options.policy_options)
@@ -104,14 +102,8 @@ def run_loop(options: LoopOptions, told: Loop | None = None) -> LoopResult:
             settings = settings.model_copy(update={"kafka": broker.settings()})
             admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
             told.say(f"kafka at {broker.bootstrap_servers}; starting Spark with executors of its own ...")
-            with Services(
-                settings,
-                folder,
-                instances=1,
-                interrupts=interrupts,
-            ) as services:
+            with Services(settings, folder, instances=1, interrupts=interrupts) as services:
                 began, until = _stream(options, settings, tuples, services, told)
-                logs = services.outputs()
             told.say("recomputing every window with DuckDB ...")
             report = verify(settings)
             interrupts.check()
@@ -121,7 +113,6 @@ def run_loop(options: LoopOptions, told: Loop | None = None) -> LoopResult:
                 course=course,
                 verdict=judged(course, slo_ms=options.slo_ms),
                 report=report,
-                logs=logs,
             )
 
 
@@ -170,7 +161,7 @@ def loop_settings(options: LoopOptions, folder: Path) -> Settings:
 
 
 def _stream(
-    options: LoopOptions, settings: Settings, tuples: int, services: Services, told: Loop
+    options: LoopOptions, settings: Settings, tuples: int, services: Services, told: Onlooker
 ) -> tuple[float, float]:
     """Replay and wait for the last result; the times (s since 1970) between which the course counts."""
     shape = options.shape
@@ -189,13 +180,7 @@ def _stream(
     source = open_source(shape.source, SourceOptions.for_settings(settings))
     replay(settings, source, limit=tuples, live=True, profile=shape.rates(), progress=replayed)
     until = time.time()
-    services.wait(lambda: _all_ended(settings), lambda: None)
-    services.stop_partitioners()
-    services.stop_control()
-    spark = services.spark
-    assert spark is not None
-    services.wait(lambda: not spark.alive, lambda: None)
-    services.check()
+    services.to_the_end(settings, lambda states: None)
     return began, until
 
 
@@ -223,8 +208,3 @@ def _newest_loads(settings: Settings) -> list[float]:
     ]
     loads = [record.load for record in told if isinstance(record, BatchRecord) and record.load is not None]
     return loads[-_WARM:]
-
-
-def _all_ended(settings: Settings) -> bool:
-    states = all_states(settings)
-    return len(states) == settings.input_partitions and all(state.ended for state in states.values())

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from workbench.demo.screen import Screen
-from workbench.elastic.course import Batch, Course
-from workbench.elastic.judged import STEP, THRESHOLD, Verdict, one_stage
-from workbench.elastic.loop import Loop, LoopOptions, LoopResult, run_loop
+from workbench.elastic.course import Course
+from workbench.elastic.judged import Verdict, one_stage, zone_of
+from workbench.elastic.loop import LoopOptions, LoopResult, Onlooker, run_loop
 
 _ZONES = {1: "1 under-used", 2: "2 stable", 3: "3 overload"}
 _BAR = 20
@@ -21,7 +21,7 @@ def show_loop(options: LoopOptions, console: Console) -> LoopResult:
     """Run it and show it."""
     screen = Screen(console)
     with screen.progress() as bars:
-        told = Loop(say=screen.say, replayed=lambda sent, total: bars.show("replayed", sent, total))
+        told = Onlooker(say=screen.say, replayed=lambda sent, total: bars.show("replayed", sent, total))
         result = run_loop(options, told)
     console.print(course_table(result.course))
     for change in result.course.changes:
@@ -49,11 +49,6 @@ def course_table(course: Course) -> Table:
             "" if latency is None else f"{latency / 1000:.1f} s",
         )
     return table
-
-
-def zone_of(batch: Batch) -> int:
-    """1, 2 or 3 (001, ch. 3.3)."""
-    return 3 if batch.load > THRESHOLD else 1 if batch.load <= THRESHOLD - STEP else 2
 
 
 def verdict_text(options: LoopOptions, verdict: Verdict) -> str:
