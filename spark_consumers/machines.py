@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.settings.places import local_folder
-from spark_consumers.archive import driver_class_path
+from spark_consumers.archive import driver_class_path, using_archive
 from spark_consumers.checkpoints import Stage
 from spark_consumers.demand import executors_wanted, most_executors
 from spark_consumers.jars import spark_kafka_jars
@@ -27,12 +27,7 @@ _CHILDREN = re.compile(r"local-cluster\[[^\]]*\]")
 
 def one_machine(settings: Settings) -> bool:
     """Whether executors, if there are any, share the driver's machine: they must where it is a loopback address."""
-    master = settings.spark.master.strip()
-    return (
-        settings.spark.in_one_process
-        or _CHILDREN.fullmatch(master) is not None
-        or _is_loopback(settings.spark.driver_host)
-    )
+    return settings.spark.in_one_process or _children(settings) or _is_loopback(settings.spark.driver_host)
 
 
 def executors_conf(settings: Settings, stages: Sequence[Stage]) -> dict[str, str]:
@@ -58,9 +53,18 @@ def _jars(settings: Settings) -> dict[str, str]:
     """How executors get Spark's Kafka connector. Children of the driver see its files: nothing is copied."""
     if settings.spark.executor_jars is not None:
         return {"spark.executor.extraClassPath": settings.spark.executor_jars}
-    if _CHILDREN.fullmatch(settings.spark.master.strip()):
+    if _children(settings):
         return {"spark.executor.extraClassPath": driver_class_path()}
     return {"spark.jars": ",".join(str(jar) for jar in spark_kafka_jars())}
+
+
+def executors_archive(settings: Settings) -> str:
+    """Java options that let executors map the driver's classes: for children that have its very class path."""
+    return using_archive() if _children(settings) and settings.spark.executor_jars is None else ""
+
+
+def _children(settings: Settings) -> bool:
+    return _CHILDREN.fullmatch(settings.spark.master.strip()) is not None
 
 
 def executor_python(settings: Settings) -> str:

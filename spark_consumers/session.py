@@ -23,7 +23,7 @@ from evenflow.settings.exactness import refused_conf
 from spark_consumers.archive import driver_class_path, using_archive
 from spark_consumers.checkpoints import Stage
 from spark_consumers.java_log import JavaLog
-from spark_consumers.machines import executor_python, executors_conf, one_machine
+from spark_consumers.machines import executor_python, executors_archive, executors_conf, one_machine
 
 _CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
 _FRAMES_PER_ARROW_BATCH = 32
@@ -57,7 +57,7 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
         "spark.app.name": f"evenflow {settings.query.name}",
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.driver.extraJavaOptions": f"{GARBAGE_COLLECTOR} {using_archive()}".strip(),
-        "spark.executor.extraJavaOptions": GARBAGE_COLLECTOR,
+        "spark.executor.extraJavaOptions": f"{GARBAGE_COLLECTOR} {executors_archive(settings)}".strip(),
         "spark.driver.bindAddress": settings.spark.driver_bind_address,
         "spark.driver.host": settings.spark.driver_host,
         "spark.ui.enabled": "false",

@@ -39,6 +39,18 @@ def test_a_driver_maps_the_archive_where_there_is_one_and_starts_without_where_t
     )
 
 
+def test_executors_map_the_archive_where_their_class_path_is_the_drivers(cache: Path) -> None:
+    archive_path().parent.mkdir(parents=True)
+    archive_path().touch()
+
+    def java_options(**spark: object) -> str:
+        return session_conf(Settings.model_validate({"spark": spark}))["spark.executor.extraJavaOptions"]
+
+    assert f"-XX:SharedArchiveFile={archive_path()} " in java_options(master="local-cluster[2,1,1024]")
+    assert java_options(master="local-cluster[2,1,1024]", executor_jars="/jars/*") == GARBAGE_COLLECTOR
+    assert java_options(master="spark://127.0.0.1:7077") == GARBAGE_COLLECTOR
+
+
 def test_another_version_of_anything_has_an_archive_of_its_own(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
