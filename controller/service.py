@@ -22,6 +22,8 @@ from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.stopping import stopped_by_signals
 from evenflow.telemetry import DecisionRecord
+from monitoring.instruments.controller import ControllerInstruments
+from monitoring.instruments.exposition import exposed
 from topics.admin import ensure_topics, pipeline_topics
 from topics.follower import Follower, offset_of
 from topics.plans import PlanFollower
@@ -54,9 +56,22 @@ def control(
     EvenflowErrors when the query is refused or the broker does not answer.
     """
     stop = stop or threading.Event()
-    with stopped_by_signals(stop):
+    instruments = ControllerInstruments(settings)
+    port = settings.control.web_port
+    with (
+        stopped_by_signals(stop),
+        exposed(instruments, settings.control.web_host, port, setting="control.web_port"),
+    ):
         controller = Controller(
-            settings, dry_run=dry_run, tell=tell, replicas=replicas, clock=clock, wall=wall
+            settings,
+            dry_run=dry_run,
+            tell=_both(instruments.decided, tell),
+            replicas=replicas,
+            clock=clock,
+            wall=wall,
+        )
+        instruments.watch(
+            heard=lambda: controller.heard, ignored=controller.ignored, silence=controller.silence
         )
         try:
             while not stop.is_set():
@@ -64,6 +79,15 @@ def control(
             controller.keep()
         finally:
             controller.close()
+
+
+def _both(first: Callable[[DecisionRecord], None], second: Tell | None) -> Tell:
+    def tell(judgement: Judgement, record: DecisionRecord) -> None:
+        first(record)
+        if second is not None:
+            second(judgement, record)
+
+    return tell
 
 
 class Controller:
@@ -82,6 +106,7 @@ class Controller:
         policy = policy_of(settings)
         self._settings = settings = admitted(settings)
         self._dry_run, self._tell, self._clock, self._wall = dry_run, tell, clock, wall
+        self._begun = clock()
         if not dry_run:
             specs = pipeline_topics(settings)
             ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS])
@@ -117,7 +142,7 @@ class Controller:
             if self._collector.take(message.value(), fresh=offset_of(message) >= self._fresh_from):
                 self._judge_when_due()
         self._judge_when_due()
-        self._talk.look(self._ignored())
+        self._talk.look(self.ignored())
 
     @property
     def policy(self) -> Policy:
@@ -128,6 +153,15 @@ class Controller:
     def heard(self) -> int:
         """Records of this query's parts that it has taken in."""
         return self._collector.heard
+
+    def silence(self) -> dict[str, float]:
+        """Seconds since each part was heard; what spoke before the controller began counts from then on."""
+        now, known = self._clock(), self._collector.known
+        words: dict[str, float | None] = {
+            f"partitioner {name}": heard.at for name, heard in list(known.partitioners.items())
+        }
+        words |= {stage: heard.word.at for stage, heard in list(known.stages.items())}
+        return {part: now - (self._begun if at is None else at) for part, at in words.items()}
 
     def keep(self) -> None:
         """Keep what the policy has learned; a broker that is gone by now is no reason to end with an error."""
@@ -192,6 +226,7 @@ class Controller:
         if wanted is not None:
             self._asked.ask(now=judgement.seen.instances, wanted=wanted.p, reason=wanted.reason)
 
-    def _ignored(self) -> dict[str, int]:
+    def ignored(self) -> dict[str, int]:
+        """Records of telemetry and plans that count for nothing, by kind."""
         plans = {"that are no plan": self._plans.ignored} if self._plans.ignored else {}
         return {**self._collector.ignored, **plans}

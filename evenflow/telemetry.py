@@ -30,6 +30,7 @@ Count = Annotated[int, Field(ge=0, le=2**62)]
 EventTime = Annotated[int, Field(ge=-(2**62), le=2**62)]
 Amount = Annotated[float, Field(ge=0, le=1e18)]
 Name = Annotated[str, Field(min_length=1, max_length=250, pattern=r"^[\x20-\x7e]+$")]
+Share = Annotated[float, Field(ge=0, le=1)]
 Stage = Literal["fused", "combine", "reduce"]
 
 
@@ -49,6 +50,23 @@ class Record(BaseModel):
         return self.model_dump_json().encode()
 
 
+class HotKey(BaseModel):
+    """One of the hottest keys of a period, by a sample.
+
+    key: for people: escaped, and cut where it is long; length: its bytes. share: of all tuples. holders: how many workers
+    it was seen at; workers, parts: the first of them, by their part of the key's tuples.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
+
+    key: Annotated[str, Field(max_length=100)]
+    length: Count
+    share: Share
+    holders: Count
+    workers: Annotated[list[Count], Field(max_length=64)] = []
+    parts: Annotated[list[Share], Field(max_length=64)] = []
+
+
 class PartitionerRecord(Record):
     """One instance of the partitioner service.
 
@@ -57,6 +75,9 @@ class PartitionerRecord(Record):
     keys (HyperLogLog); of it the data plane was busy for a share of `busy` (parse, route, frame). lag: records of owned
     partitions that are not read. event_time: largest seen; mark: least of the owned partitions that are awake. loads:
     tuples by worker since the last change of p. plans_ignored: records of the plan topic that were no plan of the query.
+
+    Of the last whole period: imbalance of the workers in use, as a share of its tuples (none where p changed in it), and the
+    hottest keys. head_keys: keys that the partitioner may split now. slowest: the awake input partition whose mark is least.
     """
 
     kind: Literal["partitioner"] = "partitioner"
@@ -76,6 +97,10 @@ class PartitionerRecord(Record):
     mark: EventTime | None = None
     loads: Annotated[list[Count], Field(max_length=4_096)] = []
     plans_ignored: Count = 0
+    imbalance: Share | None = None
+    hottest: Annotated[list[HotKey], Field(max_length=32)] = []
+    head_keys: Count | None = None
+    slowest: Count | None = None
 
 
 class PartWork(BaseModel):

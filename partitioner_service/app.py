@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import faust
+from faust.sensors.prometheus import setup_prometheus_sensors
 from faust.transport.drivers import aiokafka
 from mode import Service
 from mode.threads import ServiceThread, WorkerThread
@@ -27,6 +28,7 @@ from mode.threads import ServiceThread, WorkerThread
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.kafka import aiokafka_config
+from monitoring.instruments.partitioner import PartitionerInstruments
 from partitioner_service.health import Health
 from partitioner_service.pages import add_pages
 from partitioner_service.plane import DataPlane
@@ -46,9 +48,11 @@ def serve(
     Raises whatever stopped the data plane or the control plane, and before anything else what `prepare` refuses.
     """
     settings = prepare(settings)
-    plane = DataPlane(settings, until_ended=until_ended, clock=clock)
+    instruments = PartitionerInstruments(settings)
+    plane = DataPlane(settings, until_ended=until_ended, clock=clock, onlooker=instruments)
+    instruments.watch(plane.status, lambda: plane.told)
     with tempfile.TemporaryDirectory(prefix="evenflow-faust-") as folder:
-        _run(_serve(settings, plane, Path(folder)))
+        _run(_serve(settings, plane, Path(folder), instruments))
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
@@ -70,7 +74,9 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
         asyncio.set_event_loop(None)
 
 
-def build_app(settings: Settings, plane: DataPlane, folder: Path) -> faust.App:
+def build_app(
+    settings: Settings, plane: DataPlane, folder: Path, instruments: PartitionerInstruments
+) -> faust.App:
     """The Faust app of this instance; it keeps nothing, but wants a folder."""
     options = settings.partitioner
     ours: dict[str, Any] = {
@@ -101,6 +107,8 @@ def build_app(settings: Settings, plane: DataPlane, folder: Path) -> faust.App:
         async for event in stream.events():
             plane.offer(event.message.offset, event.value)
 
+    # Faust's own sensors: of the control plane alone. Its page shows all that is in the registry.
+    setup_prometheus_sensors(app, "/metrics/", registry=instruments.registry, name_prefix="faust")
     add_pages(app, settings, plane, Health(plane.clock))
     return app
 
@@ -140,12 +148,14 @@ class DataPlaneService(Service):
             self._thread.join()
 
 
-async def _serve(settings: Settings, plane: DataPlane, folder: Path) -> None:
+async def _serve(
+    settings: Settings, plane: DataPlane, folder: Path, instruments: PartitionerInstruments
+) -> None:
     stop, leave = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):  # before there is anything that a signal could tear
         loop.add_signal_handler(number, stop.set)
-    app = build_app(settings, plane, folder)
+    app = build_app(settings, plane, folder, instruments)
     app.finalize()
     data = DataPlaneService(plane, loop=loop)
     await data.start()

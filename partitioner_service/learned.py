@@ -23,7 +23,10 @@ _MOST_SLIDES = 1_024
 
 
 class LearnedState:
-    """Saves snapshots every `snapshot_interval`; gives back the last one when it fits the settings."""
+    """Saves snapshots every `snapshot_interval`; gives back the last one when it fits the settings.
+
+    kept_at: when state was last saved, or taken over by this process (s since 1970); None before.
+    """
 
     def __init__(
         self,
@@ -31,7 +34,10 @@ class LearnedState:
         side: SideRecords,
         *,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
+        self._wall = wall
+        self.kept_at: float | None = None
         self._settings = settings
         self._options = settings.partitioner
         self._made_with = fitted_options(settings)
@@ -59,6 +65,7 @@ class LearnedState:
         if epoch == 0:
             restored.rescale(workers=options.workers)
         self._saved_tuples = restored.observe().tuples
+        self.kept_at = self._wall()
         log.info("continuing with the learned state of an earlier run")
         return restored, epoch
 
@@ -69,6 +76,7 @@ class LearnedState:
         if tuples != self._saved_tuples:
             self._saved_tuples = tuples
             self._side.save_snapshot(partitioner.snapshot(), self._fit(), epoch)
+            self.kept_at = self._wall()
 
     def save_when_due(self, partitioner: partitioners.Partitioner, epoch: int) -> None:
         """Save it if the last time is a `snapshot_interval` ago."""

@@ -1,4 +1,4 @@
-"""The pages of an instance: `/`, `/status/`, `/healthy/`, `/alive/`."""
+"""The pages of an instance: `/`, `/status/`, `/healthy/`, `/alive/`; `/metrics/` is made by Faust's sensors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _PAGE = """<!DOCTYPE html>
 <p>Partitioner instance {instance}, which routes {input} to {routed}.</p>
 <table>{rows}</table>
 <p><a href="/status/">status</a> (JSON), <a href="/healthy/">healthy</a> (does all that should move?),
-<a href="/alive/">alive</a> (for liveness probes)</p></body></html>
+<a href="/alive/">alive</a> (for liveness probes), <a href="/metrics/">metrics</a> (for Prometheus)</p></body></html>
 """
 
 

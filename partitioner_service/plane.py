@@ -12,12 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaException
 
 from evenflow.errors import EvenflowError, ServiceError
 from evenflow.settings import Settings
+from evenflow.telemetry import PartitionerRecord
 from partitioner_service import status
 from partitioner_service.claim import claim
 from partitioner_service.committed import Stopping, TopicIds
@@ -43,14 +44,31 @@ _STATUS_EVERY = 0.5
 _GRACE = 10.0
 
 
+class Onlooker(Protocol):
+    """Is told how long things take (s), in the data plane's thread."""
+
+    def block(self, seconds: float) -> None:
+        """A block, from its records to its frames at the producer."""
+        ...
+
+    def commit(self, seconds: float) -> None:
+        """A transaction's commit."""
+        ...
+
+
 class DataPlane:
     """One partitioner instance of settings that `prepare` has been through.
 
-    until_ended: return once every input partition has ended, own or not.
+    until_ended: return once every input partition has ended, own or not. told: the newest telemetry.
     """
 
     def __init__(
-        self, settings: Settings, *, until_ended: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        settings: Settings,
+        *,
+        until_ended: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        onlooker: Onlooker | None = None,
     ) -> None:
         self._settings = settings
         self._options = settings.partitioner
@@ -58,6 +76,8 @@ class DataPlane:
         self.clock = clock
         self._stop = threading.Event()
         self._plan_log = PlanLog(settings)
+        self._onlooker = onlooker
+        self.told: PartitionerRecord | None = None
         self._aborts = 0
         self._rewinds = 0
         self._work = status.Work(rejected=Rejected(settings))
@@ -166,7 +186,8 @@ class DataPlane:
         """Route a block into the open transaction."""
         began = self.clock()
         routed = self._router.route(slices, self._source.states)
-        self._reports.note(routed.hashes, self.clock() - began)
+        workers = self._router.plans.partitioner.workers
+        self._reports.note(routed.sent, self.clock() - began, workers=workers)
         self._sink.write_frames(routed.frames)
         records = {piece.partition: piece.records for piece in slices}
         for group in routed.rejections:
@@ -175,14 +196,20 @@ class DataPlane:
         self._work.tuples += routed.tuples
         self._work.rejected.note(routed.rejections)
         self._work.blocks += 1
-        self._work.busy_seconds += self.clock() - began
+        took = self.clock() - began
+        self._work.busy_seconds += took
+        if self._onlooker is not None:
+            self._onlooker.block(took)
 
     def _commit(self) -> None:
         states = self._source.states
         changed = {p: s for p, s in states.items() if s != self._source.committed.get(p)}
         # Never without offsets: they are what makes the broker refuse one who is no member of the group any more.
         changed = changed or dict(states)
+        began = self.clock()
         self._sink.commit(changed, self._source.group_metadata)
+        if self._onlooker is not None:
+            self._onlooker.commit(self.clock() - began)
         self._source.committed.update(changed)
         self._aborts = 0
         self._work.commits += 1
@@ -269,8 +296,10 @@ class DataPlane:
             self._router.plans.learn(plan, reached=furthest(self._source.states))
 
     def _report(self) -> None:
-        record = self._reports.record(self._source, self._router, self._work, ignored=self._plan_log.ignored)
-        self._side.telemetry(record.encode())
+        self.told = self._reports.record(
+            self._source, self._router, self._work, ignored=self._plan_log.ignored
+        )
+        self._side.telemetry(self.told.encode())
 
     def _refresh_status(self) -> None:
         now = self.clock()
@@ -278,7 +307,12 @@ class DataPlane:
         self._status_at = now
         shown = status.running(self._settings, self._source, self._router, self._work)
         standing = self._talk.tell(shown, self._work.rejected, self._pace.known())
-        self._status = {**shown, "plans_ignored": self._plan_log.ignored, "standing_still": standing}
+        self._status = {
+            **shown,
+            "learned_at": self._learned.kept_at,
+            "plans_ignored": self._plan_log.ignored,
+            "standing_still": standing,
+        }
 
     def _close(self) -> None:
         failed = None

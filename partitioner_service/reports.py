@@ -6,13 +6,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evenflow.arrays import UInt64s
+import numpy as np
+
+from evenflow.arrays import Int64s
+from evenflow.metrics import imbalance
 from evenflow.settings import Settings
 from evenflow.sketches.hyperloglog import HyperLogLog
-from evenflow.telemetry import PartitionerRecord
+from evenflow.telemetry import HotKey, PartitionerRecord
 from evenflow.windows import NO_MARK
+from partitioner_service.hottest import Hottest
 from partitioner_service.in_force import furthest
-from partitioner_service.route import Router
+from partitioner_service.route import Router, Sent
 from partitioner_service.source import Source
 from partitioner_service.status import Work
 
@@ -28,12 +32,15 @@ class Period:
     """What was done in one period, in tuples and distinct keys.
 
     seconds: of processing time, at least a batch interval. The block that was in hand at its end belongs to it.
+    imbalance: of the workers, None where their number changed.
     """
 
     seconds: float
     tuples: int
     keys: float
     busy_seconds: float
+    imbalance: float | None
+    hottest: list[HotKey]
 
 
 class Periods:
@@ -47,21 +54,39 @@ class Periods:
     def _begin(self, now: float) -> None:
         self._began, self._tuples, self._busy = now, 0, 0.0
         self._keys = HyperLogLog(_PRECISION)
+        self._hottest = Hottest()
+        self._loads: Int64s | None = None
+        self._steady = True
 
-    def note(self, hashes: UInt64s, seconds: float) -> None:
-        """A block was worked on for so long; hashes: of the keys of its tuples."""
-        self._tuples += len(hashes)
+    def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
+        """A block was worked on for so long; workers: in use at its end."""
+        self._tuples += len(sent.hashes)
         self._busy += seconds
-        self._keys.add(hashes)
+        self._keys.add(sent.hashes)
+        self._hottest.note(sent.keys, sent.hashes, sent.workers)
+        loads = np.bincount(sent.workers, minlength=workers)
+        known = loads if self._loads is None else self._loads
+        self._steady &= len(loads) == len(known) == workers
+        self._loads = loads if known is loads or not self._steady else known + loads
 
     def roll(self, now: float) -> None:
         """End the period if it is long enough."""
         seconds = now - self._began
         if seconds >= self._length:
             self.last = Period(
-                seconds=seconds, tuples=self._tuples, keys=self._keys.estimate(), busy_seconds=self._busy
+                seconds=seconds,
+                tuples=self._tuples,
+                keys=self._keys.estimate(),
+                busy_seconds=self._busy,
+                imbalance=self._imbalance(),
+                hottest=self._hottest.top(),
             )
             self._begin(now)
+
+    def _imbalance(self) -> float | None:
+        if self._loads is None or not self._tuples or not self._steady:
+            return None
+        return max(0.0, imbalance(self._loads))
 
 
 class Reports:
@@ -89,9 +114,9 @@ class Reports:
         """Whether it is time for a record, commit or not."""
         return self._clock() - self._said_at >= self._every
 
-    def note(self, hashes: UInt64s, seconds: float) -> None:
-        """A block was routed in so long; hashes: of the keys of its tuples."""
-        self._periods.note(hashes, seconds)
+    def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
+        """A block was routed in so long, with so many workers in use at its end."""
+        self._periods.note(sent, seconds, workers=workers)
         self._periods.roll(self._clock())
 
     def record(self, source: Source, router: Router, work: Work, *, ignored: int) -> PartitionerRecord:
@@ -101,9 +126,11 @@ class Reports:
         states, period = source.states, self._periods.last
         observed = router.plans.partitioner.observe()
         lags = [source.lag(partition) for partition in states]
-        marks = [
-            state.mark(self._settings.query) for state in states.values() if not (state.ended or state.asleep)
-        ]
+        marks = {
+            partition: state.mark(self._settings.query)
+            for partition, state in states.items()
+            if not (state.ended or state.asleep)
+        }
         return PartitionerRecord(
             query=self._settings.query.name,
             fingerprint=self._fingerprint,
@@ -121,7 +148,11 @@ class Reports:
             busy=period and period.busy_seconds / period.seconds,
             lag=None if None in lags else sum(lags),
             event_time=furthest(states),
-            mark=min(marks) if marks and NO_MARK not in marks else None,
+            mark=min(marks.values()) if marks and NO_MARK not in marks.values() else None,
             loads=observed.loads.tolist(),
             plans_ignored=ignored,
+            imbalance=period and period.imbalance,
+            hottest=period.hottest if period else [],
+            head_keys=observed.head_keys,
+            slowest=min(marks, key=lambda partition: marks[partition]) if marks else None,
         )

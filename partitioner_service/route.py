@@ -78,22 +78,31 @@ class Rejections:
     times: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
 
 
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """The tuples of a block: keys, their hashes, and the worker of each; all have shape (tuples,)."""
+
+    keys: pa.BinaryArray
+    hashes: UInt64s
+    workers: Int32s
+
+
+NOTHING_SENT = Sent(pa.array([], pa.binary()), np.empty(0, np.uint64), np.empty(0, np.int32))
+
+
 @dataclass(frozen=True)
 class Routed:
-    """What a block became: frames by worker, rejections, and each partition's state after it.
-
-    hashes: of the keys of the tuples that were routed, shape (tuples,).
-    """
+    """What a block became: frames by worker, rejections, and each partition's state after it."""
 
     frames: list[tuple[int, bytes]]
     rejections: list[Rejections]
     states: dict[int, PartitionState]
-    hashes: UInt64s
+    sent: Sent
 
     @property
     def tuples(self) -> int:
         """How many were routed."""
-        return len(self.hashes)
+        return len(self.sent.hashes)
 
 
 @dataclass(frozen=True)
@@ -160,9 +169,9 @@ class Router:
             accepted.extend(good)
             rejections.extend(refused)
         offsets = np.array([(piece.partition, piece.first, piece.last) for piece in slices], np.int64)
-        hashes, shares = self._shares(accepted)
+        sent, shares = self._shares(accepted)
         packed = self._framer.pack(shares, offsets.reshape(-1, 3), self._to_tell({**states, **after}))
-        return Routed(packed, rejections, after, hashes)
+        return Routed(packed, rejections, after, sent)
 
     def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:
         """Frames without tuples that tell the marks of these partitions (all that are owned); none unless due."""
@@ -232,10 +241,10 @@ class Router:
         nobody = np.zeros(self._routed + 1, np.int64)
         return Shares(rows=no_rows(self._frame_schema), epochs=(self.plans.epoch,), bounds=nobody)
 
-    def _shares(self, accepted: list[_Accepted]) -> tuple[UInt64s, Shares]:
-        """Hashes of the keys, and the tuples by worker and plan."""
+    def _shares(self, accepted: list[_Accepted]) -> tuple[Sent, Shares]:
+        """The tuples, and the same by worker and plan."""
         if not accepted:
-            return np.empty(0, np.uint64), self._no_shares()
+            return NOTHING_SENT, self._no_shares()
         tuples = _Accepted.together(accepted)
         hashes = hash_keys(tuples.keys)
         cells, epochs = self._assigned(hashes, tuples.times)
@@ -243,7 +252,9 @@ class Router:
         order = np.argsort(cells.astype(np.uint16), kind="stable")
         bounds = np.zeros(self._routed * len(epochs) + 1, np.int64)
         np.cumsum(np.bincount(cells, minlength=self._routed * len(epochs)), out=bounds[1:])
-        return hashes, Shares(rows=self._batch(tuples).take(pa.array(order)), epochs=epochs, bounds=bounds)
+        workers = cells if len(epochs) == 1 else cells // np.int32(len(epochs))
+        shares = Shares(rows=self._batch(tuples).take(pa.array(order)), epochs=epochs, bounds=bounds)
+        return Sent(tuples.keys, hashes, workers), shares
 
     def _assigned(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
         """The cell of each tuple, worker * plans + plan; and the epochs of the plans. In order of event time.

@@ -15,6 +15,8 @@ from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
 from evenflow.stopping import stopped_by_signals
 from evenflow.twostep import Tally
+from monitoring.instruments.exposition import exposed
+from monitoring.instruments.spark import SparkInstruments
 from spark_consumers.checkpoints import (
     Stage,
     refuse_changed_notes,
@@ -66,10 +68,12 @@ def run(
     stop = stop_event or threading.Event()
     talk = Talk(settings, partial(unread, settings))
     _warn_of_waits(settings)
+    instruments = SparkInstruments(settings)
     with (
+        exposed(instruments, settings.spark.web_host, settings.spark.web_port, setting="spark.web_port"),
         _session(settings, log, chosen) as spark,
         stopped_by_signals(stop),  # behind pyspark's own handler, which would cancel running jobs
-        _telemetry(spark, settings, chosen, talk) as telemetry,
+        _telemetry(spark, settings, chosen, talk, instruments) as telemetry,
     ):
         refuse_other_wiring(spark, settings, chosen)
         running: list[RunningStage] = []
@@ -161,7 +165,11 @@ def _session(settings: Settings, log: JavaLog | None, stages: tuple[Stage, ...])
 
 @contextmanager
 def _telemetry(
-    spark: SparkSession, settings: Settings, stages: tuple[Stage, ...], talk: Talk
+    spark: SparkSession,
+    settings: Settings,
+    stages: tuple[Stage, ...],
+    talk: Talk,
+    instruments: SparkInstruments,
 ) -> Iterator[Telemetry]:
     """Published for as long as it is open; and executors follow plans."""
     tally = spark.sparkContext.accumulator(Tally(), Tallies())
@@ -174,7 +182,7 @@ def _telemetry(
         reached=lambda: listener.reached(),
         slots=spark.sparkContext.defaultParallelism if local else None,
     )
-    listener = Telemetry(settings, stages, tally, talk, lambda: executors.standing)
+    listener = Telemetry(settings, stages, tally, talk, lambda: executors.standing, instruments)
     following = Following(executors)
     streams = cast("Any", spark.streams)
     streams.addListener(listener)

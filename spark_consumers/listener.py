@@ -6,14 +6,14 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from confluent_kafka import KafkaException
 from pyspark import Accumulator, AccumulatorParam, SparkContext
 
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
-from evenflow.telemetry import HeartbeatRecord, Record
+from evenflow.telemetry import BatchRecord, HeartbeatRecord, Record
 from evenflow.twostep import Tally
 from evenflow.windows import END_MARK
 from spark_consumers.checkpoints import Stage
@@ -39,6 +39,18 @@ class Tallies(AccumulatorParam[Tally]):
         return value1 + value2
 
 
+class Onlooker(Protocol):
+    """Is told what the stages tell, from several threads."""
+
+    def batch(self, record: BatchRecord) -> None:
+        """A micro-batch that had rows has ended."""
+        ...
+
+    def heartbeat(self, record: HeartbeatRecord) -> None:
+        """A stage lives and has finished none for a while."""
+        ...
+
+
 class Telemetry:
     """Publishes a record of each micro-batch that had rows, and heartbeats of stages that finish none.
 
@@ -53,8 +65,10 @@ class Telemetry:
         tally: Accumulator[Tally],
         talk: Talk,
         standing: Callable[[], Standing],
+        onlooker: Onlooker | None = None,
     ) -> None:
         self.tally = tally
+        self._onlooker = onlooker
         self._settings = settings
         self._talk = talk
         self._standing = standing
@@ -87,6 +101,8 @@ class Telemetry:
             _LOG.warning("telemetry of micro-batch %s of %s is lost: %s", progress["batchId"], stage, error)
             return
         self._talk.progress(record, now)
+        if self._onlooker is not None:
+            self._onlooker.batch(record)
         self._publish(stage, record)
 
     def look(self, running: Mapping[Stage, Callable[[], bool]]) -> None:
@@ -94,7 +110,10 @@ class Telemetry:
         for stage, runs in running.items():
             beat = self._pulses[stage].due(runs)
             if beat is not None:
-                self._publish(stage, self._heartbeat(stage, beat))
+                record = self._heartbeat(stage, beat)
+                if self._onlooker is not None:
+                    self._onlooker.heartbeat(record)
+                self._publish(stage, record)
 
     def _heartbeat(self, stage: Stage, beat: Beat) -> HeartbeatRecord:
         standing, settings = self._standing(), self._settings

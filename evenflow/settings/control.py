@@ -32,6 +32,11 @@ class ControlSettings(Section):
         description="What a part last said is too old after this long. None: four batch intervals, at least 20 s.",
     )
 
+    web_host: str = Field(default="127.0.0.1", description="Address of the metrics (`/metrics/`).")
+    web_port: int = Field(
+        default=0, ge=0, le=65535, description="Port of the metrics. 0: a free one, logged."
+    )
+
     def check(self, *, most_p: int, most_r: int) -> None:
         """ValueError for bounds that cannot be meant; most_p: routed partitions, most_r: reduce buckets."""
         for name, least, most, there in (

@@ -179,7 +179,9 @@ class PartitionerSettings(Section):
     snapshot_interval: Duration = Field(
         default=30_000, description="How often learned state is saved, so that a restart continues with it."
     )
-    web_host: str = Field(default="127.0.0.1", description="Address of the status page.")
+    web_host: str = Field(
+        default="127.0.0.1", description="Address of the status page and the metrics (`/metrics/`)."
+    )
     web_port: int = Field(
         default=0, ge=0, le=65535, description="Port of the status page. 0: a free one, logged."
     )

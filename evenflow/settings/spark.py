@@ -87,6 +87,13 @@ class SparkSettings(Section):
         description="Start Python workers from a process that has imported everything. Needs spark_consumers on the "
         "executors' path.",
     )
+    web_host: str = Field(default="127.0.0.1", description="Address of the metrics (`/metrics/`).")
+    web_port: int = Field(
+        default=0,
+        ge=0,
+        le=65535,
+        description="Port of the metrics. 0: a free one, logged. Two applications on a machine need one each.",
+    )
     combine_wait: float = Field(
         default=0,
         ge=0,

@@ -9,6 +9,8 @@ from itertools import count, groupby
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _YEAR_MS = 31_556_952_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LONGEST_SHOWN = 80
+"""Characters of a record or key that people are shown."""
 
 
 def moment(ms: int) -> str:
@@ -68,3 +70,16 @@ def partitions(some: Iterable[int]) -> str:
 def _short(number: float, *, digits: int) -> str:
     """So many digits behind the point, and none where they are zero."""
     return f"{number:,.{digits}f}".removesuffix(".0")
+
+
+def printable(text: str) -> str:
+    """The text with escapes for what a terminal would not show, or could not be written to a file."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def shown_bytes(value: bytes | None) -> str:
+    """A record or key for people, cut where it is long: at most `LONGEST_SHOWN` printable characters."""
+    if value is None:
+        return "no value"
+    text = printable(value[: 4 * LONGEST_SHOWN].decode("utf-8", "backslashreplace"))
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."

@@ -13,6 +13,7 @@ from evenflow.telemetry import (
     BatchRecord,
     DecisionRecord,
     HeartbeatRecord,
+    HotKey,
     PartitionerRecord,
     PartWork,
     Record,
@@ -36,6 +37,15 @@ def some(strategy: st.SearchStrategy) -> st.SearchStrategy:
     return st.none() | strategy
 
 
+HOT_KEY = st.builds(
+    HotKey,
+    key=st.text(max_size=100),
+    length=COUNT,
+    share=st.floats(0, 1),
+    holders=COUNT,
+    workers=st.lists(COUNT, max_size=3),
+    parts=st.lists(st.floats(0, 1), max_size=3),
+)
 PARTITIONER = st.builds(
     PartitionerRecord,
     **COMMON,
@@ -54,6 +64,10 @@ PARTITIONER = st.builds(
     event_time=some(TIME),
     mark=some(TIME),
     loads=st.lists(COUNT, max_size=4),
+    imbalance=some(st.floats(0, 1)),
+    hottest=st.lists(HOT_KEY, max_size=2),
+    head_keys=some(COUNT),
+    slowest=some(COUNT),
 )
 WORK = st.builds(PartWork, tasks=COUNT, busy_ms=AMOUNT, longest_ms=AMOUNT, rows=COUNT, keys=some(AMOUNT))
 BATCH = st.builds(

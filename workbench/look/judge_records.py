@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from evenflow.settings import Settings
-from evenflow.talking.words import partitions, share
+from evenflow.talking.words import partitions, share, shown_bytes
 from workbench.findings import Changes, Finding
 from workbench.look.facts import Facts, Unreadable
 from workbench.look.shape import shape_of, split_line
-from workbench.look.words import counted, shown_bytes
+from workbench.look.words import counted
 
 _DELIMITERS = ",;\t|"
 _SCHEMA_REGISTRY = 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evenflow.settings import Settings
-from evenflow.talking.words import share, span
+from evenflow.talking.words import printable, share, span
 from workbench.findings import Changes, Finding
 from workbench.look.facts import Facts, facts_of
 from workbench.look.judge_columns import judge_columns
@@ -15,7 +15,7 @@ from workbench.look.judge_times import judge_times
 from workbench.look.order import furthest_behind, late_tuples
 from workbench.look.propose import applied, as_toml, merged
 from workbench.look.sample import TopicRecords
-from workbench.look.words import printable, shown_span
+from workbench.look.words import shown_span
 
 _ROUNDS = 5
 

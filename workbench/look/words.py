@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evenflow.talking.words import clock
+from evenflow.talking.words import clock, printable
 
 _LONGEST = 80
 
@@ -24,14 +24,6 @@ def counted(part: int, whole: int) -> str:
     return f"all {whole:,}" if part == whole else f"{part:,} of {whole:,}"
 
 
-def shown_bytes(value: bytes | None) -> str:
-    """A record or key for people, cut where it is long."""
-    if value is None:
-        return "no value"
-    text = printable(value[: 4 * _LONGEST].decode("utf-8", "backslashreplace"))
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
-
-
 def listed(names: Iterable[str], *, most: int = 12) -> str:
     """ "a, b, c"; "none" of nothing, and "..." after many."""
     every = [printable(name[:_LONGEST]) for name in names]
@@ -41,8 +33,3 @@ def listed(names: Iterable[str], *, most: int = 12) -> str:
 def plural(kind: str) -> str:
     """A kind of value, of which there are several."""
     return {"text": "text", "null": "nulls", "nested": "nested values"}.get(kind, f"{kind}s")
-
-
-def printable(text: str) -> str:
-    """The text with escapes for what a terminal would not show, or could not be written to a file."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

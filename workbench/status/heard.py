@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evenflow.talking.words import span
+from evenflow.talking.words import printable, span
 from evenflow.telemetry import BatchRecord, DecisionRecord, HeartbeatRecord, PartitionerRecord, Telemetry
-from workbench.look.words import printable
 from workbench.status.words import count
 
 _HUGE = 10**15

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from evenflow.errors import ConfigError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from monitoring.instruments.partitioner import PartitionerInstruments
 from partitioner_service import app, source
 from partitioner_service.blocks import cut
 from partitioner_service.committed import TopicIds, data_plane_group
@@ -237,17 +238,19 @@ def test_either_half_dying_ends_the_process_with_its_error(
         await asyncio.sleep(30)
 
     plane = Plane(RuntimeError("data died") if half == "data" else None)
-    monkeypatch.setattr(app, "build_app", lambda settings, plane, folder: Control())
+    monkeypatch.setattr(app, "build_app", lambda settings, plane, folder, instruments: Control())
     monkeypatch.setattr(app, "_control", control)
     with pytest.raises(RuntimeError, match=f"{half} died"):
-        asyncio.run(asyncio.wait_for(app._serve(SETTINGS, plane, tmp_path), 20))  # type: ignore[arg-type]
+        asyncio.run(
+            asyncio.wait_for(app._serve(SETTINGS, plane, tmp_path, PartitionerInstruments(SETTINGS)), 20)
+        )  # type: ignore[arg-type]
     assert plane.told.is_set()
 
 
 def test_the_two_halves_have_groups_of_their_own_and_a_crash_holds_readers_back_for_ten_seconds(
     tmp_path: Path,
 ) -> None:
-    built = app.build_app(SETTINGS, DataPlane(SETTINGS), tmp_path)
+    built = app.build_app(SETTINGS, DataPlane(SETTINGS), tmp_path, PartitionerInstruments(SETTINGS))
     assert built.conf.id != data_plane_group(SETTINGS)
     assert SETTINGS.partitioner.transaction_timeout == 10_000
 
@@ -257,8 +260,8 @@ def test_extras_reach_faust_and_those_it_does_not_know_are_refused(tmp_path: Pat
         return Settings(query={"name": "q"}, input={"partitions": 2}, kafka={"extras": {"faust": extras}})
 
     fine = with_extras(broker_request_timeout=123.0, broker_session_timeout=20.0)
-    built = app.build_app(fine, DataPlane(fine), tmp_path)
+    built = app.build_app(fine, DataPlane(fine), tmp_path, PartitionerInstruments(fine))
     assert (built.conf.broker_request_timeout, built.conf.broker_session_timeout) == (123.0, 20.0)
     wrong = with_extras(broker_requests=1.0)
     with pytest.raises(ConfigError, match="broker_requests, which Faust does not know"):
-        app.build_app(wrong, DataPlane(wrong), tmp_path)
+        app.build_app(wrong, DataPlane(wrong), tmp_path, PartitionerInstruments(wrong))

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from evenflow.partitioners import create
@@ -15,12 +16,18 @@ from evenflow.settings import Settings, load_settings
 from evenflow.telemetry import PartitionerRecord, parse
 from partitioner_service.rejected import Rejected
 from partitioner_service.reports import Periods, Reports
-from partitioner_service.route import Router
+from partitioner_service.route import Router, Sent
 from partitioner_service.status import Work
 
 
 def hashes(*keys: int) -> Any:
     return np.array(keys, np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+
+
+def sent(*keys: int, workers: list[int] | None = None) -> Sent:
+    """Tuples of these keys, all at worker 0 unless said otherwise."""
+    names = pa.array([f"key {key}".encode() for key in keys], pa.binary())
+    return Sent(names, hashes(*keys), np.array(workers or [0] * len(keys), np.int32))
 
 
 def make_settings(**spark: Any) -> Settings:
@@ -53,15 +60,15 @@ class Instance:
 
 def test_a_period_counts_tuples_distinct_keys_and_busy_time_of_itself_alone() -> None:
     periods = Periods(2.0, now=10.0)
-    periods.note(hashes(*range(300)), 0.5)
+    periods.note(sent(*range(300)), 0.5, workers=2)
     periods.roll(11.9)
     assert periods.last is None
-    periods.note(hashes(*range(100, 400)), 0.25)
+    periods.note(sent(*range(100, 400)), 0.25, workers=2)
     periods.roll(12.5)
     assert periods.last is not None
     assert (periods.last.seconds, periods.last.tuples, periods.last.busy_seconds) == (2.5, 600, 0.75)
     assert periods.last.keys == pytest.approx(400, rel=0.05)
-    periods.note(hashes(1, 1), 0.1)
+    periods.note(sent(1, 1), 0.1, workers=2)
     periods.roll(14.5)
     assert (periods.last.tuples, round(periods.last.keys), periods.last.busy_seconds) == (2, 1, 0.1)
 
@@ -70,12 +77,12 @@ def test_rate_keys_and_busy_are_those_of_the_last_whole_period() -> None:
     instance = Instance(batch_interval="5s")
     first = instance.record()
     assert (first.rate, first.keys, first.busy, first.period_ms) == (None, None, None, 0)
-    instance.reports.note(hashes(4, 5, 6, 6), 1.0)
+    instance.reports.note(sent(4, 5, 6, 6), 1.0, workers=2)
     instance.now += 5
     known = instance.record()
     assert (known.period_ms, known.rate, known.busy) == (5_000, 0.8, 0.2)
     assert round(known.keys or 0) == 3
-    instance.reports.note(hashes(9), 1.0)
+    instance.reports.note(sent(9), 1.0, workers=2)
     instance.now += 4
     assert instance.record().rate == known.rate
     instance.now += 1
@@ -116,7 +123,36 @@ def test_what_is_not_known_is_none_and_the_mark_is_the_least_of_the_awake() -> N
     instance.lags = {0: 5, 1: 0, 2: 2}
     record = instance.record()
     assert (record.owned, record.lag, record.event_time, record.mark) == (3, 7, 9_000, 6_500)
+    assert record.slowest == 2, "partition 1 sleeps"
     instance.states[2] = none
     instance.lags[2] = None
     record = instance.record()
     assert (record.lag, record.mark) == (None, None)
+
+
+def test_imbalance_and_the_hottest_keys_are_those_of_the_last_whole_period() -> None:
+    instance = Instance(batch_interval="5s")
+    instance.reports.note(sent(*[7] * 6, 8, 9, workers=[0, 0, 0, 0, 1, 1, 0, 1]), 0.1, workers=2)
+    assert instance.record().imbalance is None
+    instance.now += 5
+    record = instance.record()
+    assert record.imbalance == pytest.approx(5 / 8 - 1 / 2)
+    hottest = record.hottest[0]
+    assert (hottest.key, hottest.length, hottest.share, hottest.holders) == ("key 7", 5, 0.75, 2)
+    assert (hottest.workers, hottest.parts) == ([0, 1], [0.6667, 0.3333])
+    instance.now += 5
+    idle = instance.record()
+    assert (idle.imbalance, idle.hottest) == (None, []), "nothing was routed"
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 4), (4, 2)])
+def test_a_period_in_which_the_number_of_workers_changed_has_no_imbalance(before: int, after: int) -> None:
+    periods = Periods(1.0, now=0.0)
+    periods.note(sent(1, 2, workers=[0, before - 1]), 0.1, workers=before)
+    periods.note(sent(1, 2, workers=[0, after - 1]), 0.1, workers=after)
+    periods.roll(1.0)
+    assert periods.last is not None
+    assert periods.last.imbalance is None
+    periods.note(sent(1, 2, workers=[0, after - 1]), 0.1, workers=after)
+    periods.roll(2.0)
+    assert periods.last.imbalance == pytest.approx(1 / 2 - 1 / after)

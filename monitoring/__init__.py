@@ -1,0 +1,1 @@
+"""What a person sees of a running pipeline: metrics for Prometheus, and what is made of them."""

@@ -1,0 +1,161 @@
+"""Every metric that evenflow exports. Labels are bounded: no metric has a key, or anything else of a tuple, in a label.
+
+All have the label `query`. Names follow Prometheus: base units, `_total` for what only grows. A counter begins anew with
+its process. Event times are Unix timestamps in seconds, so that a lag is `time() - x`, and means something only where event
+times are live.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """name: without `_total`, which counters get. labels: besides `query`. buckets: upper bounds of a histogram."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """Names under which Prometheus knows it."""
+        match self.kind:
+            case "counter":
+                return (f"{self.name}_total",)
+            case "histogram":
+                return (f"{self.name}_bucket", f"{self.name}_sum", f"{self.name}_count")
+            case "gauge":
+                return (self.name,)
+
+
+_FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_SLOW = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0)
+METRICS: dict[str, Metric] = {}
+
+
+def _metric(name: str, kind: Kind, text: str, *labels: str, buckets: tuple[float, ...] = ()) -> Metric:
+    METRICS[name] = Metric(name=name, kind=kind, help=text, labels=labels, buckets=buckets)
+    return METRICS[name]
+
+
+def _counter(name: str, text: str, *labels: str) -> Metric:
+    return _metric(name, "counter", text, *labels)
+
+
+def _gauge(name: str, text: str, *labels: str) -> Metric:
+    return _metric(name, "gauge", text, *labels)
+
+
+def _histogram(name: str, text: str, *labels: str, buckets: tuple[float, ...]) -> Metric:
+    return _metric(name, "histogram", text, *labels, buckets=buckets)
+
+
+# ---- all parts
+
+BUILD = _gauge("evenflow_build_info", "Always 1; labels say what runs.", "part", "version", "python")
+PLAN_EPOCH = _gauge("evenflow_plan_epoch", "Epoch of the plan in force, 0 for none.", "part")
+
+# ---- a partitioner instance
+
+ROUTED = _counter("evenflow_tuples_routed", "Tuples that were given a worker.")
+REJECTED = _counter(
+    "evenflow_tuples_rejected", "Records sent unchanged to the rejected topic, by reason.", "reason"
+)
+BLOCK_SECONDS = _histogram("evenflow_block_seconds", "Time to parse, route and frame a block.", buckets=_FAST)
+COMMIT_SECONDS = _histogram("evenflow_commit_seconds", "Time to commit a transaction.", buckets=_FAST)
+BUSY_SECONDS = _counter("evenflow_busy_seconds", "Time spent on blocks: parse, route, frame and write.")
+REBALANCES = _counter("evenflow_rebalances", "Assignments of input partitions.")
+PARTITIONS = _gauge("evenflow_input_partitions_owned", "Input partitions that this instance reads.")
+INPUT_LAG = _gauge("evenflow_input_lag_records", "Records of an input partition not yet read.", "partition")
+WATERMARK = _gauge(
+    "evenflow_input_watermark_timestamp_seconds",
+    "Watermark of an input partition, as an event time; none before its first tuple and after its end.",
+    "partition",
+)
+ASLEEP = _gauge(
+    "evenflow_input_idle", "1 for an input partition without data that no window waits for.", "partition"
+)
+WORKER_TUPLES = _counter(
+    "evenflow_worker_tuples", "Load of a worker: tuples since the number of workers changed.", "worker"
+)
+IMBALANCE = _gauge(
+    "evenflow_imbalance_ratio", "(max load - mean load) / tuples over the workers, of the last period."
+)
+DISTINCT_KEYS = _gauge("evenflow_distinct_keys", "About how many distinct keys the last period had.")
+HEAD_KEYS = _gauge("evenflow_head_keys", "Keys that the partitioner may split now.")
+HOT_KEY_SHARE = _gauge(
+    "evenflow_hot_key_share_ratio", "Share of the key of this rank in the tuples of the last period.", "rank"
+)
+HOT_KEY_WORKERS = _gauge(
+    "evenflow_hot_key_workers", "Fragmentation of the key of this rank: workers that got it.", "rank"
+)
+SNAPSHOT = _gauge("evenflow_snapshot_timestamp_seconds", "When learned state was last saved or restored.")
+WORKERS = _gauge("evenflow_workers", "p: workers in use by the plan in force.")
+PLANS_IGNORED = _counter(
+    "evenflow_plans_ignored", "Records of the plan topic that are no plan of this query."
+)
+STILL = _gauge("evenflow_since_progress_seconds", "Time since the data plane last did something.")
+
+# ---- a Spark application
+
+BATCH_SECONDS = _histogram(
+    "evenflow_batch_seconds", "Processing time of a micro-batch.", "stage", buckets=_SLOW
+)
+LOAD = _gauge(
+    "evenflow_load_ratio", "W of the last micro-batch: processing time over batch interval.", "stage"
+)
+BATCH_RUNNING = _gauge(
+    "evenflow_batch_running_seconds",
+    "For how long the present micro-batch runs, 0 while the stage waits; known once it has finished none for a while.",
+    "stage",
+)
+BATCH_ROWS = _counter("evenflow_batch_rows", "Records that micro-batches read: frames, or blobs.", "stage")
+BACKLOG = _gauge(
+    "evenflow_backlog_records", "Records that lay behind the last micro-batch when it was planned.", "stage"
+)
+PART_ROWS = _counter(
+    "evenflow_part_rows", "Tuples that combiners took in, or partial rows that reducers did.", "work"
+)
+PART_SECONDS = _counter("evenflow_part_seconds", "Time of all tasks that combined, or reduced.", "work")
+PART_KEYS = _gauge("evenflow_part_keys", "About how many distinct keys the last micro-batch had.", "work")
+TASK_SPREAD = _gauge("evenflow_task_spread_ratio", "Longest over mean task of the last micro-batch.", "work")
+RESULT_ROWS = _counter("evenflow_result_rows", "Result rows emitted.")
+WINDOWS_CLOSED = _counter("evenflow_windows_closed", "Windows emitted.")
+UNFIT = _counter("evenflow_unfit_values", "Result values that are null because they do not fit their type.")
+OPEN_WINDOWS = _gauge("evenflow_open_windows", "Windows that have tuples and are not closed.")
+MERGED = _gauge(
+    "evenflow_merged_mark_timestamp_seconds", "Event time up to which all input is in the results' state."
+)
+WINDOW_END = _gauge("evenflow_window_end_timestamp_seconds", "End of the newest window among the results.")
+CLOSE_DELAY = _histogram(
+    "evenflow_window_close_delay_seconds",
+    "From when the newest window of a micro-batch was due (its end, out_of_orderness and allowed_lateness) to its results.",
+    buckets=_SLOW,
+)
+EXECUTORS = _gauge("evenflow_executors", "Executors in use, of an application that has a cluster manager.")
+SLOTS = _gauge("evenflow_slots", "Tasks that can run at once.")
+
+# ---- the controller
+
+DECISIONS = _counter(
+    "evenflow_decisions", "Judged observations: out, in, both ways (mixed), none, or held.", "outcome"
+)
+ZONE = _gauge("evenflow_zone", "1 under-used, 2 stable, 3 overload.")
+OBSERVED_LOAD = _gauge("evenflow_observed_load_ratio", "W that the last decision rests on.")
+PLANNED_WORKERS = _gauge("evenflow_planned_workers", "p when the last decision was taken.")
+PLANNED_REDUCERS = _gauge("evenflow_planned_reducers", "r when the last decision was taken.")
+WANTED_WORKERS = _gauge("evenflow_wanted_workers", "p that the policy asks for.")
+WANTED_REDUCERS = _gauge("evenflow_wanted_reducers", "r that the policy asks for.")
+DECIDED = _gauge("evenflow_decision_timestamp_seconds", "When the last decision was taken.")
+HEARD = _counter("evenflow_telemetry_records", "Telemetry records of this query's parts.")
+IGNORED = _counter(
+    "evenflow_telemetry_ignored", "Records of telemetry and plans that count for nothing.", "kind"
+)
+SILENCE = _gauge("evenflow_part_silence_seconds", "Time since a part of the pipeline was last heard.", "part")

@@ -1,0 +1,74 @@
+"""The metrics of a controller: what it decides, and whom it hears."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from evenflow.settings import Settings
+from evenflow.telemetry import DecisionRecord
+from monitoring.instruments import catalogue as c
+from monitoring.instruments.sheet import Instruments, Sheet
+
+
+class ControllerInstruments(Instruments):
+    """Told of every decision. heard: records so far; ignored: by kind; silence: seconds by part."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.query.name, "controller")
+        self._lock = threading.Lock()
+        self._last: DecisionRecord | None = None
+        self._outcomes: Counter[str] = Counter()
+        self._heard: Callable[[], int] = lambda: 0
+        self._ignored: Callable[[], Mapping[str, int]] = dict
+        self._silence: Callable[[], Mapping[str, float]] = dict
+
+    def watch(
+        self,
+        *,
+        heard: Callable[[], int],
+        ignored: Callable[[], Mapping[str, int]],
+        silence: Callable[[], Mapping[str, float]],
+    ) -> None:
+        """Where to read what is not told."""
+        self._heard, self._ignored, self._silence = heard, ignored, silence
+
+    def decided(self, record: DecisionRecord) -> None:
+        """An observation was judged."""
+        with self._lock:
+            self._last = record
+            self._outcomes[outcome(record)] += 1
+
+    def write(self, sheet: Sheet) -> None:
+        """As the base says."""
+        sheet.put(c.HEARD, self._heard())
+        for kind, number in self._ignored().items():
+            sheet.put(c.IGNORED, number, kind=kind)
+        for part, seconds in self._silence().items():
+            sheet.put(c.SILENCE, seconds, part=part)
+        with self._lock:
+            for name, number in self._outcomes.items():
+                sheet.put(c.DECISIONS, number, outcome=name)
+            if self._last is not None:
+                self._write_decision(sheet, self._last)
+
+    @staticmethod
+    def _write_decision(sheet: Sheet, last: DecisionRecord) -> None:
+        load = last.observation.get("load")
+        sheet.put(c.ZONE, last.zone)
+        sheet.put(c.OBSERVED_LOAD, load if isinstance(load, int | float) else None)
+        sheet.put(c.PLANNED_WORKERS, last.p)
+        sheet.put(c.PLANNED_REDUCERS, last.r)
+        sheet.put(c.WANTED_WORKERS, last.wanted_p)
+        sheet.put(c.WANTED_REDUCERS, last.wanted_r)
+        sheet.put(c.DECIDED, last.time / 1000)
+
+
+def outcome(record: DecisionRecord) -> str:
+    """`held`, `none`, `out`, `in`, or `mixed` where p and r move apart."""
+    if record.held:
+        return "held"
+    steps = {record.wanted_p - record.p, record.wanted_r - record.r}
+    more, fewer = any(step > 0 for step in steps), any(step < 0 for step in steps)
+    return "mixed" if more and fewer else "out" if more else "in" if fewer else "none"

@@ -1,0 +1,77 @@
+"""The metrics of a partitioner instance, read off its status and its newest telemetry when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evenflow.settings import Settings
+from evenflow.telemetry import PartitionerRecord
+from monitoring.instruments import catalogue as c
+from monitoring.instruments.sheet import Instruments, Sheet
+
+_NAME = "partitioner"
+
+
+class PartitionerInstruments(Instruments):
+    """`block` and `commit` are told each time; the rest costs something only when it is scraped."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.query.name, _NAME)
+        query = settings.query.name
+        self._blocks = self.histogram(c.BLOCK_SECONDS).labels(query)
+        self._commits = self.histogram(c.COMMIT_SECONDS).labels(query)
+        self._status: Callable[[], Mapping[str, Any]] = dict
+        self._told: Callable[[], PartitionerRecord | None] = lambda: None
+
+    def watch(
+        self, status: Callable[[], Mapping[str, Any]], told: Callable[[], PartitionerRecord | None]
+    ) -> None:
+        """Where to read: the data plane's status, and its newest telemetry."""
+        self._status, self._told = status, told
+
+    def block(self, seconds: float) -> None:
+        """A block was worked on for so long."""
+        self._blocks.observe(seconds)
+
+    def commit(self, seconds: float) -> None:
+        """A transaction was committed in so long."""
+        self._commits.observe(seconds)
+
+    def write(self, sheet: Sheet) -> None:
+        """As the base says."""
+        status = self._status()
+        sheet.put(c.STILL, status.get("seconds_since_progress"))
+        if "assignment" not in status:
+            return  # it starts
+        self._write_work(sheet, status)
+        for partition, state in status["assignment"].items():
+            watermark = None if state["ended"] else state["watermark"]
+            sheet.put(c.INPUT_LAG, state["lag"], partition=partition)
+            sheet.put(c.WATERMARK, watermark and watermark / 1000, partition=partition)
+            sheet.put(c.ASLEEP, int(state["idle"]), partition=partition)
+        told = self._told()
+        if told is not None:
+            self._write_period(sheet, told)
+
+    def _write_work(self, sheet: Sheet, status: Mapping[str, Any]) -> None:
+        sheet.put(c.ROUTED, status["tuples"])
+        for reason, number in status["rejected_by_reason"].items():
+            sheet.put(c.REJECTED, number, reason=reason)
+        sheet.put(c.BUSY_SECONDS, status["busy_seconds"])
+        sheet.put(c.REBALANCES, status["rebalances"])
+        sheet.put(c.PARTITIONS, len(status["assignment"]))
+        sheet.put(c.WORKERS, status["workers"])
+        sheet.put(c.PLAN_EPOCH, status["plan_epoch"], part=_NAME)
+        sheet.put(c.PLANS_IGNORED, status.get("plans_ignored"))
+        sheet.put(c.SNAPSHOT, status["learned_at"])
+        for worker, tuples in enumerate(status["loads"]):
+            sheet.put(c.WORKER_TUPLES, tuples, worker=worker)
+
+    def _write_period(self, sheet: Sheet, told: PartitionerRecord) -> None:
+        sheet.put(c.IMBALANCE, told.imbalance)
+        sheet.put(c.DISTINCT_KEYS, told.keys)
+        sheet.put(c.HEAD_KEYS, told.head_keys)
+        for rank, key in enumerate(told.hottest, start=1):
+            sheet.put(c.HOT_KEY_SHARE, key.share, rank=rank)
+            sheet.put(c.HOT_KEY_WORKERS, key.holders, rank=rank)

@@ -1,0 +1,101 @@
+"""The metrics of a Spark application, from what its stages tell of each micro-batch, executors' Python workers included."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+
+from evenflow.settings import Settings
+from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartWork, Stage
+from monitoring.instruments import catalogue as c
+from monitoring.instruments.sheet import Instruments, Sheet
+
+
+class SparkInstruments(Instruments):
+    """Told of every record that the application publishes of itself; asked in the thread of a scrape."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.query.name, "spark")
+        self._query = settings.query.name
+        self._delay = settings.query.out_of_orderness + settings.query.allowed_lateness
+        self._batch_seconds = self.histogram(c.BATCH_SECONDS)
+        self._close_delay = self.histogram(c.CLOSE_DELAY).labels(self._query)
+        self._lock = threading.Lock()
+        self._batches: dict[Stage, BatchRecord] = {}
+        self._words: dict[Stage, BatchRecord | HeartbeatRecord] = {}
+        self._works: dict[str, PartWork] = {}
+        self._read: Counter[Stage] = Counter()
+        self._rows: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._results: Counter[str] = Counter()
+        self._newest_end: int | None = None
+
+    def batch(self, record: BatchRecord) -> None:
+        """A micro-batch that had rows has ended."""
+        self._batch_seconds.labels(self._query, record.stage).observe(record.duration_ms / 1000)
+        with self._lock:
+            self._batches[record.stage] = self._words[record.stage] = record
+            self._read[record.stage] += record.rows
+            for part, work in record.parts.items():
+                self._works[part] = work
+                self._rows[part] += work.rows
+                self._seconds[part] += work.busy_ms / 1000
+            if record.stage != "combine":
+                self._closed(record)
+
+    def heartbeat(self, record: HeartbeatRecord) -> None:
+        """A stage lives and has finished no micro-batch for a while."""
+        with self._lock:
+            self._words[record.stage] = record
+
+    def _closed(self, record: BatchRecord) -> None:
+        self._results["rows"] += record.rows_out
+        self._results["windows"] += record.windows_closed
+        self._results["unfit"] += record.unfit
+        if record.windows_closed and record.last_window_end is not None:
+            due = record.last_window_end + self._delay
+            self._newest_end = record.last_window_end
+            # A replay's event times are not ours: then this is no delay, and an overflow of the last bucket.
+            self._close_delay.observe(max(0.0, (record.time - due) / 1000))
+
+    def write(self, sheet: Sheet) -> None:
+        """As the base says."""
+        with self._lock:
+            for stage, batch in self._batches.items():
+                self._write_batch(sheet, stage, batch)
+            for stage, word in self._words.items():
+                running = word.running_ms or 0 if isinstance(word, HeartbeatRecord) else 0
+                sheet.put(c.BATCH_RUNNING, running / 1000, stage=stage)
+            for part, work in self._works.items():
+                self._write_work(sheet, part, work)
+            self._write_results(sheet)
+
+    def _write_batch(self, sheet: Sheet, stage: Stage, batch: BatchRecord) -> None:
+        sheet.put(c.LOAD, batch.load, stage=stage)
+        sheet.put(c.BATCH_ROWS, self._read[stage], stage=stage)
+        sheet.put(c.BACKLOG, batch.backlog, stage=stage)
+
+    def _write_work(self, sheet: Sheet, part: str, work: PartWork) -> None:
+        sheet.put(c.PART_ROWS, self._rows[part], work=part)
+        sheet.put(c.PART_SECONDS, self._seconds[part], work=part)
+        sheet.put(c.PART_KEYS, work.keys, work=part)
+        if work.busy_ms:
+            sheet.put(c.TASK_SPREAD, work.longest_ms * work.tasks / work.busy_ms, work=part)
+
+    def _write_results(self, sheet: Sheet) -> None:
+        newest = max(self._words.values(), key=lambda word: word.time, default=None)
+        if newest is not None:
+            sheet.put(c.PLAN_EPOCH, newest.epoch, part="spark")
+            sheet.put(c.EXECUTORS, newest.executors)
+            sheet.put(c.SLOTS, newest.slots)
+        closing = next(
+            (self._batches[stage] for stage in ("reduce", "fused") if stage in self._batches), None
+        )
+        if closing is None:
+            return
+        sheet.put(c.RESULT_ROWS, self._results["rows"])
+        sheet.put(c.WINDOWS_CLOSED, self._results["windows"])
+        sheet.put(c.UNFIT, self._results["unfit"])
+        sheet.put(c.OPEN_WINDOWS, closing.open_windows)
+        sheet.put(c.MERGED, None if closing.mark is None else closing.mark / 1000)
+        sheet.put(c.WINDOW_END, None if self._newest_end is None else self._newest_end / 1000)

@@ -1,0 +1,245 @@
+"""What a scrape of each part says: names of the catalogue, values as told, nothing where nothing is known."""
+
+from __future__ import annotations
+
+import re
+import threading
+import urllib.request
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from evenflow.errors import ConfigError
+from evenflow.settings import Settings, load_settings
+from evenflow.telemetry import (
+    BatchRecord,
+    DecisionRecord,
+    HeartbeatRecord,
+    HotKey,
+    PartitionerRecord,
+    PartWork,
+)
+from monitoring.instruments.catalogue import METRICS
+from monitoring.instruments.controller import ControllerInstruments, outcome
+from monitoring.instruments.exposition import exposed
+from monitoring.instruments.partitioner import PartitionerInstruments
+from monitoring.instruments.sheet import Instruments, Sheet
+from monitoring.instruments.spark import SparkInstruments
+
+COMMON: dict[str, Any] = {"query": "q", "fingerprint": "0123456789abcdef", "time": 1_700_000_000_000}
+LABELS = {
+    "part",
+    "version",
+    "python",
+    "reason",
+    "partition",
+    "worker",
+    "rank",
+    "stage",
+    "work",
+    "outcome",
+    "kind",
+}
+
+
+def settings() -> Settings:
+    return load_settings(
+        query={"name": "q", "window": "4s", "slide": "1s", "out_of_orderness": "500ms"},
+        input={"partitions": 2},
+    )
+
+
+def scraped(instruments: Instruments) -> dict[tuple[str, tuple[str, ...]], float]:
+    """Samples of evenflow's own metrics, by name and label values besides `query`."""
+    found = {}
+    for family in text_string_to_metric_families(generate_latest(instruments.registry).decode()):
+        for sample in family.samples:
+            if sample.name.startswith("evenflow_"):
+                assert sample.labels["query"] == "q"
+                labels = tuple(value for name, value in sorted(sample.labels.items()) if name != "query")
+                found[sample.name, labels] = sample.value
+    return found
+
+
+def partition(**changed: Any) -> dict[str, Any]:
+    return {"lag": 5, "watermark": 9_500, "ended": False, "idle": False} | changed
+
+
+STATUS: dict[str, Any] = {
+    "state": "running",
+    "seconds_since_progress": 0.25,
+    "assignment": {
+        "0": partition(),
+        "1": partition(lag=None, watermark=None, idle=True),
+        "2": partition(lag=0, ended=True),
+    },
+    "tuples": 1_000,
+    "rejected_by_reason": {"late": 3, "unreadable": 1},
+    "busy_seconds": 1.5,
+    "rebalances": 2,
+    "workers": 2,
+    "loads": [600, 400],
+    "plan_epoch": 7,
+    "plans_ignored": 1,
+    "learned_at": None,
+}
+TOLD = PartitionerRecord(
+    **COMMON, instance="0", started=1, owned=2, epoch=7, workers=2, tuples=1_000, rejected=4, period_ms=5_000,
+    rate=100.0, keys=40.0, busy=0.5, imbalance=0.1, head_keys=1,
+    hottest=[HotKey(key="secret", length=6, share=0.9, holders=2, workers=[0, 1], parts=[0.6, 0.4])],
+)  # fmt: skip
+
+
+def test_a_partitioner_says_its_work_its_partitions_and_its_skew() -> None:
+    instruments = PartitionerInstruments(settings())
+    instruments.watch(lambda: STATUS, lambda: TOLD)
+    instruments.block(0.004)
+    instruments.commit(0.02)
+    seen = scraped(instruments)
+    assert seen["evenflow_tuples_routed_total", ()] == 1_000
+    assert seen["evenflow_tuples_rejected_total", ("late",)] == 3
+    assert (seen["evenflow_block_seconds_count", ()], seen["evenflow_commit_seconds_sum", ()]) == (1, 0.02)
+    assert seen["evenflow_input_watermark_timestamp_seconds", ("0",)] == 9.5
+    assert [seen["evenflow_worker_tuples_total", (worker,)] for worker in "01"] == [600, 400]
+    assert (seen["evenflow_hot_key_share_ratio", ("1",)], seen["evenflow_hot_key_workers", ("1",)]) == (
+        0.9,
+        2,
+    )
+    assert seen["evenflow_imbalance_ratio", ()] == 0.1
+    assert seen["evenflow_plan_epoch", ("partitioner",)] == 7
+
+
+def test_what_a_partitioner_does_not_know_is_not_there() -> None:
+    instruments = PartitionerInstruments(settings())
+    instruments.watch(lambda: STATUS, lambda: None)
+    seen = scraped(instruments)
+    for absent in (
+        ("evenflow_input_lag_records", ("1",)),
+        ("evenflow_input_watermark_timestamp_seconds", ("1",)),
+        ("evenflow_input_watermark_timestamp_seconds", ("2",)),
+        ("evenflow_snapshot_timestamp_seconds", ()),
+        ("evenflow_imbalance_ratio", ()),
+    ):
+        assert absent not in seen
+    instruments.watch(lambda: {"state": "starting", "seconds_since_progress": 1.0}, lambda: None)
+    starting = scraped(instruments)
+    assert starting["evenflow_since_progress_seconds", ()] == 1
+    assert ("evenflow_tuples_routed_total", ()) not in starting
+
+
+def test_no_metric_has_a_key_in_it() -> None:
+    instruments = PartitionerInstruments(settings())
+    instruments.watch(lambda: STATUS, lambda: TOLD)
+    assert b"secret" not in generate_latest(instruments.registry)
+
+
+def batch(**changed: Any) -> BatchRecord:
+    combine = PartWork(tasks=4, busy_ms=2_000.0, longest_ms=1_000.0, rows=500, keys=30.0)
+    reduce = PartWork(tasks=2, busy_ms=100.0, longest_ms=50.0, rows=60, keys=30.0)
+    fields: dict[str, Any] = {
+        "stage": "fused", "batch": 3, "rows": 8, "duration_ms": 4_500, "batch_interval_ms": 5_000, "load": 0.9,
+        "backlog": 2, "parts": {"combine": combine, "reduce": reduce}, "slots": 2, "executors": 1, "epoch": 7,
+        "mark": COMMON["time"] - 3_000, "tuples": 500, "rows_out": 30, "windows_closed": 2, "unfit": 1,
+        "last_window_end": COMMON["time"] - 4_000, "open_windows": 3,
+    }  # fmt: skip
+    return BatchRecord(**COMMON, **fields | changed)
+
+
+def test_a_spark_application_adds_up_its_micro_batches() -> None:
+    instruments = SparkInstruments(settings())
+    instruments.batch(batch())
+    instruments.batch(batch(batch=4, load=0.5, windows_closed=0))
+    seen = scraped(instruments)
+    assert seen["evenflow_load_ratio", ("fused",)] == 0.5
+    assert seen["evenflow_batch_seconds_count", ("fused",)] == 2
+    assert seen["evenflow_batch_rows_total", ("fused",)] == 16
+    assert (
+        seen["evenflow_part_rows_total", ("combine",)],
+        seen["evenflow_part_seconds_total", ("combine",)],
+    ) == (1_000, 4)
+    assert seen["evenflow_task_spread_ratio", ("combine",)] == 2
+    assert (seen["evenflow_result_rows_total", ()], seen["evenflow_windows_closed_total", ()]) == (60, 2)
+    # The window ended 4 s before the record, and was due 0.5 s later.
+    assert seen["evenflow_window_close_delay_seconds_count", ()] == 1
+    assert seen["evenflow_window_close_delay_seconds_sum", ()] == 3.5
+    assert (seen["evenflow_executors", ()], seen["evenflow_open_windows", ()]) == (1, 3)
+
+
+def test_a_heartbeat_says_how_long_the_present_micro_batch_runs() -> None:
+    instruments = SparkInstruments(settings())
+    beat = HeartbeatRecord(
+        **COMMON, stage="fused", batch=3, running_ms=12_000, batch_interval_ms=5_000, epoch=8
+    )
+    instruments.heartbeat(beat)
+    assert scraped(instruments)["evenflow_batch_running_seconds", ("fused",)] == 12
+    assert scraped(instruments)["evenflow_plan_epoch", ("spark",)] == 8
+    instruments.heartbeat(beat.model_copy(update={"running_ms": None}))
+    assert scraped(instruments)["evenflow_batch_running_seconds", ("fused",)] == 0
+
+
+def test_the_combine_stage_alone_has_no_results() -> None:
+    instruments = SparkInstruments(settings())
+    instruments.batch(batch(stage="combine", windows_closed=0, rows_out=0))
+    assert ("evenflow_result_rows_total", ()) not in scraped(instruments)
+
+
+def decision(**changed: Any) -> DecisionRecord:
+    fields: dict[str, Any] = {"policy": "fixed", "step": 1, "p": 2, "r": 2, "wanted_p": 2, "wanted_r": 2}
+    return DecisionRecord(**COMMON, **fields | changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({}, "none"),
+        ({"wanted_p": 3}, "out"),
+        ({"wanted_r": 1}, "in"),
+        ({"wanted_p": 3, "wanted_r": 1}, "mixed"),
+        ({"wanted_p": 3, "held": True}, "held"),
+    ],
+)
+def test_decisions_are_counted_by_what_they_do(changed: dict[str, Any], name: str) -> None:
+    assert outcome(decision(**changed)) == name
+
+
+def test_a_controller_says_whom_it_hears_and_what_it_decides() -> None:
+    instruments = ControllerInstruments(settings())
+    instruments.watch(
+        heard=lambda: 9, ignored=lambda: {"of another query": 2}, silence=lambda: {"fused": 1.5}
+    )
+    assert ("evenflow_zone", ()) not in scraped(instruments)
+    instruments.decided(decision(wanted_p=4, zone=3, observation={"load": 1.2}))
+    seen = scraped(instruments)
+    assert (seen["evenflow_zone", ()], seen["evenflow_observed_load_ratio", ()]) == (3, 1.2)
+    assert (seen["evenflow_planned_workers", ()], seen["evenflow_wanted_workers", ()]) == (2, 4)
+    assert seen["evenflow_telemetry_ignored_total", ("of another query",)] == 2
+    assert seen["evenflow_part_silence_seconds", ("fused",)] == 1.5
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_names_follow_prometheus(metric: Any) -> None:
+    assert re.fullmatch(r"evenflow_[a-z]+(_[a-z]+)*", metric.name)
+    assert not metric.name.endswith("_total"), "the library adds it"
+    assert metric.help.endswith((".", "held."))
+    assert set(metric.labels) <= LABELS
+    assert (metric.kind == "histogram") == bool(metric.buckets)
+
+
+def test_a_label_that_a_metric_does_not_have_is_refused() -> None:
+    with pytest.raises(ValueError, match="has the labels"):
+        Sheet("q").put(METRICS["evenflow_zone"], 1, key="a")
+
+
+def test_metrics_are_served_and_a_port_in_use_is_named() -> None:
+    instruments = SparkInstruments(settings())
+    with exposed(instruments, "127.0.0.1", 0, setting="spark.web_port") as port:
+        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics/", timeout=10).read().decode()
+        assert 'evenflow_build_info{part="spark"' in text
+        assert "process_cpu_seconds_total" in text
+        again = exposed(instruments, "127.0.0.1", port, setting="spark.web_port")
+        with pytest.raises(ConfigError, match=f":{port}: ") as refused, again:
+            pass
+        assert "set spark.web_port" in str(refused.value.hint)
+    assert not [thread for thread in threading.enumerate() if "serve_forever" in thread.name]
