@@ -107,7 +107,8 @@ class PartWork(BaseModel):
     """What the tasks of one part (combine or reduce) of a micro-batch did.
 
     busy_ms: of all tasks together; longest_ms: of the longest. rows: tuples combined, or partial rows reduced. keys: about
-    how many distinct (HyperLogLog).
+    how many distinct (HyperLogLog). repeated: partial rows that had been merged before. replication: of this micro-batch's
+    keys (1: none is split), about. latencies: (ms from the input topic to the end of the micro-batch, rows), upper bounds.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
@@ -117,6 +118,9 @@ class PartWork(BaseModel):
     longest_ms: Amount
     rows: Count
     keys: Amount | None = None
+    repeated: Count = 0
+    replication: Amount | None = None
+    latencies: Annotated[list[tuple[Count, Count]], Field(max_length=256)] = []
 
 
 class BatchRecord(Record):
@@ -125,7 +129,7 @@ class BatchRecord(Record):
     load: W, processing time over batch interval. rows: frames (or blobs) read; backlog: those that lay behind it when it
     was planned. parts: by part. slots: tasks that can run at once; executors: in use, None without a cluster manager.
     epoch: plan that the application follows (0: none). mark: least mark merged. tuples, rows_out, windows_closed, unfit:
-    of this micro-batch.
+    of this micro-batch. state_bytes: memory of the state stores.
     """
 
     kind: Literal["batch"] = "batch"
@@ -148,6 +152,7 @@ class BatchRecord(Record):
     last_window_end: EventTime | None = None
     open_windows: Count | None = None
     next_window_end: EventTime | None = None
+    state_bytes: Count | None = None
     durations_ms: dict[str, Count] = {}
     offsets: list[Any] = []
 

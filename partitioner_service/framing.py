@@ -41,12 +41,12 @@ class Framer:
         self._schema = AggregatePlan.of(settings.query).frame_schema
         self._no_tuples = no_rows(self._schema)
 
-    def pack(self, shares: Shares, offsets: Int64s, told: Int64s) -> Frames:
+    def pack(self, shares: Shares, offsets: Int64s, told: Int64s, *, came: int | None = None) -> Frames:
         """One frame for every worker that has tuples, and for every worker if there is something to tell.
 
-        offsets, told: as in the header.
+        offsets, told, came: as in the header.
         """
-        packers = _Packers(self, offsets, told)
+        packers = _Packers(self, offsets, told, came)
         plans, starts, small = len(shares.epochs), shares.bounds.tolist(), self._small(shares)
         empty = packers.of(shares.epochs[-1]).pack(self._no_tuples) if len(told) else b""
         packed: Frames = []
@@ -79,7 +79,7 @@ class Framer:
         fits: list[bool] = (np.diff(filled[shares.bounds]) <= self._most_bytes).tolist()
         return fits
 
-    def packer(self, epoch: int, offsets: Int64s, told: Int64s) -> wire.FramePacker:
+    def packer(self, epoch: int, offsets: Int64s, told: Int64s, came: int | None) -> wire.FramePacker:
         """Of frames with this header."""
         header = wire.FrameHeader(
             fingerprint=self._fingerprint,
@@ -88,6 +88,7 @@ class Framer:
             routed_partitions=self._routed,
             offsets=offsets,
             told=told,
+            came=came,
         )
         return wire.FramePacker(header, self._schema)
 
@@ -95,8 +96,9 @@ class Framer:
 class _Packers:
     """The headers of a block, each encoded once, when it is first needed."""
 
-    def __init__(self, framer: Framer, offsets: Int64s, told: Int64s) -> None:
+    def __init__(self, framer: Framer, offsets: Int64s, told: Int64s, came: int | None) -> None:
         self._framer = framer
+        self._came = came
         self._offsets = offsets
         self._told = told
         self._made: dict[tuple[int, bool], wire.FramePacker] = {}
@@ -106,7 +108,7 @@ class _Packers:
         tells = tells and len(self._told) > 0
         if (epoch, tells) not in self._made:
             told = self._told if tells else self._told[:0]
-            self._made[epoch, tells] = self._framer.packer(epoch, self._offsets, told)
+            self._made[epoch, tells] = self._framer.packer(epoch, self._offsets, told, self._came)
         return self._made[epoch, tells]
 
 

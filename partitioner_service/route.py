@@ -49,7 +49,8 @@ class Slice:
 
     first, last: its first and last offset; values: one entry a record; keys, timestamps: only where the
     query reads them; markers: position in the slice -> end-of-stream marker; records: the records
-    themselves, opaque here, for whoever must forward a rejected one unchanged.
+    themselves, opaque here, for whoever must forward a rejected one unchanged. came: timestamp (ms) of the first, None
+    where it has none.
     """
 
     partition: int
@@ -60,6 +61,7 @@ class Slice:
     timestamps: Sequence[int] | None = None
     markers: dict[int, EndOfStream] = field(default_factory=dict)
     records: Sequence[Any] = ()
+    came: int | None = None
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,9 @@ class Router:
             rejections.extend(refused)
         offsets = np.array([(piece.partition, piece.first, piece.last) for piece in slices], np.int64)
         sent, shares = self._shares(accepted)
-        packed = self._framer.pack(shares, offsets.reshape(-1, 3), self._to_tell({**states, **after}))
+        came = min((piece.came for piece in slices if piece.came is not None), default=None)
+        told = self._to_tell({**states, **after})
+        packed = self._framer.pack(shares, offsets.reshape(-1, 3), told, came=came)
         return Routed(packed, rejections, after, sent)
 
     def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:

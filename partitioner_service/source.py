@@ -202,6 +202,7 @@ class Source:
             timestamps=[timestamp_of(record) for record in records] if self._needs_timestamp else None,
             markers=markers,
             records=records,
+            came=_came(records[0]),
         )
 
     def _note(self, message: Message) -> None:
@@ -284,6 +285,11 @@ def _by_partition(messages: list[Message]) -> dict[int, list[Message]]:
         if begin < end:
             found.setdefault(int(numbers[begin]), []).extend(messages[begin:end])
     return found
+
+
+def _came(record: Message) -> int | None:
+    stamp = timestamp_of(record)
+    return stamp if stamp >= 0 else None
 
 
 def _marker(record: Message) -> EndOfStream | None:

@@ -33,13 +33,14 @@ def batch_record(
     Raises ValueError for what is no progress of a stage.
     """
     stage, interval = stage_of(progress), settings.spark.batch_interval
+    ended = int(time.time() * 1000)
     durations = progress.get("durationMs", {})
     took = durations.get("triggerExecution", progress.get("batchDuration", 0))
     sources = progress.get("sources", [])
     return BatchRecord(
         query=settings.query.name,
         fingerprint=settings.fingerprint,
-        time=int(time.time() * 1000),
+        time=ended,
         stage=stage,
         batch=progress["batchId"],
         rows=progress["numInputRows"],
@@ -47,28 +48,39 @@ def batch_record(
         batch_interval_ms=interval,
         load=took / interval if interval else None,
         backlog=_backlog(sources),
-        parts={part: work for part in PARTS[stage] if (work := _work(now, part, progress["batchId"]))},
+        parts={part: work for part in PARTS[stage] if (work := _work(now, part, progress["batchId"], ended))},
         slots=standing.slots,
         executors=standing.executors,
         epoch=standing.epoch,
         mark=None if now.mark is None or now.mark == NO_MARK else now.mark,
+        state_bytes=_state_bytes(progress),
         durations_ms=durations,
         offsets=[source.get("endOffset") for source in sources],
         **_told_since(before, now, PARTS[stage]),
     )
 
 
-def _work(tally: Tally, part: Part, batch: int) -> PartWork | None:
+def _work(tally: Tally, part: Part, batch: int, ended: int) -> PartWork | None:
     work = tally.work.get((part, batch))
     if work is None:
         return None
+    keys = work.distinct
     return PartWork(
         tasks=work.tasks,
         busy_ms=round(work.busy_ms, 1),
         longest_ms=round(work.longest_ms, 1),
         rows=work.rows,
-        keys=round(work.distinct, 1),
+        keys=round(keys, 1),
+        repeated=work.repeated,
+        replication=round(max(1.0, work.held / keys), 3) if work.held and keys else None,
+        latencies=[(max(0, ended - came), rows) for came, rows in sorted(work.came.items())],
     )
+
+
+def _state_bytes(progress: Mapping[str, Any]) -> int | None:
+    """Of all state stores together, in memory."""
+    operators = progress.get("stateOperators", [])
+    return sum(operator["memoryUsedBytes"] for operator in operators) if operators else None
 
 
 def _backlog(sources: list[dict[str, Any]]) -> int | None:

@@ -21,6 +21,7 @@ from evenflow.errors import ProtocolError
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.twostep.lanes import RoutedLanes
 from evenflow.twostep.layout import Layout
+from evenflow.twostep.since import Since, since, together
 from evenflow.twostep.tally import NO_BATCH, Tally, Work, sketch
 from evenflow.wire import BlobHeader, Segment, cut, decode_frame, encode_blob
 
@@ -43,7 +44,7 @@ class BlobPart(NamedTuple):
 
 
 class _Range(NamedTuple):
-    """The frames of one routed partition, combined; `tuples` is how many they had."""
+    """The frames of one routed partition, combined; `tuples` is how many they had, `came` when those did."""
 
     routed: int
     first: int
@@ -51,6 +52,7 @@ class _Range(NamedTuple):
     lanes: RoutedLanes
     partials: pa.Table
     tuples: int
+    came: Since
 
 
 def combine_task(
@@ -87,14 +89,18 @@ def combine_task(
 
 def _tally(ranges: list[_Range], hashes: UInt64s) -> Tally:
     tuples = sum(entry.tuples for entry in ranges)
+    ends = np.cumsum([entry.partials.num_rows for entry in ranges])
+    held = sum(len(np.unique(mine)) for mine in np.split(hashes, ends[:-1]))
+    came = together(*(entry.came for entry in ranges))
     marks = np.max(np.stack([entry.lanes.marks for entry in ranges]), axis=0)
-    work = Work(rows=tuples, keys=sketch(hashes))
+    work = Work(rows=tuples, keys=sketch(hashes), held=held, came=came)
     return Tally(tuples=tuples, told=tuple(marks.tolist()), work={("combine", NO_BATCH): work})
 
 
 def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -> _Range | None:
     fold, lanes = _Fold(plan), RoutedLanes(layout, routed)
     first = last = -1
+    came: list[tuple[int | None, int]] = []
     for offset, data in frames:
         if offset <= last:
             raise ProtocolError(f"routed partition {routed}: offset {offset} was read after {last}")
@@ -108,9 +114,10 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
             ) from None
         lanes.add(frame, offset)
         fold.add(frame.batch, f"routed partition {routed}, offset {offset}")
+        came.append((frame.header.came, frame.batch.num_rows))
         first = offset if first < 0 else first
         last = offset
-    return None if first < 0 else _Range(routed, first, last, lanes, fold.result(), fold.tuples)
+    return None if first < 0 else _Range(routed, first, last, lanes, fold.result(), fold.tuples, since(came))
 
 
 def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UInt64s) -> Iterator[BlobPart]:
@@ -121,6 +128,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
     told, lines = np.unique(np.stack([entry.lanes.marks for entry in ranges]), axis=0, return_inverse=True)
     lanes = [entry.lanes.rows() for entry in ranges]
     ends = np.cumsum(totals.sum(axis=1))
+    oldest = min((came for entry in ranges for came in entry.came), default=None)
     for bucket in range(layout.buckets):
         count = int(totals[bucket].sum())
         rows = table.slice(int(ends[bucket]) - count, count)
@@ -142,6 +150,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
             ),
             marks=told,
             lanes=np.concatenate(watched) if watched else np.empty((0, 4), np.int64),
+            came=oldest,
         )
         yield from blob_parts(rows, header, layout.max_bytes)
 

@@ -19,7 +19,7 @@ Stretches of event time without tuples are skipped in one step, however long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,11 +29,13 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.keys import hash_keys
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.merging import new_rows
+from evenflow.twostep.since import since
 from evenflow.twostep.state import Bucket
 from evenflow.twostep.stored import BucketState
 from evenflow.twostep.tally import NO_BATCH, Stand, Tally, Work, sketch
 from evenflow.windows import panes_closed_by, window_bounds
 from evenflow.wire import cut, decode_blob
+from evenflow.wire.blob import Blob
 
 RESULT_BYTES = 16_000_000
 """About how large a table of results is; a single row may be larger."""
@@ -74,7 +76,7 @@ def reduce_windows(
         for table in _close(plan, bucket, emitted):
             emitted.rows += table.num_rows
             yield table
-        tally = _tally(plan, bucket, emitted, rows)
+        tally = _tally(plan, bucket, emitted, rows, decoded)
         bucket.save()
         if told is not None:
             told(tally)
@@ -90,7 +92,9 @@ class _Emitted:
     end: int | None = None
 
 
-def _tally(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted, merged: pa.Table) -> Tally:
+def _tally(
+    plan: AggregatePlan, bucket: Bucket, emitted: _Emitted, merged: pa.Table, blobs: Sequence[Blob]
+) -> Tally:
     number = bucket.meta.bucket
     waiting = _open_windows(plan, bucket)
     stand = Stand(
@@ -98,7 +102,12 @@ def _tally(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted, merged: pa.Ta
         next_end=window_bounds(waiting[0], window=plan.window, slide=plan.slide)[1] if waiting else None,
         marks=tuple(bucket.marks.min(axis=0).tolist()),
     )
-    work = Work(rows=merged.num_rows, keys=sketch(hash_keys(merged["key"])))
+    work = Work(
+        rows=merged.num_rows,
+        repeated=sum(blob.batch.num_rows for blob in blobs) - merged.num_rows,
+        keys=sketch(hash_keys(merged["key"])),
+        came=since((blob.header.came, blob.batch.num_rows) for blob in blobs),
+    )
     return Tally(
         rows=emitted.rows,
         unfit=emitted.unfit,

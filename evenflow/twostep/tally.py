@@ -10,6 +10,7 @@ import numpy as np
 
 from evenflow.arrays import UInt64s
 from evenflow.sketches.hyperloglog import HyperLogLog
+from evenflow.twostep.since import Since, together
 
 Part = Literal["combine", "reduce"]
 PRECISION = 10
@@ -37,15 +38,20 @@ class Stand:
 class Work:
     """What tasks of one part did in one micro-batch.
 
-    busy_ms: of all tasks together; longest_ms: of the longest. rows: tuples combined, or partial rows reduced. keys:
-    registers of a HyperLogLog over their keys, empty where there were none.
+    busy_ms: of all tasks together; longest_ms: of the longest. rows: tuples combined, or partial rows reduced. repeated:
+    partial rows that had been merged before, and changed nothing. keys: registers of a HyperLogLog over their keys, empty
+    where there were none. held: distinct keys of each worker, added up over the workers. came: when the rows came into the
+    input topic.
     """
 
     tasks: int = 0
     busy_ms: float = 0.0
     longest_ms: float = 0.0
     rows: int = 0
+    repeated: int = 0
     keys: bytes = b""
+    held: int = 0
+    came: Since = field(default_factory=dict)
 
     def __add__(self, other: Work) -> Work:
         return Work(
@@ -53,7 +59,10 @@ class Work:
             busy_ms=self.busy_ms + other.busy_ms,
             longest_ms=max(self.longest_ms, other.longest_ms),
             rows=self.rows + other.rows,
+            repeated=self.repeated + other.repeated,
             keys=_union(self.keys, other.keys),
+            held=self.held + other.held,
+            came=together(self.came, other.came),
         )
 
     @property

@@ -19,7 +19,16 @@ import pyarrow as pa
 from evenflow.arrays import Int64s
 from evenflow.errors import ProtocolError
 from evenflow.strict_json import StrictObject
-from evenflow.wire.envelope import MOST_PARTITIONS, Data, Packer, numbers, open_record, read_numbers
+from evenflow.wire.envelope import (
+    MOST_PARTITIONS,
+    Data,
+    Packer,
+    came_field,
+    numbers,
+    open_record,
+    read_came,
+    read_numbers,
+)
 
 _KIND = "blob"
 _SEGMENT_COLUMNS = 7
@@ -48,7 +57,7 @@ class BlobHeader:
     segments: in the order of the rows. marks: largest mark (ms) that the frames of a segment told of each input
     partition, NO_MARK for none, shape (lines, input partitions); a segment's marks count once all of its rows were
     merged. lanes: (routed partition, input partition, first offset read, next to read), shape (n, 4), for the
-    routed partitions whose lanes this bucket watches.
+    routed partitions whose lanes this bucket watches. came: the oldest one of its frames, for latencies alone.
     """
 
     fingerprint: str
@@ -60,6 +69,7 @@ class BlobHeader:
     segments: tuple[Segment, ...]
     marks: Int64s
     lanes: Int64s
+    came: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,6 +94,7 @@ def encode_blob(batch: pa.RecordBatch, header: BlobHeader, *, part: int = 0, par
         "segments": numbers(np.array(header.segments, np.int64).reshape(-1, _SEGMENT_COLUMNS)),
         "marks": numbers(header.marks),
         "lanes": numbers(header.lanes),
+        **came_field(header.came),
     }
     return Packer(batch.schema, kind=_KIND, fields=fields).pack(batch, part=part, parts=parts)
 
@@ -112,6 +123,7 @@ def _header(fields: StrictObject) -> BlobHeader:
         ),
         marks=read_numbers(fields, "marks", columns=inputs, most=routed),
         lanes=read_numbers(fields, "lanes", columns=_LANE_COLUMNS, most=routed * inputs),
+        came=read_came(fields),
     )
     if header.bucket >= header.buckets:
         raise ProtocolError(f"a blob cannot be for bucket {header.bucket} of {header.buckets}")

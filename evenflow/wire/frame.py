@@ -10,7 +10,16 @@ import pyarrow as pa
 from evenflow.arrays import Int64s
 from evenflow.errors import ProtocolError
 from evenflow.strict_json import StrictObject
-from evenflow.wire.envelope import MOST_PARTITIONS, Data, Packer, numbers, open_record, read_numbers
+from evenflow.wire.envelope import (
+    MOST_PARTITIONS,
+    Data,
+    Packer,
+    came_field,
+    numbers,
+    open_record,
+    read_came,
+    read_numbers,
+)
 
 _KIND = "frame"
 
@@ -25,7 +34,8 @@ class FrameHeader:
 
     offsets: (input partition, first offset, last offset) of each partition of the block, shape (n, 3); none when
     the frame only tells. told: (input partition, mark in ms, next offset to read) of each partition of the
-    instance, shape (m, 3); empty unless this frame tells, and a frame that tells goes to every worker.
+    instance, shape (m, 3); empty unless this frame tells, and a frame that tells goes to every worker. came: timestamp
+    (ms) of the oldest record of the block in the input topic, for latencies alone; None where there is none.
     """
 
     fingerprint: str
@@ -34,6 +44,7 @@ class FrameHeader:
     routed_partitions: int
     offsets: Int64s = field(default_factory=_none)
     told: Int64s = field(default_factory=_none)
+    came: int | None = None
 
 
 class FramePacker:
@@ -47,6 +58,7 @@ class FramePacker:
             "routed_partitions": header.routed_partitions,
             "offsets": numbers(header.offsets),
             "told": numbers(header.told),
+            **came_field(header.came),
         }
         self._packer = Packer(schema, kind=_KIND, fields=fields)
 
@@ -84,6 +96,7 @@ def _header(fields: StrictObject) -> FrameHeader:
         routed_partitions=fields.whole("routed_partitions", 1, MOST_PARTITIONS),
         offsets=read_numbers(fields, "offsets", columns=3, most=inputs),
         told=read_numbers(fields, "told", columns=3, most=inputs),
+        came=read_came(fields),
     )
     for name, rows in (("offsets", header.offsets), ("told", header.told)):
         _check_partitions(name, rows[:, 0], header.input_partitions)

@@ -125,6 +125,20 @@ PART_ROWS = _counter(
 )
 PART_SECONDS = _counter("evenflow_part_seconds", "Time of all tasks that combined, or reduced.", "work")
 PART_KEYS = _gauge("evenflow_part_keys", "About how many distinct keys the last micro-batch had.", "work")
+REPEATED = _counter(
+    "evenflow_duplicates_dropped",
+    "Partial rows that had been merged before and changed nothing: repeated work.",
+)
+REPLICATION = _gauge(
+    "evenflow_replication_factor", "Workers a key was at, on average, in the last micro-batch; 1 is no split."
+)
+LATENCY = _histogram(
+    "evenflow_end_to_end_latency_seconds",
+    "From a tuple's record in the input topic to the end of the micro-batch of this stage that took it in; upper bounds.",
+    "stage",
+    buckets=_SLOW,
+)
+STATE_BYTES = _gauge("evenflow_state_bytes", "Memory of the reducer's state stores.")
 TASK_SPREAD = _gauge("evenflow_task_spread_ratio", "Longest over mean task of the last micro-batch.", "work")
 RESULT_ROWS = _counter("evenflow_result_rows", "Result rows emitted.")
 WINDOWS_CLOSED = _counter("evenflow_windows_closed", "Windows emitted.")

@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
+import math
 import platform
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import Any
 
 from prometheus_client import CollectorRegistry, GCCollector, Histogram, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 import evenflow
 from monitoring.instruments.catalogue import BUILD, Metric
 
-Families = CounterMetricFamily | GaugeMetricFamily
+_FAMILIES: dict[str, Any] = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "histogram": HistogramMetricFamily,
+}
+
+
+class Weighted:
+    """A histogram whose values come with how often they were there. Not safe for several threads by itself."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._bounds = metric.buckets
+        self._counts = [0] * (len(self._bounds) + 1)
+        self._sum = 0.0
+
+    def add(self, value: float, often: int) -> None:
+        """So many times this value."""
+        self._counts[bisect_left(self._bounds, value)] += often
+        self._sum += value * often
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """(upper bound, values up to it), as Prometheus wants them."""
+        names = [str(floatToGoString(bound)) for bound in (*self._bounds, math.inf)]  # type: ignore[no-untyped-call]
+        return list(zip(names, accumulate(self._counts), strict=True))
+
+    @property
+    def total(self) -> float:
+        """Of all values."""
+        return self._sum
 
 
 class Sheet:
@@ -21,19 +54,26 @@ class Sheet:
 
     def __init__(self, query: str) -> None:
         self._query = query
-        self._families: dict[str, Families] = {}
+        self._families: dict[str, Any] = {}
 
     def put(self, metric: Metric, value: float | None, **labels: object) -> None:
         """Nothing for None. Raises ValueError for labels that the metric does not have."""
-        if value is None:
-            return
+        if value is not None:
+            family, values = self._of(metric, labels)
+            family.add_metric(values, value)
+
+    def put_histogram(self, metric: Metric, histogram: Weighted, **labels: object) -> None:
+        """Raises as `put` does."""
+        family, values = self._of(metric, labels)
+        family.add_metric(values, histogram.buckets(), histogram.total)
+
+    def _of(self, metric: Metric, labels: Mapping[str, object]) -> tuple[Any, list[str]]:
         if set(labels) != set(metric.labels):
             raise ValueError(f"{metric.name} has the labels {metric.labels}, not {tuple(labels)}")
         if metric.name not in self._families:
-            kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-            self._families[metric.name] = kind(metric.name, metric.help, labels=("query", *metric.labels))
-        values = [self._query, *(str(labels[name]) for name in metric.labels)]
-        self._families[metric.name].add_metric(values, value)
+            family = _FAMILIES[metric.kind]
+            self._families[metric.name] = family(metric.name, metric.help, labels=("query", *metric.labels))
+        return self._families[metric.name], [self._query, *(str(labels[name]) for name in metric.labels)]
 
     def families(self) -> Iterable[Family]:
         """In order of their first value."""

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from evenflow.settings import Settings
 from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartWork, Stage
 from monitoring.instruments import catalogue as c
-from monitoring.instruments.sheet import Instruments, Sheet
+from monitoring.instruments.sheet import Instruments, Sheet, Weighted
 
 
 class SparkInstruments(Instruments):
@@ -27,7 +27,9 @@ class SparkInstruments(Instruments):
         self._read: Counter[Stage] = Counter()
         self._rows: Counter[str] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._repeated: Counter[str] = Counter()
         self._results: Counter[str] = Counter()
+        self._latencies: defaultdict[Stage, Weighted] = defaultdict(lambda: Weighted(c.LATENCY))
         self._newest_end: int | None = None
 
     def batch(self, record: BatchRecord) -> None:
@@ -40,6 +42,11 @@ class SparkInstruments(Instruments):
                 self._works[part] = work
                 self._rows[part] += work.rows
                 self._seconds[part] += work.busy_ms / 1000
+                self._repeated[part] += work.repeated
+            # In one query the combiner knows of the tuples, and the reducer of the same time.
+            first = record.parts.get("reduce" if record.stage == "reduce" else "combine")
+            for waited, rows in first.latencies if first else ():
+                self._latencies[record.stage].add(waited / 1000, rows)
             if record.stage != "combine":
                 self._closed(record)
 
@@ -74,11 +81,16 @@ class SparkInstruments(Instruments):
         sheet.put(c.LOAD, batch.load, stage=stage)
         sheet.put(c.BATCH_ROWS, self._read[stage], stage=stage)
         sheet.put(c.BACKLOG, batch.backlog, stage=stage)
+        sheet.put_histogram(c.LATENCY, self._latencies[stage], stage=stage)
 
     def _write_work(self, sheet: Sheet, part: str, work: PartWork) -> None:
         sheet.put(c.PART_ROWS, self._rows[part], work=part)
         sheet.put(c.PART_SECONDS, self._seconds[part], work=part)
         sheet.put(c.PART_KEYS, work.keys, work=part)
+        if part == "combine":
+            sheet.put(c.REPLICATION, work.replication)
+        else:
+            sheet.put(c.REPEATED, self._repeated[part])
         if work.busy_ms:
             sheet.put(c.TASK_SPREAD, work.longest_ms * work.tasks / work.busy_ms, work=part)
 
@@ -97,5 +109,6 @@ class SparkInstruments(Instruments):
         sheet.put(c.WINDOWS_CLOSED, self._results["windows"])
         sheet.put(c.UNFIT, self._results["unfit"])
         sheet.put(c.OPEN_WINDOWS, closing.open_windows)
+        sheet.put(c.STATE_BYTES, closing.state_bytes)
         sheet.put(c.MERGED, None if closing.mark is None else closing.mark / 1000)
         sheet.put(c.WINDOW_END, None if self._newest_end is None else self._newest_end / 1000)

@@ -135,9 +135,20 @@ def test_no_metric_has_a_key_in_it() -> None:
     assert b"secret" not in generate_latest(instruments.registry)
 
 
+LATENCIES = [(400, 100), (2_000, 300), (400_000, 1)]
+
+
 def batch(**changed: Any) -> BatchRecord:
-    combine = PartWork(tasks=4, busy_ms=2_000.0, longest_ms=1_000.0, rows=500, keys=30.0)
-    reduce = PartWork(tasks=2, busy_ms=100.0, longest_ms=50.0, rows=60, keys=30.0)
+    combine = PartWork(
+        tasks=4,
+        busy_ms=2_000.0,
+        longest_ms=1_000.0,
+        rows=500,
+        keys=30.0,
+        replication=1.2,
+        latencies=LATENCIES,
+    )
+    reduce = PartWork(tasks=2, busy_ms=100.0, longest_ms=50.0, rows=60, keys=30.0, repeated=7)
     fields: dict[str, Any] = {
         "stage": "fused", "batch": 3, "rows": 8, "duration_ms": 4_500, "batch_interval_ms": 5_000, "load": 0.9,
         "backlog": 2, "parts": {"combine": combine, "reduce": reduce}, "slots": 2, "executors": 1, "epoch": 7,
@@ -165,6 +176,27 @@ def test_a_spark_application_adds_up_its_micro_batches() -> None:
     assert seen["evenflow_window_close_delay_seconds_count", ()] == 1
     assert seen["evenflow_window_close_delay_seconds_sum", ()] == 3.5
     assert (seen["evenflow_executors", ()], seen["evenflow_open_windows", ()]) == (1, 3)
+
+
+def test_latencies_count_once_for_each_tuple() -> None:
+    instruments = SparkInstruments(settings())
+    instruments.batch(batch())
+    instruments.batch(batch(batch=4, stage="reduce"))
+    instruments.batch(batch(batch=5, parts={}))
+    seen = scraped(instruments)
+    latency = "evenflow_end_to_end_latency_seconds"
+    by_bound = {
+        bound: seen[f"{latency}_bucket", (bound, "fused")]
+        for bound in ("0.25", "0.5", "2.0", "300.0", "+Inf")
+    }
+    assert by_bound == {"0.25": 0, "0.5": 100, "2.0": 400, "300.0": 400, "+Inf": 401}
+    assert seen[f"{latency}_count", ("fused",)] == 401
+    assert seen[f"{latency}_sum", ("fused",)] == 40 + 600 + 400
+    assert seen[f"{latency}_count", ("reduce",)] == 0, "its blobs said nothing"
+    assert (seen["evenflow_duplicates_dropped_total", ()], seen["evenflow_replication_factor", ()]) == (
+        14,
+        1.2,
+    )
 
 
 def test_a_heartbeat_says_how_long_the_present_micro_batch_runs() -> None:

@@ -55,7 +55,17 @@ def test_tuples_are_counted_where_they_are_combined() -> None:
     assert told[0].told == (5, NO_MARK)
     assert told[0].mark == NO_MARK
     work = told[0].work["combine", NO_BATCH]
-    assert (work.rows, round(work.distinct)) == (2, 2)
+    assert (work.rows, round(work.distinct), work.held) == (2, 2, 2)
+
+
+def test_a_key_at_two_workers_is_held_twice() -> None:
+    pipe = Pipe(plan_of(EVERYTHING, 1))
+    pipe.write(0, [(0, b"a", 1, 1.0), (0, b"a", 1, 1.0), (3, b"a", 1, 1.0)], {0: 5})
+    pipe.write(1, [(0, b"a", 1, 1.0), (1, b"b", 1, 1.0)], {0: 5})
+    told: list[Tally] = []
+    combine_task(pipe.plan, pipe.layout, list(enumerate(pipe.frames)), told=told.append)
+    work = told[0].work["combine", NO_BATCH]
+    assert (work.held, round(work.distinct)) == (3, 2)
 
 
 def test_work_adds_up_by_part_and_micro_batch_and_old_micro_batches_are_forgotten() -> None:
