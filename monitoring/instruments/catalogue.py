@@ -116,6 +116,9 @@ BATCH_RUNNING = _gauge(
     "For how long the present micro-batch runs, 0 while the stage waits; known once it has finished none for a while.",
     "stage",
 )
+BATCH_INTERVAL = _gauge(
+    "evenflow_batch_interval_seconds", "Batch interval that W is measured against.", "stage"
+)
 BATCH_ROWS = _counter("evenflow_batch_rows", "Records that micro-batches read: frames, or blobs.", "stage")
 BACKLOG = _gauge(
     "evenflow_backlog_records", "Records that lay behind the last micro-batch when it was planned.", "stage"

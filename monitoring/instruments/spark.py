@@ -73,6 +73,7 @@ class SparkInstruments(Instruments):
             for stage, word in self._words.items():
                 running = word.running_ms or 0 if isinstance(word, HeartbeatRecord) else 0
                 sheet.put(c.BATCH_RUNNING, running / 1000, stage=stage)
+                sheet.put(c.BATCH_INTERVAL, word.batch_interval_ms / 1000, stage=stage)
             for part, work in self._works.items():
                 self._write_work(sheet, part, work)
             self._write_results(sheet)
