@@ -1,0 +1,38 @@
+"""Write the dashboards: `python -m monitoring.grafana`; `--check` only says which files are not what the code makes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+
+from monitoring.grafana.boards import BOARDS
+
+FOLDER = Path(__file__).parent / "dashboards"
+
+
+def made() -> dict[Path, str]:
+    """What each file should hold."""
+    encoder = JSONEncoder(sort_keys=True, indent=2)
+    return {FOLDER / f"{name}.json": encoder.encode(build().build()) + "\n" for name, build in BOARDS.items()}
+
+
+def main(*, check: bool) -> int:
+    """The exit status."""
+    wanted = made()
+    here = {file: file.read_text() for file in FOLDER.glob("*.json")}
+    other = sorted(file for file in wanted.keys() | here.keys() if wanted.get(file) != here.get(file))
+    for file in other:
+        print(f"{'differs' if check else 'written'}: {file.relative_to(FOLDER.parents[2])}")
+        if not check and file in wanted:
+            file.write_text(wanted[file])
+        elif not check:
+            file.unlink()
+    if check and other:
+        print("run `python -m monitoring.grafana` and commit what it writes")
+    return int(check and bool(other))
+
+
+if __name__ == "__main__":
+    sys.exit(main(check="--check" in sys.argv[1:]))

@@ -1,0 +1,134 @@
+"""What is wrong, and since when?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from monitoring.grafana.panels import CHOSEN, INSTANCES, QUERY, board, lines, quantile
+
+
+def build() -> Any:
+    """The dashboard."""
+    return board(
+        "faults",
+        "evenflow: faults",
+        "What is wrong, and since when?",
+        (
+            "Alerts and parts",
+            [
+                lines(
+                    "Alerts",
+                    "That fire, by name.",
+                    "short",
+                    (
+                        'count by (alertname) (ALERTS{alertstate="firing",' + CHOSEN + "}) or vector(0)",
+                        "{{alertname}}",
+                    ),
+                    steady=True,
+                ),
+                lines(
+                    "Targets",
+                    "1: Prometheus reaches it.",
+                    "short",
+                    ('max by (job, instance) (up{job=~"evenflow.*"})', "{{job}} {{instance}}"),
+                    steady=True,
+                ),
+                lines(
+                    "Uptime",
+                    "Of each part.",
+                    "s",
+                    (
+                        'time() - max by (job, instance) (process_start_time_seconds{job=~"evenflow.*"})',
+                        "{{job}} {{instance}}",
+                    ),
+                ),
+                lines(
+                    "Progress of partitioners",
+                    "How long ago the data plane last did something.",
+                    "s",
+                    (f"max by (instance) (evenflow_since_progress_seconds{INSTANCES})", "{{instance}}"),
+                ),
+            ],
+        ),
+        (
+            "Input",
+            [
+                lines(
+                    "Rejected records",
+                    "Per second, by reason.",
+                    "short",
+                    (f"query:evenflow_tuples_rejected:rate1m{QUERY} or vector(0)", "{{reason}}"),
+                    stacked=True,
+                ),
+                lines(
+                    "Watermark behind the clock",
+                    "The ten input partitions that are furthest behind. Only where event times are live.",
+                    "s",
+                    (
+                        f"topk(10, query_partition:evenflow_watermark_lag:seconds{QUERY})",
+                        "partition {{partition}}",
+                    ),
+                ),
+                lines(
+                    "Idle input partitions",
+                    "Which no window waits for.",
+                    "short",
+                    (f"sum(max by (partition) (evenflow_input_idle{QUERY}))", "idle"),
+                    (f"sum(evenflow_input_partitions_owned{QUERY})", "owned"),
+                    steady=True,
+                ),
+                lines(
+                    "Rebalances",
+                    "Assignments of input partitions, per minute.",
+                    "short",
+                    (
+                        f"60 * sum by (instance) (rate(evenflow_rebalances_total{INSTANCES}[5m]))",
+                        "{{instance}}",
+                    ),
+                ),
+            ],
+        ),
+        (
+            "Repeated and lost work",
+            [
+                lines(
+                    "Repeated partial rows",
+                    "They came again and changed nothing.",
+                    "short",
+                    (f"sum(rate(evenflow_duplicates_dropped_total{QUERY}[1m]))", "per second"),
+                ),
+                lines(
+                    "Values that do not fit",
+                    "Result values that are null for that, in all.",
+                    "short",
+                    (f"sum(evenflow_unfit_values_total{QUERY})", "null"),
+                ),
+                lines(
+                    "Age of learned state",
+                    "Since each instance last saved it.",
+                    "s",
+                    (
+                        f"time() - max by (instance) (evenflow_snapshot_timestamp_seconds{INSTANCES})",
+                        "{{instance}}",
+                    ),
+                ),
+                lines(
+                    "Blocks and commits, 99 %",
+                    "Time of a block and of a commit.",
+                    "s",
+                    (quantile("0.99", "evenflow_block_seconds"), "block"),
+                    (quantile("0.99", "evenflow_commit_seconds"), "commit"),
+                ),
+                lines(
+                    "Records that count for nothing",
+                    "In the topics of plans and telemetry: hostile, old, or of another query.",
+                    "short",
+                    (f"sum(evenflow_plans_ignored_total{QUERY})", "plans, by partitioners"),
+                    (
+                        f"sum by (kind) (evenflow_telemetry_ignored_total{QUERY}) or vector(0)",
+                        "controller: {{kind}}",
+                    ),
+                ),
+            ],
+        ),
+    )

@@ -1,0 +1,195 @@
+"""The few kinds of panel that the dashboards are made of, and the dashboard around them.
+
+Every panel has a description, a unit and queries that name the query and the instance which are chosen above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+from grafana_foundation_sdk.builders import common as looks
+from grafana_foundation_sdk.builders import dashboard, heatmap, prometheus, stat, timeseries
+from grafana_foundation_sdk.models.common import (
+    BigValueGraphMode,
+    DataSourceRef,
+    GraphDrawStyle,
+    GraphThresholdsStyleMode,
+    LegendDisplayMode,
+    LegendPlacement,
+    LineInterpolation,
+    StackingMode,
+    TooltipDisplayMode,
+)
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardCursorSync,
+    DashboardLinkType,
+    Threshold,
+    ThresholdsMode,
+    VariableRefresh,
+)
+from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
+
+SOURCE = DataSourceRef(type_val="prometheus", uid="${source}")
+CHOSEN = 'query="$query"'
+QUERY = "{" + CHOSEN + "}"
+INSTANCES = '{query="$query",instance=~"$instance"}'
+"""What queries select: all of the query that is chosen, or only the instances that are."""
+GREEN, YELLOW, RED, BLUE = "green", "#EAB839", "red", "blue"
+ZONES = ((None, BLUE), (0.8, GREEN), (0.9, RED))
+"""001, chapter 3.3: under-used, stable, overload."""
+Steps = Sequence[tuple[float | None, str]]
+Query = tuple[str, str]
+"""PromQL and legend."""
+
+
+def steps(*some: tuple[float | None, str]) -> Any:
+    """From which value on which colour; None is from the least on."""
+    made = [Threshold(value=value, color=color) for value, color in some]
+    return dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(made)
+
+
+def number(
+    title: str, description: str, query: str, unit: str, *colours: tuple[float | None, str], width: int = 4
+) -> Any:
+    """The value of this moment, coloured."""
+    return (
+        stat.Panel()
+        .title(title)
+        .description(description)
+        .datasource(SOURCE)
+        .unit(unit)
+        .thresholds(steps(*(colours or ((None, BLUE),))))
+        .graph_mode(BigValueGraphMode.AREA)
+        .no_value("not known")
+        .with_target(_target(query, "", "A"))
+        .span(width)
+        .height(5)
+    )
+
+
+def lines(
+    title: str,
+    description: str,
+    unit: str,
+    *queries: Query,
+    width: int = 12,
+    least: float | None = 0,
+    bands: tuple[tuple[float | None, str], ...] = (),
+    stacked: bool = False,
+    steady: bool = False,
+) -> Any:
+    """Values over time. bands: colours behind them; steady: they hold until they jump."""
+    panel = (
+        timeseries.Panel()
+        .title(title)
+        .description(description)
+        .datasource(SOURCE)
+        .unit(unit)
+        .draw_style(GraphDrawStyle.LINE)
+        .fill_opacity(40 if stacked else 5)
+        .legend(
+            looks.VizLegendOptions()
+            .display_mode(LegendDisplayMode.TABLE)
+            .placement(LegendPlacement.BOTTOM)
+            .show_legend(True)
+            .calcs(["lastNotNull", "max"])
+        )
+        .tooltip(looks.VizTooltipOptions().mode(TooltipDisplayMode.MULTI))
+        .span(width)
+        .height(8)
+    )
+    if least is not None:
+        panel.min(least)
+    if stacked:
+        panel.stacking(looks.StackingConfig().mode(StackingMode.NORMAL))
+    if steady:
+        panel.line_interpolation(LineInterpolation.STEP_AFTER)
+    if bands:
+        panel.thresholds(steps(*bands)).thresholds_style(
+            looks.GraphThresholdsStyleConfig().mode(GraphThresholdsStyleMode.AREA)
+        )
+    for name, (query, legend) in zip("ABCDEFGH", queries, strict=False):
+        panel.with_target(_target(query, legend, name))
+    return panel
+
+
+def heat(title: str, description: str, unit: str, query: Query, *, width: int = 24) -> Any:
+    """A row for each series, a colour for each value: readable also with a hundred of them."""
+    return (
+        heatmap.Panel()
+        .title(title)
+        .description(description)
+        .datasource(SOURCE)
+        .calculate(False)
+        .cell_gap(0)
+        .color(heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Oranges").steps(64))
+        .cell_values(heatmap.CellValues().unit(unit))
+        .with_target(_target(*query, "A"))
+        .span(width)
+        .height(10)
+    )
+
+
+def _target(query: str, legend: str, name: str) -> Any:
+    return prometheus.Dataquery().expr(query).legend_format(legend).ref_id(name).range().datasource(SOURCE)
+
+
+def board(name: str, title: str, description: str, *rows: tuple[str, Sequence[Any]]) -> Any:
+    """A dashboard with its variables, its links to the others and its rows of panels."""
+    made = (
+        dashboard.Dashboard(title)
+        .uid(f"evenflow-{name}")
+        .description(description)
+        .tags(["evenflow"])
+        .refresh("5s")
+        .time("now-15m", "now")
+        .timezone("browser")
+        .readonly()
+        .tooltip(DashboardCursorSync.CROSSHAIR)
+        .link(
+            dashboard.DashboardLink("evenflow")
+            .type(DashboardLinkType.DASHBOARDS)
+            .tags(["evenflow"])
+            .include_vars(True)
+            .keep_time(True)
+        )
+        .with_variable(dashboard.DatasourceVariable("source").label("Prometheus").type("prometheus"))
+        .with_variable(_variable("query", "Query", "label_values(evenflow_build_info, query)"))
+        .with_variable(
+            _variable("instance", "Instance", f"label_values(evenflow_build_info{{{CHOSEN}}}, instance)")
+            .multi(True)
+            .include_all(True)
+            .all_value(".*")
+        )
+        .annotation(
+            dashboard.AnnotationQuery()
+            .name("plans")
+            .datasource(SOURCE)
+            .enable(True)
+            .icon_color(BLUE)
+            .expr(f'max(changes(evenflow_plan_epoch{{{CHOSEN},part="partitioner"}}[$__interval])) > 0')
+        )
+    )
+    numbers = count(1)
+    for row, panels in rows:
+        made.with_row(dashboard.Row(row).id(next(numbers)))
+        for panel in panels:
+            made.with_panel(panel.id(next(numbers)))
+    return made
+
+
+def _variable(name: str, label: str, query: str) -> Any:
+    return (
+        dashboard.QueryVariable(name)
+        .label(label)
+        .datasource(SOURCE)
+        .query(query)
+        .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
+    )
+
+
+def quantile(share: str, metric: str) -> str:
+    """PromQL of a quantile of a histogram."""
+    return f"histogram_quantile({share}, sum by (le) (rate({metric}_bucket{QUERY}[$__rate_interval])))"
