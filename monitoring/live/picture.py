@@ -1,0 +1,298 @@
+"""The picture of a running pipeline that a person looks at, painted from its telemetry alone.
+
+`Picture` takes records in any order and bytes, and gives a `View` at any moment.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from evenflow.settings import Settings
+from evenflow.telemetry import (
+    BatchRecord,
+    DecisionRecord,
+    HeartbeatRecord,
+    HotKey,
+    PartitionerRecord,
+    PartWork,
+    Stage,
+    Telemetry,
+    parse,
+)
+from monitoring.live.verdicts import SILENT, verdicts
+from monitoring.live.view import DecisionView, InstanceView, ResultsView, StageView, View, WorkView
+
+MOST_INSTANCES = 256
+MOST_POINTS = 240
+MOST_DECISIONS = 50
+MOST_KEYS = 10
+_FORGOTTEN = 600.0
+
+
+@dataclass
+class _Instance:
+    record: PartitionerRecord
+    at: float
+    loads: list[float] = field(default_factory=list)
+    """Tuples/s by worker, between the two newest records that can be compared."""
+    rejected: float | None = None
+    routed: float | None = None
+    """Per second, likewise."""
+
+
+class Picture:
+    """Takes in telemetry; asked from other threads. clock: s, monotonic; wall: s since 1970."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._query, self._fingerprint = settings.query.name, settings.fingerprint
+        self._clock, self._wall = clock, wall
+        self._lock = threading.Lock()
+        self._instances: dict[str, _Instance] = {}
+        self._batches: dict[Stage, BatchRecord] = {}
+        self._words: dict[Stage, tuple[BatchRecord | HeartbeatRecord, float]] = {}
+        self._closing: BatchRecord | None = None
+        self._unfit = self._repeated = 0
+        self._points: deque[tuple[int, str, float]] = deque(maxlen=MOST_POINTS)
+        self._decisions: deque[DecisionView] = deque(maxlen=MOST_DECISIONS)
+        self._ignored = 0
+
+    def take(self, value: bytes | None) -> bool:
+        """Take in one record of any bytes; whether it says something of this query."""
+        try:
+            record = parse(value)
+        except ValueError:
+            record = None
+        if record is None or (record.query, record.fingerprint) != (self._query, self._fingerprint):
+            with self._lock:
+                self._ignored += 1
+            return False
+        self.add(record)
+        return True
+
+    def add(self, record: Telemetry) -> None:
+        """Take in a record of this query."""
+        now = self._clock()
+        with self._lock:
+            match record:
+                case PartitionerRecord():
+                    self._partitioner(record, now)
+                case BatchRecord():
+                    self._batch(record, now)
+                case HeartbeatRecord():
+                    self._words[record.stage] = (record, now)
+                case DecisionRecord():
+                    self._decisions.append(_decision(record))
+
+    def view(self) -> View:
+        """What there is to see now."""
+        now = self._clock()
+        with self._lock:
+            return self._view(now)
+
+    # ---- taking in
+
+    def _partitioner(self, record: PartitionerRecord, now: float) -> None:
+        before = self._instances.pop(record.instance, None)
+        self._instances[record.instance] = _compared(before, record, now)
+        for name in [name for name, known in self._instances.items() if now - known.at > _FORGOTTEN]:
+            del self._instances[name]
+        if len(self._instances) > MOST_INSTANCES:
+            del self._instances[next(iter(self._instances))]
+
+    def _batch(self, record: BatchRecord, now: float) -> None:
+        self._batches[record.stage] = record
+        self._words[record.stage] = (record, now)
+        self._unfit += record.unfit
+        self._repeated += sum(work.repeated for work in record.parts.values())
+        if record.load is not None:
+            self._points.append((record.time, record.stage, round(record.load, 4)))
+        if record.windows_closed:
+            self._closing = record
+
+    # ---- showing
+
+    def _view(self, now: float) -> View:
+        known = list(self._instances.values())
+        loads = _sums([instance.loads for instance in known])
+        total = sum(loads)
+        imbalance = (max(loads) - total / len(loads)) / total if total else None
+        rates = [i.record.rate for i in known if now - i.at < SILENT and i.record.rate is not None]
+        lags = [i.record.lag for i in known]
+        rejected, routed = _total(known, "rejected"), _total(known, "routed")
+        share = (
+            rejected / (rejected + routed)
+            if rejected is not None and routed is not None and rejected + routed
+            else None
+        )
+        stages = [self._stage(stage, now) for stage in sorted(self._words)]
+        view = View(
+            query=self._query,
+            at=round(self._wall() * 1000),
+            rate=sum(rates) if rates else None,
+            lag=None if not lags or None in lags else sum(lag for lag in lags if lag is not None),
+            rejected=sum(instance.record.rejected for instance in known),
+            rejected_share=share,
+            workers=max((instance.record.workers for instance in known), default=None),
+            imbalance=imbalance,
+            loads=[round(load, 1) for load in loads],
+            instances=[_instance(instance, now) for instance in known],
+            stages=stages,
+            results=self._results(),
+            hottest=_hottest([i.record for i in known if now - i.at < SILENT]),
+            points=list(self._points),
+            decisions=list(self._decisions),
+            ignored=self._ignored,
+            verdicts={},
+        )
+        view.verdicts.update(verdicts(view, unfit=self._unfit, repeated=self._repeated))
+        return view
+
+    def _stage(self, stage: Stage, now: float) -> StageView:
+        word, at = self._words[stage]
+        batch = self._batches.get(stage)
+        running = word.running_ms if isinstance(word, HeartbeatRecord) else None
+        return StageView(
+            name=stage,
+            load=batch.load if batch else None,
+            batch=batch.batch if batch else None,
+            duration_s=batch.duration_ms / 1000 if batch else None,
+            interval_s=word.batch_interval_ms / 1000,
+            backlog=batch.backlog if batch else None,
+            running=None if running is None else running / 1000,
+            slots=word.slots,
+            executors=word.executors,
+            epoch=word.epoch,
+            works={part: _work(work) for part, work in (batch.parts if batch else {}).items()},
+            silent=round(now - at, 1),
+        )
+
+    def _results(self) -> ResultsView | None:
+        newest = self._batches.get("fused") or self._batches.get("reduce")
+        if newest is None:
+            return None
+        combine = newest.parts.get("combine") or (
+            self._batches["combine"].parts.get("combine") if "combine" in self._batches else None
+        )
+        first = newest.parts.get("combine") or newest.parts.get("reduce")
+        latencies = first.latencies if first else []
+        return ResultsView(
+            rows=self._closing.rows_out if self._closing else 0,
+            windows=self._closing.windows_closed if self._closing else 0,
+            newest=self._closing.last_window_end if self._closing else None,
+            open=newest.open_windows,
+            latency_p50_s=_quantile(latencies, 0.5),
+            latency_p99_s=_quantile(latencies, 0.99),
+            replication=combine.replication if combine else None,
+        )
+
+
+def _compared(before: _Instance | None, record: PartitionerRecord, now: float) -> _Instance:
+    """With rates since the record before, where both are of one process and one number of workers."""
+    known = _Instance(record, now)
+    if before is None or before.record.started != record.started or record.time <= before.record.time:
+        return known
+    seconds = (record.time - before.record.time) / 1000
+    known.rejected = max(0, record.rejected - before.record.rejected) / seconds
+    known.routed = max(0, record.tuples - before.record.tuples) / seconds
+    old = before.record.loads
+    if len(old) == len(record.loads) and all(a <= b for a, b in zip(old, record.loads, strict=True)):
+        known.loads = [(b - a) / seconds for a, b in zip(old, record.loads, strict=True)]
+    return known
+
+
+def _sums(columns: list[list[float]]) -> list[float]:
+    longest = max((len(column) for column in columns), default=0)
+    return [sum(column[at] for column in columns if at < len(column)) for at in range(longest)]
+
+
+def _total(known: list[_Instance], name: Literal["rejected", "routed"]) -> float | None:
+    values = [getattr(instance, name) for instance in known]
+    told = [value for value in values if value is not None]
+    return sum(told) if told else None
+
+
+def _instance(instance: _Instance, now: float) -> InstanceView:
+    record = instance.record
+    return InstanceView(
+        name=record.instance,
+        rate=record.rate,
+        keys=record.keys,
+        busy=record.busy,
+        lag=record.lag,
+        imbalance=record.imbalance,
+        epoch=record.epoch,
+        owned=record.owned,
+        slowest=record.slowest,
+        silent=round(now - instance.at, 1),
+    )
+
+
+def _work(work: PartWork) -> WorkView:
+    spread = work.longest_ms * work.tasks / work.busy_ms if work.busy_ms else None
+    return WorkView(
+        rows=work.rows, keys=work.keys, tasks=work.tasks, busy_s=round(work.busy_ms / 1000, 3), spread=spread
+    )
+
+
+def _decision(record: DecisionRecord) -> DecisionView:
+    return DecisionView(
+        at=record.time,
+        policy=record.policy,
+        zone=record.zone,
+        p=record.p,
+        r=record.r,
+        wanted_p=record.wanted_p,
+        wanted_r=record.wanted_r,
+        epoch=record.epoch,
+        held=record.held,
+        reason=record.reason,
+    )
+
+
+def _hottest(records: list[PartitionerRecord]) -> list[dict[str, Any]]:
+    """Keys of all instances together, each instance by its part of the rate."""
+    rates = [record.rate or 0.0 for record in records]
+    whole = sum(rates)
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    for record, rate in zip(records, rates, strict=True):
+        for key in record.hottest if whole else ():
+            _merge(found, key, key.share * rate / whole)
+    ranked = sorted(found.values(), key=lambda entry: -entry["share"])[:MOST_KEYS]
+    for entry in ranked:
+        parts = sorted(entry.pop("tuples").items(), key=lambda part: (-part[1], part[0]))
+        entry["workers"] = [worker for worker, _ in parts]
+        entry["parts"] = [round(part / entry["share"], 4) if entry["share"] else 0.0 for _, part in parts]
+        entry["holders"] = max(entry["holders"], len(parts))
+        entry["share"] = round(entry["share"], 6)
+    return ranked
+
+
+def _merge(found: dict[tuple[str, int], dict[str, Any]], key: HotKey, share: float) -> None:
+    empty = {"key": key.key, "length": key.length, "share": 0.0, "holders": 0, "tuples": {}}
+    entry = found.setdefault((key.key, key.length), empty)
+    entry["share"] += share
+    entry["holders"] = max(entry["holders"], key.holders)
+    for worker, part in zip(key.workers, key.parts, strict=False):
+        entry["tuples"][worker] = entry["tuples"].get(worker, 0.0) + part * share
+
+
+def _quantile(latencies: list[tuple[int, int]], share: float) -> float | None:
+    """Seconds below which this share of the rows waited."""
+    rows = sum(number for _, number in latencies)
+    seen = 0
+    for waited, number in sorted(latencies):
+        seen += number
+        if seen >= share * rows:
+            return waited / 1000
+    return None

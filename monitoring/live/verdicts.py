@@ -1,0 +1,59 @@
+"""Is it keeping up, is it balanced, is it right? The three answers at the top of the page."""
+
+from __future__ import annotations
+
+from monitoring.live.view import Verdict, View, Word
+
+SILENT = 20.0
+"""Seconds after which a part that says nothing is shown as silent; parts speak every five at least."""
+
+
+def verdicts(view: View, *, unfit: int, repeated: int) -> dict[str, Verdict]:
+    """By question. unfit: result values that are null; repeated: partial rows that had been merged before."""
+    return {
+        "keeping up": _keeping_up(view),
+        "balanced": _balanced(view),
+        "right": _right(view, unfit=unfit, repeated=repeated),
+    }
+
+
+def _keeping_up(view: View) -> Verdict:
+    silent = [f"partitioner {i.name}" for i in view.instances if i.silent > SILENT]
+    silent += [stage.name for stage in view.stages if stage.silent > max(SILENT, 4 * stage.interval_s)]
+    if silent:
+        return Verdict(word="bad", text=f"nothing is heard of {', '.join(silent[:3])}")
+    if not view.instances or not view.stages:
+        missing = "a partitioner" if not view.instances else "Spark"
+        return Verdict(word="unknown", text=f"nothing has been heard of {missing} yet")
+    stuck = [s for s in view.stages if s.running is not None and s.running > max(30.0, 5 * s.interval_s)]
+    if stuck:
+        return Verdict(
+            word="bad", text=f"{stuck[0].name} has been in one micro-batch for {stuck[0].running:.0f} s"
+        )
+    loads = [stage.load for stage in view.stages if stage.load is not None]
+    if not loads:
+        return Verdict(word="unknown", text="no micro-batch has ended yet")
+    zone = "overload" if max(loads) > 0.9 else "stable" if max(loads) > 0.8 else "room to spare"
+    return Verdict(word="bad" if max(loads) > 0.9 else "good", text=f"W is {max(loads):.2f}: {zone}")
+
+
+def _balanced(view: View) -> Verdict:
+    if view.imbalance is None:
+        return Verdict(word="unknown", text="no tuples in the last period")
+    word: Word = "bad" if view.imbalance > 0.1 else "warn" if view.imbalance > 0.05 else "good"
+    return Verdict(
+        word=word, text=f"the fullest worker has {view.imbalance:.1%} of all tuples more than the mean"
+    )
+
+
+def _right(view: View, *, unfit: int, repeated: int) -> Verdict:
+    if not view.instances:
+        return Verdict(word="unknown", text="nothing has been heard of a partitioner yet")
+    if view.rejected_share is not None and view.rejected_share > 0.01:
+        return Verdict(word="bad", text=f"{view.rejected_share:.1%} of the records are rejected")
+    seen = [f"{view.rejected:,} records were rejected"] if view.rejected else []
+    seen += [f"{unfit:,} result values do not fit and are null"] if unfit else []
+    seen += [f"{repeated:,} partial rows came again and changed nothing"] if repeated else []
+    return Verdict(
+        word="warn" if seen else "good", text="; ".join(seen) or "nothing was rejected or repeated"
+    )

@@ -1,0 +1,120 @@
+"""What is shown of a pipeline at a moment: plain values, all bounded, that become JSON as they are. None is "not known".
+
+Keys are text that telemetry has made short; whoever shows them escapes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Word = Literal["good", "warn", "bad", "unknown"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """An answer, and what it rests on."""
+
+    word: Word
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstanceView:
+    """A partitioner instance. silent: seconds since it was heard."""
+
+    name: str
+    rate: float | None
+    keys: float | None
+    busy: float | None
+    lag: int | None
+    imbalance: float | None
+    epoch: int
+    owned: int
+    slowest: int | None
+    silent: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkView:
+    """Combiner or reducer in the last micro-batch. spread: longest over mean task."""
+
+    rows: int
+    keys: float | None
+    tasks: int
+    busy_s: float
+    spread: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageView:
+    """A Spark stage. running: seconds of the present micro-batch where that is known."""
+
+    name: str
+    load: float | None
+    batch: int | None
+    duration_s: float | None
+    interval_s: float
+    backlog: int | None
+    running: float | None
+    slots: int | None
+    executors: int | None
+    epoch: int
+    works: dict[str, WorkView]
+    silent: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultsView:
+    """Of the last micro-batch that closed windows, and what waits. newest: end (ms) of the newest window."""
+
+    rows: int
+    windows: int
+    newest: int | None
+    open: int | None
+    latency_p50_s: float | None
+    latency_p99_s: float | None
+    replication: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionView:
+    """at: ms since 1970 by the controller's clock."""
+
+    at: int
+    policy: str
+    zone: int | None
+    p: int
+    r: int
+    wanted_p: int
+    wanted_r: int
+    epoch: int | None
+    held: bool
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """All of it. at: ms since 1970. loads: tuples/s by worker in the last periods. points: (ms, stage, W)."""
+
+    query: str
+    at: int
+    rate: float | None
+    lag: int | None
+    rejected: int
+    rejected_share: float | None
+    workers: int | None
+    imbalance: float | None
+    loads: list[float]
+    instances: list[InstanceView]
+    stages: list[StageView]
+    results: ResultsView | None
+    hottest: list[dict[str, Any]]
+    points: list[tuple[int, str, float]]
+    decisions: list[DecisionView]
+    ignored: int
+    verdicts: dict[str, Verdict]
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)

@@ -1,0 +1,213 @@
+"""The picture of a pipeline: rates, loads, hot keys and verdicts, from telemetry of any order and any bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from evenflow.settings import load_settings
+from evenflow.telemetry import (
+    BatchRecord,
+    DecisionRecord,
+    HeartbeatRecord,
+    HotKey,
+    PartitionerRecord,
+    PartWork,
+)
+from monitoring.live import picture as module
+from monitoring.live.picture import Picture
+from tests.unit.test_telemetry import BATCH, DECISION, HEARTBEAT, PARTITIONER
+
+SETTINGS = load_settings(query={"name": "q"}, input={"partitions": 4}, partitioner={"workers": 4})
+COMMON: dict[str, Any] = {"query": "q", "fingerprint": SETTINGS.fingerprint}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def make() -> tuple[Picture, Clock]:
+    clock = Clock()
+    return Picture(SETTINGS, clock=clock, wall=lambda: 1_700_000_000.0), clock
+
+
+def instance(at: float, loads: list[int], name: str = "0", **changed: Any) -> PartitionerRecord:
+    fields: dict[str, Any] = {
+        "instance": name, "time": round(1000 * at), "started": 1, "owned": 2, "epoch": 0, "workers": 4, "tuples": sum(loads),
+        "rejected": 0, "period_ms": 1_000, "rate": 100.0, "lag": 5, "loads": loads,
+    }  # fmt: skip
+    return PartitionerRecord(**COMMON, **fields | changed)
+
+
+def batch(at: float = 1.0, **changed: Any) -> BatchRecord:
+    combine = PartWork(
+        tasks=2, busy_ms=100.0, longest_ms=75.0, rows=50, latencies=[(100, 98), (9_000, 2)], replication=1.5
+    )
+    fields: dict[str, Any] = {
+        "stage": "fused", "batch": 1, "time": round(1000 * at), "rows": 4, "duration_ms": 700, "batch_interval_ms": 1_000,
+        "load": 0.7, "parts": {"combine": combine}, "windows_closed": 1, "rows_out": 9, "last_window_end": 5_000,
+        "open_windows": 2, "backlog": 3,
+    }  # fmt: skip
+    return BatchRecord(**COMMON, **fields | changed)
+
+
+def decision(**changed: Any) -> DecisionRecord:
+    fields: dict[str, Any] = {
+        "time": 5_000, "policy": "fixed", "step": 1, "p": 4, "r": 1, "wanted_p": 6, "wanted_r": 1, "reason": "because",
+    }  # fmt: skip
+    return DecisionRecord(**COMMON, **fields | changed)
+
+
+STUCK = HeartbeatRecord(**COMMON, time=1, stage="fused", running_ms=60_000, batch_interval_ms=1_000)
+
+
+def test_loads_are_rates_between_two_records_and_add_up_over_instances() -> None:
+    picture, _ = make()
+    assert picture.view().loads == []
+    for record in (
+        instance(1, [0, 0, 0, 0]),
+        instance(1, [5, 0, 0, 0], "1"),
+        instance(3, [60, 20, 20, 0]),
+        instance(2, [15, 10, 0, 0], "1"),
+    ):
+        picture.add(record)
+    view = picture.view()
+    assert view.loads == [40.0, 20.0, 10.0, 0.0]
+    assert view.imbalance == pytest.approx((40 - 70 / 4) / 70)
+    assert (view.rate, view.lag, view.workers) == (200.0, 10, 4)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        instance(3, [4, 4, 4, 4], started=2),
+        instance(3, [4, 4, 4, 4, 4, 4]),
+        instance(3, [4, 0, 0, 0]),
+        instance(1, [40, 40, 40, 40]),
+    ],
+    ids=["restarted", "another number of workers", "counted anew", "no later"],
+)
+def test_what_cannot_be_compared_has_no_load(after: PartitionerRecord) -> None:
+    picture, _ = make()
+    picture.add(instance(1, [9, 9, 9, 9]))
+    picture.add(after)
+    assert picture.view().loads == []
+    assert picture.view().verdicts["balanced"].word == "unknown"
+
+
+def hot(key: str, share: float, workers: list[int], parts: list[float]) -> HotKey:
+    return HotKey(key=key, length=len(key), share=share, holders=len(workers), workers=workers, parts=parts)
+
+
+def test_hot_keys_of_several_instances_are_one_by_the_rate_of_each() -> None:
+    picture, _ = make()
+    picture.add(instance(1, [0] * 4, "0", rate=300.0, hottest=[hot("a", 0.4, [1], [1.0])]))
+    picture.add(
+        instance(
+            1,
+            [0] * 4,
+            "1",
+            rate=100.0,
+            hottest=[hot("a", 0.8, [1, 2], [0.5, 0.5]), hot("b", 0.1, [3], [1.0])],
+        )
+    )
+    first, second = picture.view().hottest
+    assert (first["key"], first["share"], first["workers"], first["holders"]) == ("a", 0.5, [1, 2], 2)
+    assert first["parts"] == [0.8, 0.2]
+    assert (second["key"], second["share"]) == ("b", 0.025)
+
+
+def test_the_three_answers_of_a_pipeline_that_is_well() -> None:
+    picture, _ = make()
+    assert {verdict.word for verdict in picture.view().verdicts.values()} == {"unknown"}
+    for record in (instance(1, [0] * 4), instance(2, [25, 25, 26, 24]), batch(), decision()):
+        picture.add(record)
+    view = picture.view()
+    assert {name: verdict.word for name, verdict in view.verdicts.items()} == {
+        "keeping up": "good",
+        "balanced": "good",
+        "right": "good",
+    }
+    assert view.results is not None
+    assert (view.results.latency_p50_s, view.results.latency_p99_s, view.results.replication) == (
+        0.1,
+        9.0,
+        1.5,
+    )
+    assert view.points == [(1_000, "fused", 0.7)]
+    assert view.decisions[0].wanted_p == 6
+
+
+@pytest.mark.parametrize(
+    ("records", "question", "says"),
+    [
+        ([instance(1, [0] * 4), batch(load=1.3)], "keeping up", "W is 1.30: overload"),
+        ([instance(1, [0] * 4)], "keeping up", "nothing has been heard of Spark yet"),
+        ([instance(1, [0] * 4), instance(2, [100, 0, 0, 0])], "balanced", "75.0% of all tuples more"),
+        ([instance(1, [0] * 4), instance(2, [40] * 4, rejected=40)], "right", "20.0% of the records are rejected"),
+        ([instance(1, [0] * 4, rejected=3)], "right", "3 records were rejected"),
+        ([instance(1, [0] * 4), batch(unfit=2)], "right", "2 result values do not fit"),
+        (
+            [instance(1, [0] * 4), STUCK],
+            "keeping up",
+            "fused has been in one micro-batch for 60 s",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(records: list[Any], question: str, says: str) -> None:
+    picture, _ = make()
+    for record in records:
+        picture.add(record)
+    assert says in picture.view().verdicts[question].text
+    assert picture.view().verdicts[question].word != "good"
+
+
+def test_a_part_that_falls_silent_is_named_and_forgotten_later() -> None:
+    picture, clock = make()
+    picture.add(instance(1, [0] * 4, "east"))
+    picture.add(batch())
+    clock.now += 21
+    assert "partitioner east" in picture.view().verdicts["keeping up"].text
+    clock.now += 600
+    picture.add(instance(1, [0] * 4, "west"))
+    assert [each.name for each in picture.view().instances] == ["west"]
+
+
+def test_records_of_others_and_bytes_of_any_kind_are_counted_and_change_nothing() -> None:
+    picture, _ = make()
+    for value in (None, b"", b"\xff", b"{}", instance(1, [0]).model_copy(update={"query": "other"}).encode()):
+        assert not picture.take(value)
+    assert picture.take(instance(1, [0] * 4).encode())
+    assert picture.view().ignored == 5
+    assert len(picture.view().instances) == 1
+
+
+def test_a_picture_of_very_many_instances_decisions_and_micro_batches_stays_small() -> None:
+    picture, _ = make()
+    for number in range(1_000):
+        picture.add(instance(1, [0] * 4, f"i{number}"))
+        picture.add(decision(time=number))
+        picture.add(batch(number))
+    view = picture.view()
+    assert len(view.instances) == module.MOST_INSTANCES
+    assert len(view.decisions) == module.MOST_DECISIONS
+    assert len(view.points) == module.MOST_POINTS
+    assert view.decisions[-1].at == 999
+
+
+@examples(max_examples=60)
+@given(st.lists(PARTITIONER | BATCH | HEARTBEAT | DECISION, max_size=12))
+def test_whatever_telemetry_says_the_view_is_json(records: list[Any]) -> None:
+    picture, _ = make()
+    for record in records:
+        picture.take(record.model_copy(update=COMMON).encode())
+    assert json.loads(json.dumps(picture.view().plain(), allow_nan=False))["query"] == "q"
