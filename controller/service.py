@@ -23,7 +23,9 @@ from evenflow.settings import Settings
 from evenflow.stopping import stopped_by_signals
 from evenflow.telemetry import DecisionRecord
 from monitoring.instruments.controller import ControllerInstruments
-from monitoring.instruments.exposition import exposed
+from monitoring.live.picture import Picture
+from monitoring.live.view import View
+from monitoring.serving import served
 from topics.admin import ensure_topics, pipeline_topics
 from topics.follower import Follower, offset_of
 from topics.plans import PlanFollower
@@ -57,11 +59,14 @@ def control(
     """
     stop = stop or threading.Event()
     instruments = ControllerInstruments(settings)
-    port = settings.control.web_port
-    with (
-        stopped_by_signals(stop),
-        exposed(instruments, settings.control.web_host, port, setting="control.web_port"),
-    ):
+    host, port = settings.control.web_host, settings.control.web_port
+    controller: Controller | None = None
+
+    def view() -> View | None:
+        return None if controller is None else controller.picture.view()
+
+    # A port in use is refused before another controller is fenced.
+    with stopped_by_signals(stop), served(instruments, host, port, setting="control.web_port", view=view):
         controller = Controller(
             settings,
             dry_run=dry_run,
@@ -105,6 +110,7 @@ class Controller:
     ) -> None:
         policy = policy_of(settings)
         self._settings = settings = admitted(settings)
+        self.picture = Picture(settings, clock=clock, wall=wall)
         self._dry_run, self._tell, self._clock, self._wall = dry_run, tell, clock, wall
         self._begun = clock()
         if not dry_run:
@@ -125,6 +131,7 @@ class Controller:
         self._telemetry = Follower(settings, "telemetry", newest=_NEWEST, isolation="read_uncommitted")
         self._fresh_from, self._read_at = self._telemetry.end, clock()
         for message in self._telemetry.all_so_far():
+            self.picture.take(message.value(), old=True)
             self._collector.take(message.value(), fresh=offset_of(message) >= self._fresh_from)
         plans = self._plans.all_so_far()
         self._log.start(plans, reached=reached(self._collector.known), now=clock())
@@ -139,6 +146,7 @@ class Controller:
         self._watch.check()
         self._learn()
         for message in self._new_telemetry(timeout):
+            self.picture.take(message.value())
             if self._collector.take(message.value(), fresh=offset_of(message) >= self._fresh_from):
                 self._judge_when_due()
         self._judge_when_due()
@@ -217,6 +225,8 @@ class Controller:
         time_ms = round(self._wall() * 1000)
         record = judgement.record(self._settings, self.policy.name, time_ms=time_ms, dry_run=self._dry_run)
         self._realiser.realise(judgement, record, self.policy)
+        if self._dry_run:
+            self.picture.add(record)  # nobody publishes it
         if not self._dry_run and judgement.plan is not None:
             self._pending = judgement.plan
         self._talk.judged(judgement)

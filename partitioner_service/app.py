@@ -29,6 +29,7 @@ from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.kafka import aiokafka_config
 from monitoring.instruments.partitioner import PartitionerInstruments
+from monitoring.live.feed import Feed
 from partitioner_service.health import Health
 from partitioner_service.pages import add_pages
 from partitioner_service.plane import DataPlane
@@ -109,7 +110,7 @@ def build_app(
 
     # Faust's own sensors: of the control plane alone. Its page shows all that is in the registry.
     setup_prometheus_sensors(app, "/metrics/", registry=instruments.registry, name_prefix="faust")
-    add_pages(app, settings, plane, Health(plane.clock))
+    add_pages(app, settings, plane, Health(plane.clock), Feed(settings))
     return app
 
 

@@ -1,4 +1,4 @@
-"""The pages of an instance: `/`, `/status/`, `/healthy/`, `/alive/`; `/metrics/` is made by Faust's sensors."""
+"""The pages of an instance: `/`, `/live/`, `/status/`, `/healthy/`, `/alive/`; `/metrics/` is made by Faust's sensors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from faust.web import Request, View
 
 from evenflow.settings import Settings
 from evenflow.talking.words import by_reason
+from monitoring.live.feed import Feed
+from monitoring.live.page import HEADERS, PAGE, PATH, STATE, state
 from partitioner_service.health import Health
 from partitioner_service.plane import DataPlane
 
 
-def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Health) -> None:
-    """Serve them from this app."""
+def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Health, feed: Feed) -> None:
+    """Serve them from this app. feed: what the live page shows."""
 
     def joined() -> bool:
         return bool(app.consumer.assignment())
@@ -28,6 +30,20 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
         async def get(self, request: Request) -> Any:
             healthy = health.healthy(plane.status(), control_joined=joined())
             return self.html(front_page(settings, plane.status(), healthy))
+
+    @app.page(PATH)
+    class Live(View):
+        """The pipeline at one glance, where no controller shows it."""
+
+        async def get(self, request: Request) -> Any:
+            return self.html(PAGE, headers=HEADERS)
+
+    @app.page(STATE)
+    class LiveState(View):
+        """What that page asks for every second."""
+
+        async def get(self, request: Request) -> Any:
+            return self.text(state(feed.view()), content_type="application/json", headers=HEADERS)
 
     @app.page("/status/")
     class Status(View):
@@ -59,7 +75,8 @@ _PAGE = """<!DOCTYPE html>
 <body><h1>evenflow: query {query}</h1>
 <p>Partitioner instance {instance}, which routes {input} to {routed}.</p>
 <table>{rows}</table>
-<p><a href="/status/">status</a> (JSON), <a href="/healthy/">healthy</a> (does all that should move?),
+<p><a href="/live/">live</a> (the whole pipeline), <a href="/status/">status</a> (JSON),
+<a href="/healthy/">healthy</a> (does all that should move?),
 <a href="/alive/">alive</a> (for liveness probes), <a href="/metrics/">metrics</a> (for Prometheus)</p></body></html>
 """
 

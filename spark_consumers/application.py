@@ -15,8 +15,8 @@ from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
 from evenflow.stopping import stopped_by_signals
 from evenflow.twostep import Tally
-from monitoring.instruments.exposition import exposed
 from monitoring.instruments.spark import SparkInstruments
+from monitoring.serving import served
 from spark_consumers.checkpoints import (
     Stage,
     refuse_changed_notes,
@@ -70,7 +70,7 @@ def run(
     _warn_of_waits(settings)
     instruments = SparkInstruments(settings)
     with (
-        exposed(instruments, settings.spark.web_host, settings.spark.web_port, setting="spark.web_port"),
+        served(instruments, settings.spark.web_host, settings.spark.web_port, setting="spark.web_port"),
         _session(settings, log, chosen) as spark,
         stopped_by_signals(stop),  # behind pyspark's own handler, which would cancel running jobs
         _telemetry(spark, settings, chosen, talk, instruments) as telemetry,

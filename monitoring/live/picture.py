@@ -67,8 +67,11 @@ class Picture:
         self._decisions: deque[DecisionView] = deque(maxlen=MOST_DECISIONS)
         self._ignored = 0
 
-    def take(self, value: bytes | None) -> bool:
-        """Take in one record of any bytes; whether it says something of this query."""
+    def take(self, value: bytes | None, *, old: bool = False) -> bool:
+        """Take in one record of any bytes; whether it says something of this query.
+
+        old: it was there before anybody looked; how long ago it was said is then as its writer's clock has it.
+        """
         try:
             record = parse(value)
         except ValueError:
@@ -77,12 +80,12 @@ class Picture:
             with self._lock:
                 self._ignored += 1
             return False
-        self.add(record)
+        self.add(record, old=old)
         return True
 
-    def add(self, record: Telemetry) -> None:
+    def add(self, record: Telemetry, *, old: bool = False) -> None:
         """Take in a record of this query."""
-        now = self._clock()
+        now = self._clock() - (max(0.0, self._wall() - record.time / 1000) if old else 0.0)
         with self._lock:
             match record:
                 case PartitionerRecord():
@@ -105,7 +108,9 @@ class Picture:
     def _partitioner(self, record: PartitionerRecord, now: float) -> None:
         before = self._instances.pop(record.instance, None)
         self._instances[record.instance] = _compared(before, record, now)
-        for name in [name for name, known in self._instances.items() if now - known.at > _FORGOTTEN]:
+        for name in [
+            name for name, known in self._instances.items() if self._clock() - known.at > _FORGOTTEN
+        ]:
             del self._instances[name]
         if len(self._instances) > MOST_INSTANCES:
             del self._instances[next(iter(self._instances))]

@@ -23,10 +23,10 @@ from evenflow.telemetry import (
 )
 from monitoring.instruments.catalogue import METRICS
 from monitoring.instruments.controller import ControllerInstruments, outcome
-from monitoring.instruments.exposition import exposed
 from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.instruments.sheet import Instruments, Sheet
 from monitoring.instruments.spark import SparkInstruments
+from monitoring.serving import served
 
 COMMON: dict[str, Any] = {"query": "q", "fingerprint": "0123456789abcdef", "time": 1_700_000_000_000}
 LABELS = {
@@ -266,11 +266,11 @@ def test_a_label_that_a_metric_does_not_have_is_refused() -> None:
 
 def test_metrics_are_served_and_a_port_in_use_is_named() -> None:
     instruments = SparkInstruments(settings())
-    with exposed(instruments, "127.0.0.1", 0, setting="spark.web_port") as port:
+    with served(instruments, "127.0.0.1", 0, setting="spark.web_port") as port:
         text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics/", timeout=10).read().decode()
         assert 'evenflow_build_info{part="spark"' in text
         assert "process_cpu_seconds_total" in text
-        again = exposed(instruments, "127.0.0.1", port, setting="spark.web_port")
+        again = served(instruments, "127.0.0.1", port, setting="spark.web_port")
         with pytest.raises(ConfigError, match=f":{port}: ") as refused, again:
             pass
         assert "set spark.web_port" in str(refused.value.hint)

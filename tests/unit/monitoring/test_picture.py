@@ -182,6 +182,15 @@ def test_a_part_that_falls_silent_is_named_and_forgotten_later() -> None:
     assert [each.name for each in picture.view().instances] == ["west"]
 
 
+def test_what_was_said_before_anybody_looked_is_as_old_as_it_says() -> None:
+    picture, _ = make()
+    now = 1_700_000_000.0
+    picture.take(instance(now - 60, [0] * 4, "gone").encode(), old=True)
+    picture.take(instance(now + 60, [0] * 4, "ahead").encode(), old=True)
+    picture.take(instance(now - 3_600, [0] * 4, "long ago").encode(), old=True)
+    assert [(each.name, each.silent) for each in picture.view().instances] == [("gone", 60.0), ("ahead", 0.0)]
+
+
 def test_records_of_others_and_bytes_of_any_kind_are_counted_and_change_nothing() -> None:
     picture, _ = make()
     for value in (None, b"", b"\xff", b"{}", instance(1, [0]).model_copy(update={"query": "other"}).encode()):

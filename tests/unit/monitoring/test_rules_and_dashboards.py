@@ -108,7 +108,7 @@ def test_the_committed_dashboards_are_those_that_the_code_makes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "board"), dashboards(), ids=lambda value: value if isinstance(value, str) else ""
+    ("name", "board"), [*dashboards()], ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_a_dashboard_has_its_variables_links_and_a_name_of_its_own(name: str, board: dict[str, Any]) -> None:
     assert board["uid"].startswith("evenflow-")

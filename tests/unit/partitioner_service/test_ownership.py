@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, TopicPartition
 
 from evenflow.errors import ConfigError
 from evenflow.progress import PartitionState
@@ -47,6 +47,9 @@ class Record:
 
     def value(self) -> bytes:
         return b"{}"
+
+    def timestamp(self) -> tuple[int, int]:
+        return TIMESTAMP_CREATE_TIME, 1_700_000_000_000
 
     def __len__(self) -> int:
         return len(self.value())

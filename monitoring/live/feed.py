@@ -1,0 +1,72 @@
+"""A picture that is painted only while somebody looks: for a part that does not read telemetry anyway."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from evenflow.errors import EvenflowError
+from evenflow.settings import Settings
+from monitoring.live.picture import Picture
+from monitoring.live.view import View
+from topics.follower import Follower
+
+_LOG = logging.getLogger("evenflow.live")
+_NEWEST = 500
+_UNWATCHED = 60.0
+_AGAIN = 5.0
+_TURN = 0.5
+
+
+class Feed:
+    """Follows the telemetry topic in a thread of its own from the first look on, until nobody has looked for a minute."""
+
+    def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._picture = Picture(settings)
+        self._lock = threading.Lock()
+        self._looked_at = clock()
+        self._thread: threading.Thread | None = None
+        self._failed_at: float | None = None
+        self._closed = threading.Event()
+
+    def view(self) -> View:
+        """What is known now; the first look knows nothing yet."""
+        with self._lock:
+            self._looked_at = self._clock()
+            waits = self._failed_at is not None and self._looked_at - self._failed_at < _AGAIN
+            if self._thread is None and not waits and not self._closed.is_set():
+                self._picture = Picture(self._settings)
+                self._thread = threading.Thread(target=self._follow, name="evenflow-live", daemon=True)
+                self._thread.start()
+            return self._picture.view()
+
+    def close(self) -> None:
+        """Stop following."""
+        self._closed.set()
+        thread = self._thread
+        if thread is not None:
+            thread.join(timeout=_AGAIN)
+
+    def _follow(self) -> None:
+        try:
+            follower = Follower(self._settings, "telemetry", newest=_NEWEST, isolation="read_uncommitted")
+            try:
+                for message in follower.all_so_far():
+                    self._picture.take(message.value(), old=True)
+                while not self._closed.is_set() and self._clock() - self._looked_at < _UNWATCHED:
+                    for message in follower.new(_TURN):
+                        self._picture.take(message.value())
+            finally:
+                follower.close()
+            self._failed_at = None
+        except EvenflowError as error:
+            if self._failed_at is None:
+                _LOG.warning("the live page has no figures: %s", error.message)
+            self._failed_at = self._clock()
+        finally:
+            with self._lock:
+                self._thread = None
