@@ -24,6 +24,7 @@ COMMANDS = (
     "reset",
     "spark",
     "status",
+    "top",
     "topics",
     "verify",
 )

@@ -27,6 +27,7 @@ SERVICES = (
     "replay",
     "reset",
     "status",
+    "top",
     "topics",
     "verify",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -10,10 +9,9 @@ from collections.abc import Callable
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
 from monitoring.live.picture import Picture
-from monitoring.live.view import View
+from monitoring.live.view import Verdict, View
 from topics.follower import Follower
 
-_LOG = logging.getLogger("evenflow.live")
 _NEWEST = 500
 _UNWATCHED = 60.0
 _AGAIN = 5.0
@@ -31,10 +29,11 @@ class Feed:
         self._looked_at = clock()
         self._thread: threading.Thread | None = None
         self._failed_at: float | None = None
+        self._trouble = ""
         self._closed = threading.Event()
 
     def view(self) -> View:
-        """What is known now; the first look knows nothing yet."""
+        """What is known now; the first look knows nothing yet. Where the topic cannot be read, the view says so."""
         with self._lock:
             self._looked_at = self._clock()
             waits = self._failed_at is not None and self._looked_at - self._failed_at < _AGAIN
@@ -42,7 +41,10 @@ class Feed:
                 self._picture = Picture(self._settings)
                 self._thread = threading.Thread(target=self._follow, name="evenflow-live", daemon=True)
                 self._thread.start()
-            return self._picture.view()
+            view = self._picture.view()
+            if self._trouble:
+                view.verdicts["keeping up"] = Verdict(word="unknown", text=self._trouble)
+            return view
 
     def close(self) -> None:
         """Stop following."""
@@ -54,6 +56,7 @@ class Feed:
     def _follow(self) -> None:
         try:
             follower = Follower(self._settings, "telemetry", newest=_NEWEST, isolation="read_uncommitted")
+            self._trouble, self._failed_at = "", None
             try:
                 for message in follower.all_so_far():
                     self._picture.take(message.value(), old=True)
@@ -62,11 +65,8 @@ class Feed:
                         self._picture.take(message.value())
             finally:
                 follower.close()
-            self._failed_at = None
         except EvenflowError as error:
-            if self._failed_at is None:
-                _LOG.warning("the live page has no figures: %s", error.message)
-            self._failed_at = self._clock()
+            self._trouble, self._failed_at = error.message, self._clock()
         finally:
             with self._lock:
                 self._thread = None

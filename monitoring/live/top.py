@@ -1,0 +1,192 @@
+"""The live page in a terminal: `evenflow top`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+from rich.markup import escape
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.widgets import DataTable, Footer, Header, Sparkline, Static
+
+from evenflow.talking.words import clock, printable
+from monitoring.live.view import DecisionView, View
+
+_WORDS = {
+    "good": ("green", "yes"),
+    "warn": ("yellow", "look"),
+    "bad": ("red", "no"),
+    "unknown": ("dim", "not known"),
+}
+_BAR = 30
+_MOST_WORKERS = 40
+_SHOWN_DECISIONS = 12
+_SHOWN_PARTS = 4
+
+
+class Top(App[None]):
+    """look: asked every `every` seconds, in the terminal's own thread."""
+
+    TITLE = "evenflow"
+    CSS = """
+    #answers { height: auto; padding: 0 1; }
+    #flow { height: auto; padding: 0 1; color: $text-muted; }
+    Horizontal { height: 1fr; }
+    .box { border: round $panel-lighten-2; padding: 0 1; width: 1fr; min-height: 6; }
+    #w { height: 3; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "Quit"),
+        Binding("space", "pause", "Pause"),
+        Binding("r", "refresh_now", "Look now"),
+    ]
+
+    def __init__(self, look: Callable[[], View], *, every: float = 1.0) -> None:
+        super().__init__()
+        self._look = look
+        self._every = every
+        self.paused = False
+
+    def compose(self) -> ComposeResult:
+        """Answers and flow above, then workers beside W and decisions, then keys beside parts."""
+        yield Header()
+        yield Static(id="answers")
+        yield Static(id="flow")
+        with Horizontal():
+            with VerticalScroll(classes="box", id="workers-box"):
+                yield Static(id="workers")
+            with VerticalScroll(classes="box", id="w-box"):
+                yield Sparkline([], id="w")
+                yield Static(id="decisions")
+        with Horizontal():
+            yield DataTable(classes="box", id="keys", show_cursor=False)
+            yield DataTable(classes="box", id="parts", show_cursor=False)
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Name the boxes and begin to look."""
+        for name, title in (("workers-box", "load of each worker"), ("w-box", "W, and decisions")):
+            self.query_one(f"#{name}").border_title = title
+        keys, parts = self._tables()
+        keys.border_title, parts.border_title = "hottest keys and their split", "parts"
+        keys.add_columns("key", "share", "workers", "split")
+        parts.add_columns("part", "tuples/s or W", "lag or backlog", "plan", "heard")
+        self.action_refresh_now()
+        self.set_interval(self._every, self._tick)
+
+    def action_pause(self) -> None:
+        """Stop looking, or go on."""
+        self.paused = not self.paused
+        self.sub_title = "paused" if self.paused else ""
+
+    def action_refresh_now(self) -> None:
+        """Look and show."""
+        self.show(self._look())
+
+    def _tick(self) -> None:
+        if not self.paused:
+            self.action_refresh_now()
+
+    def show(self, view: View) -> None:
+        """Put a view on the screen."""
+        self.title = f"evenflow {view.query}"
+        self.query_one("#answers", Static).update("\n".join(answers(view)))
+        self.query_one("#flow", Static).update(flow(view))
+        self.query_one("#workers", Static).update("\n".join(workers(view)))
+        self.query_one("#w", Sparkline).data = [load for _, _, load in view.points]
+        self.query_one("#decisions", Static).update("\n".join(decisions(view)))
+        keys, parts = self._tables()
+        _fill(keys, key_rows(view))
+        _fill(parts, part_rows(view))
+
+    def _tables(self) -> tuple[DataTable[str], DataTable[str]]:
+        return self.query_one("#keys", DataTable), self.query_one("#parts", DataTable)
+
+
+def _fill(table: DataTable[str], rows: Iterator[tuple[str, ...]]) -> None:
+    table.clear()
+    table.add_rows(rows)
+
+
+def _said(value: float | None, form: str = ",.0f") -> str:
+    return "?" if value is None else format(value, form)
+
+
+def answers(view: View) -> Iterator[str]:
+    """A line for each of the three questions, in rich's markup."""
+    for question, verdict in view.verdicts.items():
+        colour, word = _WORDS[verdict.word]
+        yield f"Is it {question}? [{colour} bold]{word}[/]  [dim]{escape(verdict.text)}[/]"
+
+
+def flow(view: View) -> str:
+    """Input to results in one line."""
+    results = view.results
+    return " → ".join(
+        [
+            f"lag {_said(view.lag)}",
+            f"{_said(view.rate)} tuples/s",
+            f"{len(view.instances)} partitioners",
+            f"p {_said(view.workers)}",
+            f"replication {_said(results.replication if results else None, '.2f')}",
+            f"99 % within {_said(results.latency_p99_s if results else None, '.1f')} s",
+            f"{_said(results.open if results else None)} windows open",
+        ]
+    )
+
+
+def workers(view: View) -> Iterator[str]:
+    """A bar for each worker; of very many the fullest."""
+    if not view.loads:
+        yield "[dim]no tuples in the last period[/]"
+        return
+    most, mean = max(view.loads), sum(view.loads) / len(view.loads)
+    order = sorted(range(len(view.loads)), key=lambda worker: (-view.loads[worker], worker))
+    shown = sorted(order[:_MOST_WORKERS])
+    for worker in shown:
+        load = view.loads[worker]
+        colour = "dark_orange" if load > 1.5 * mean else "blue"
+        yield f"{worker:>4} [{colour}]{'█' * round(_BAR * load / most) if most else ''}[/] {load:,.0f}/s"
+    if len(order) > len(shown):
+        yield f"[dim]and {len(order) - len(shown)} workers with less[/]"
+
+
+def decisions(view: View) -> Iterator[str]:
+    """The newest first."""
+    if not view.decisions:
+        yield "[dim]no controller has decided anything yet[/]"
+    for decision in list(reversed(view.decisions))[:_SHOWN_DECISIONS]:
+        yield f"[dim]{clock(decision.at)[11:19]}[/] {_moved(decision)} [dim]{escape(printable(decision.reason))}[/]"
+
+
+def _moved(decision: DecisionView) -> str:
+    if decision.held:
+        return "held"
+    if decision.epoch is None:
+        return f"p {decision.p}, r {decision.r}"
+    return f"[bold]plan {decision.epoch}: p {decision.p}→{decision.wanted_p}, r {decision.r}→{decision.wanted_r}[/]"
+
+
+def key_rows(view: View) -> Iterator[tuple[str, ...]]:
+    """key, share, workers, split."""
+    for hot in view.hottest:
+        parts = list(zip(hot["workers"], hot["parts"], strict=False))[:_SHOWN_PARTS]
+        split = ", ".join(f"{worker}: {part:.0%}" for worker, part in parts)
+        yield escape(printable(hot["key"])) or "(empty)", f"{hot['share']:.1%}", str(hot["holders"]), split
+
+
+def part_rows(view: View) -> Iterator[tuple[str, ...]]:
+    """Instances, then stages."""
+    for one in view.instances:
+        name = escape(printable(f"partitioner {one.name}"))
+        yield name, _said(one.rate), _said(one.lag), str(one.epoch), f"{one.silent:.0f} s ago"
+    for stage in view.stages:
+        yield (
+            stage.name,
+            _said(stage.load, ".2f"),
+            _said(stage.backlog),
+            str(stage.epoch),
+            f"{stage.silent:.0f} s ago",
+        )

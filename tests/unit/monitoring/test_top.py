@@ -1,0 +1,115 @@
+"""`evenflow top` as a person uses it: figures, pause, quit, and nothing that a key could do to the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from textual.widgets import DataTable, Static
+
+from evenflow.telemetry import HotKey
+from monitoring.live import top as module
+from monitoring.live.top import Top, workers
+from monitoring.live.view import View
+from tests.unit.monitoring.test_picture import batch, decision, instance, make
+
+
+def a_view(*, keys: tuple[str, ...] = ("hot",)) -> View:
+    picture, _ = make()
+    hottest = [
+        HotKey(key=key, length=9, share=0.4, holders=2, workers=[1, 0], parts=[0.75, 0.25]) for key in keys
+    ]
+    for record in (
+        instance(1, [0] * 4),
+        instance(2, [70, 10, 10, 10], hottest=hottest),
+        batch(),
+        decision(epoch=3),
+    ):
+        picture.add(record)
+    return picture.view()
+
+
+def played(view: View, play: Callable[[Top, Any], Any], *, size: tuple[int, int] = (120, 40)) -> Top:
+    looks = []
+
+    def look() -> View:
+        looks.append(1)
+        return view
+
+    async def run() -> Top:
+        app = Top(look, every=3600)
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            await play(app, pilot)
+        return app
+
+    return asyncio.run(run())
+
+
+def shown(app: Top, name: str) -> str:
+    return str(app.query_one(name, Static).render())
+
+
+@pytest.mark.parametrize("size", [(120, 40), (40, 15)], ids=["wide", "small"])
+def test_the_screen_shows_answers_loads_keys_and_decisions(size: tuple[int, int]) -> None:
+    async def play(app: Top, pilot: Any) -> None:
+        assert "Is it keeping up? yes" in shown(app, "#answers")
+        assert "Is it balanced? no" in shown(app, "#answers")
+        assert "replication 1.50" in shown(app, "#flow")
+        assert "70/s" in shown(app, "#workers")
+        assert "plan 3: p 4→6" in shown(app, "#decisions")
+        assert app.query_one("#keys", DataTable).get_row_at(0) == ["hot", "40.0%", "2", "1: 75%, 0: 25%"]
+        assert app.query_one("#parts", DataTable).row_count == 2
+
+    played(a_view(), play, size=size)
+
+
+def test_space_pauses_and_q_quits() -> None:
+    async def play(app: Top, pilot: Any) -> None:
+        await pilot.press("space")
+        assert (app.paused, app.sub_title) == (True, "paused")
+        await pilot.press("space")
+        assert not app.paused
+        await pilot.press("q")
+
+    assert played(a_view(), play).return_code == 0
+
+
+@pytest.mark.parametrize("key", ["[bold red]x[/]", "\x1b[2J", "[/]", "", "\\", "a\nb", "\u202ekey"])
+def test_a_hostile_key_is_text(key: str) -> None:
+    async def play(app: Top, pilot: Any) -> None:
+        cell = str(app.query_one("#keys", DataTable).get_row_at(0)[0])
+        assert cell.isprintable()
+        assert "\x1b" not in cell
+
+    played(a_view(keys=(key,)), play)
+
+
+def test_a_hostile_reason_is_text() -> None:
+    view = a_view()
+    decisions = [replace(each, reason="[link=x]\x1b[31m[/") for each in view.decisions]
+
+    async def play(app: Top, pilot: Any) -> None:
+        assert "[link=x]" in shown(app, "#decisions")
+        assert "\x1b" not in shown(app, "#decisions")
+
+    played(replace(view, decisions=decisions), play)
+
+
+def test_a_pipeline_of_which_nothing_is_known_is_shown_as_that() -> None:
+    async def play(app: Top, pilot: Any) -> None:
+        assert "not known" in shown(app, "#answers")
+        assert "no controller has decided anything yet" in shown(app, "#decisions")
+
+    played(make()[0].view(), play)
+
+
+def test_of_a_hundred_workers_the_fullest_are_shown() -> None:
+    view = replace(a_view(), loads=[float(number) for number in range(100)])
+    lines = list(workers(view))
+    assert len(lines) == module._MOST_WORKERS + 1
+    assert "60 workers with less" in lines[-1]
+    assert lines[0].startswith("  60 ")
