@@ -11,10 +11,10 @@ PYTEST = $(BIN)/python -m pytest -n $(JOBS)
 BY_FILE = --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-more lint format bench reproduce docs clean broker doctor
+.PHONY: help setup demo monitoring test test-more lint format bench reproduce docs clean broker doctor
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(STAMP) ## make .venv with the locked packages and fetch the jars, archive Spark's classes (once; then offline)
 	@$(BIN)/python -m spark_consumers.jars
@@ -28,6 +28,9 @@ $(STAMP): requirements.lock pyproject.toml
 
 demo: setup ## the whole pipeline on this machine, compared with a direct aggregation (FLAGS=...)
 	$(BIN)/evenflow demo $(FLAGS)
+
+monitoring: setup ## the demo under load with Prometheus and the live page (FLAGS="--seconds 300", ...)
+	$(BIN)/evenflow demo --watch --prometheus $(FLAGS)
 
 test: setup lint ## lint, types, layers, and the tests on two cores (JOBS=...)
 	$(PYTEST) $(BY_FILE) tests/pipeline tests/unit -m "not more" $(FLAGS)
@@ -58,6 +61,7 @@ docs: setup ## regenerate the generated pages, and the pictures of kept rows
 	$(BIN)/evenflow policies --markdown > docs/policies.md
 	$(BIN)/python -m benchmarks.pictures
 	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m monitoring.grafana
 
 broker: setup ## an embedded broker on 127.0.0.1:9092 until Ctrl-C (FLAGS="--port 0")
 	$(BIN)/evenflow broker $(FLAGS)

@@ -18,7 +18,8 @@ def register(app: typer.Typer) -> None:
     app.command()(demo)
 
 
-_OF_LOOPS = ("profile", "seconds")
+_OF_LOOPS = ("profile", "seconds", "watch", "prometheus")
+_WATCHED_POLICY, _WATCHED_PROFILE = "prompt-plus:proportional=true,max_step=2", "flash-crowd"
 _OF_BOTH = ("control", "wiring", "as_json", *_OF_LOOPS)
 
 
@@ -60,6 +61,20 @@ def demo(
         str, typer.Option(help="Of --control: spike, staircase, sine, flash-crowd, or a profile of `replay`.")
     ] = "spike",
     seconds: Annotated[float | None, typer.Option(min=20, help="Of --control: length of the replay.")] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Open the live page of a closed loop in a browser. Without --control: prompt-plus on a flash crowd.",
+        ),
+    ] = False,
+    prometheus: Annotated[
+        bool,
+        typer.Option(
+            "--prometheus",
+            help="Of a closed loop: also run Prometheus (Debian's) with evenflow's rules and alerts.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object as the last line of output.")
     ] = False,
@@ -68,9 +83,20 @@ def demo(
     from evenflow.written import parse_choice
     from workbench.demo import DemoOptions, run
 
+    if watch and control is None:
+        control = _WATCHED_POLICY
+        profile = profile if _given(context, "profile") else _WATCHED_PROFILE
     _refuse_mixed(context, loop=control is not None)
     if control is not None:
-        _closed_loop(control, profile=profile, seconds=seconds, wiring=wiring, as_json=as_json)
+        _closed_loop(
+            control,
+            profile=profile,
+            seconds=seconds,
+            wiring=wiring,
+            watch=watch,
+            prometheus=prometheus,
+            as_json=as_json,
+        )
     name, options = parse_choice(partitioner)
     result = run(
         DemoOptions(
@@ -105,11 +131,7 @@ def _refuse_mixed(context: typer.Context, *, loop: bool) -> None:
     """Words of the one demo mean nothing to the other."""
     from evenflow.errors import ConfigError
 
-    given = [
-        name
-        for name in context.params
-        if (source := context.get_parameter_source(name)) is not None and source.name == "COMMANDLINE"
-    ]
+    given = [name for name in context.params if _given(context, name)]
     words = [name for name in given if (name not in _OF_BOTH if loop else name in _OF_LOOPS)]
     if not words:
         return
@@ -122,25 +144,59 @@ def _refuse_mixed(context: typer.Context, *, loop: bool) -> None:
     raise ConfigError(f"{listed} is of a closed loop", hint="add --control POLICY (`evenflow policies`)")
 
 
+def _given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def _closed_loop(
-    control: str, *, profile: str, seconds: float | None, wiring: Literal["fused", "split"], as_json: bool
+    control: str,
+    *,
+    profile: str,
+    seconds: float | None,
+    wiring: Literal["fused", "split"],
+    watch: bool,
+    prometheus: bool,
+    as_json: bool,
 ) -> None:
+    from contextlib import ExitStack
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
     from evenflow.written import parse_choice
     from workbench.elastic import LoopOptions, fields, shape_of, show_loop
+    from workbench.ports import WebPorts
+    from workbench.prometheus import Prometheus
 
     name, options = parse_choice(control)
-    result = show_loop(
-        LoopOptions(
-            shape=shape_of(profile, seconds=seconds),
-            policy=None if name == "none" else name,
-            policy_options=options,
-            wiring=wiring,
-        ),
-        _console(stderr=as_json),
+    loop = LoopOptions(
+        shape=shape_of(profile, seconds=seconds),
+        policy=None if name == "none" else name,
+        policy_options=options,
+        wiring=wiring,
+        ports=WebPorts.free() if watch or prometheus else WebPorts(),
     )
+    console = _console(stderr=as_json)
+    with TemporaryDirectory(prefix="evenflow-prometheus-") as folder, ExitStack() as stack:
+        if prometheus:
+            scraping = stack.enter_context(Prometheus(Path(folder), loop.targets))
+            console.print(f"Prometheus: {scraping.address}alerts")
+        result = show_loop(loop, console, page=_open if watch else lambda address: None)
     if as_json:
         typer.echo(json.dumps(fields(result)))
     raise typer.Exit(0 if result.report.differences == 0 else 1)
+
+
+def _open(address: str) -> None:
+    """In the user's browser, where there is a desktop: a browser of the terminal would take the terminal."""
+    import os
+    import sys
+    import webbrowser
+    from contextlib import suppress
+
+    if sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        with suppress(webbrowser.Error, OSError):
+            webbrowser.open(address)
 
 
 def _console(*, stderr: bool) -> Console:

@@ -36,6 +36,7 @@ from workbench.broker_properties import (
     login_properties,
     tls_properties,
 )
+from workbench.ports import free_ports
 from workbench.processes import ChildProcess
 
 _PORT_ATTEMPTS = 5
@@ -235,7 +236,7 @@ class EmbeddedBroker:
 
     def _launch(self, java: str, jars: list[Path]) -> None:
         for _ in range(_PORT_ATTEMPTS):
-            ports = _free_ports(2)
+            ports = free_ports(2)
             if self.port:
                 ports[0] = self.port
             self.port = ports[0]
@@ -316,18 +317,6 @@ class EmbeddedBroker:
         with os.fdopen(descriptor, "w", encoding="utf-8") as text:
             text.writelines(f"{name}={escaped(value)}\n" for name, value in properties.items())
         return file
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago, all different."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind((HOST, 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def _sweep_temporary_folders() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import socket
 import threading
 import time
 from typing import Any
@@ -89,10 +88,3 @@ def began(kafka_settings: Any, query_name: str, **parts: Any) -> Settings:
     write(settings, some_rows(200, partitions=settings.input_partitions))
     run(settings)
     return settings
-
-
-def free_port() -> int:
-    """A port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from typing import NamedTuple
 
 from spark_consumers.jars import spark_jars_dir
+from workbench.ports import free_ports
 
 _HOST = "127.0.0.1"
 _PATIENCE = 120.0
@@ -27,7 +27,7 @@ class Standalone(NamedTuple):
 @contextmanager
 def standalone(folder: Path, *, cores: int, memory: str) -> Iterator[Standalone]:
     """The worker has so many cores and so much memory for executors."""
-    port = _free_port()
+    (port,) = free_ports(1)
     url = f"spark://{_HOST}:{port}"
     here = ("--host", _HOST, "--webui-port", "0")
     with (
@@ -68,9 +68,3 @@ def _wait_for_worker(log: Path, master: Popen[bytes]) -> None:
         assert master.poll() is None, log.read_text(errors="replace")[-3000:]
         assert time.monotonic() < deadline, log.read_text(errors="replace")[-3000:]
         time.sleep(0.1)
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind((_HOST, 0))
-        return int(probe.getsockname()[1])

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from evenflow.settings import KafkaSettings
-from tests.pipeline.planes import free_port, wait_until
+from tests.pipeline.planes import wait_until
 from topics.admin import describe
+from workbench.ports import free_ports
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(400)]
 
@@ -41,7 +42,7 @@ class Terminals:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = str(free_port())
+        self.port = str(free_ports(1)[0])
         self.services: dict[str, subprocess.Popen[str]] = {}
         (folder / "examples").symlink_to(ROOT / "examples")
         bin_folder = str(Path(sys.executable).parent)

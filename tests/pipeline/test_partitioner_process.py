@@ -17,7 +17,7 @@ from evenflow.settings import Settings
 from evenflow.windows import END_MARK
 from partitioner_service.committed import all_states
 from partitioner_service.plans import publish
-from tests.pipeline.planes import free_port, parts_of, run, some_rows, total, wait_until
+from tests.pipeline.planes import parts_of, run, some_rows, total, wait_until
 from tests.pipeline.routed import (
     create_topics,
     expected_counts,
@@ -28,6 +28,7 @@ from tests.pipeline.routed import (
 )
 from topics import admin, clients
 from workbench.broker import EmbeddedBroker
+from workbench.ports import free_ports
 from workbench.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
@@ -55,7 +56,7 @@ def abort_a_plan(settings: Settings, *, workers: int) -> None:
 def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(
     kafka_settings, query_name, tmp_path
 ):
-    unused_tcp_port = free_port()
+    (unused_tcp_port,) = free_ports(1)
     settings = make_settings(
         kafka_settings,
         query_name,

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from tests.pipeline import spark_stream
-from tests.pipeline.planes import free_port, parts_of, some_rows, wait_until
+from tests.pipeline.planes import parts_of, some_rows, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write
 from tests.pipeline.spark_stream import start
+from workbench.ports import free_ports
 from workbench.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
@@ -44,7 +45,7 @@ def page(port: int, name: str = "") -> tuple[int, str]:
 def test_three_of_four_partitions_with_records_is_said_not_healthy_and_over_with_the_first_record(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
-    port = free_port()
+    (port,) = free_ports(1)
     settings = make_settings(kafka_settings, query_name, partitioner={"web_port": port})
     create_topics(settings)
     write(settings, some_rows(600, partitions=3), end=False)

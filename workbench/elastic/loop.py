@@ -29,6 +29,7 @@ from workbench.demo.services import Services
 from workbench.elastic.course import Course, course_of
 from workbench.elastic.judged import Verdict, judged
 from workbench.elastic.shapes import STEADY, Shape
+from workbench.ports import CONTROLLER_JOB, WebPorts, live_page
 from workbench.verify.report import Report
 from workbench.verify.shell import verify
 
@@ -44,7 +45,7 @@ _LONGEST_WARM_UP = 90.0
 @dataclass(frozen=True, kw_only=True)
 class LoopOptions:
     """policy: None for no controller. workers, most_workers: p at the beginning and at most; partitions_per_slot: workers a
-    core. wait: microseconds that the combiner waits for a tuple. batch_interval: ms.
+    core. wait: microseconds that the combiner waits for a tuple. batch_interval: ms. ports: of the parts' web servers.
     """
 
     shape: Shape
@@ -56,6 +57,7 @@ class LoopOptions:
     partitions_per_slot: int = 2
     batch_interval: int = 5_000
     wait: float = 600.0
+    ports: WebPorts = field(default_factory=WebPorts)
     slo_ms: float = SLO_MS
     partitioner: str = "evenflow"
 
@@ -63,6 +65,12 @@ class LoopOptions:
     def executors(self) -> int:
         """Most that the bounds of p can ask for."""
         return -(-self.most_workers // self.partitions_per_slot)
+
+    @property
+    def targets(self) -> dict[str, int]:
+        """Ports for Prometheus, by job."""
+        jobs = self.ports.targets
+        return {job: port for job, port in jobs.items() if self.policy is not None or job != CONTROLLER_JOB}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +89,8 @@ class Onlooker:
 
     say: Callable[[str], None] = lambda text: None
     replayed: Callable[[int, int | None], None] = lambda sent, total: None
+    page: Callable[[str], None] = lambda address: None
+    """There will be a live page at this address in a moment, where ports are known."""
 
 
 def run_loop(options: LoopOptions, told: Onlooker | None = None) -> LoopResult:
@@ -118,7 +128,7 @@ def run_loop(options: LoopOptions, told: Onlooker | None = None) -> LoopResult:
 
 def loop_settings(options: LoopOptions, folder: Path) -> Settings:
     """All but the broker's; nothing of a user's own evenflow.toml."""
-    empty = folder / "empty.json"
+    empty, ports = folder / "empty.json", options.ports.settings
     empty.write_text("{}")
     return load_settings(
         empty,
@@ -134,12 +144,14 @@ def loop_settings(options: LoopOptions, folder: Path) -> Settings:
         },
         input={"partitions": INPUT_PARTITIONS},
         partitioner={
+            **ports["partitioner"],
             "name": options.partitioner,
             "workers": options.workers,
             "routed_partitions": options.most_workers,
             "commit_interval": 500,
         },
         spark={
+            **ports["spark"],
             "wiring": options.wiring,
             "master": f"local-cluster[{options.executors},1,1024]",
             "executor_memory": "1g",
@@ -153,6 +165,7 @@ def loop_settings(options: LoopOptions, folder: Path) -> Settings:
             "checkpoint": str(folder / "checkpoint"),
         },
         control={
+            **ports["control"],
             "policy": options.policy or "fixed",
             "options": dict(options.policy_options),
             "r_max": 1,
@@ -170,6 +183,9 @@ def _stream(
     _warm_up(settings, shape, services)
     if options.policy is not None:
         services.start_control()
+    port = options.ports.partitioner if options.policy is None else options.ports.control
+    if port:
+        told.page(live_page(port))
     told.say(f"{shape.profile} for {shape.seconds:g} s ...")
 
     def replayed(sent: int, expected: int | None) -> None:

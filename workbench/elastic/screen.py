@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import asdict
 
 from rich.console import Console
@@ -17,11 +18,20 @@ _ZONES = {1: "1 under-used", 2: "2 stable", 3: "3 overload"}
 _BAR = 20
 
 
-def show_loop(options: LoopOptions, console: Console) -> LoopResult:
-    """Run it and show it."""
+def show_loop(
+    options: LoopOptions, console: Console, *, page: Callable[[str], None] = lambda address: None
+) -> LoopResult:
+    """Run it and show it. page: told where the live page is, where ports are known."""
     screen = Screen(console)
     with screen.progress() as bars:
-        told = Onlooker(say=screen.say, replayed=lambda sent, total: bars.show("replayed", sent, total))
+
+        def opened(address: str) -> None:
+            screen.say(f"live page: {address}")
+            page(address)
+
+        told = Onlooker(
+            say=screen.say, replayed=lambda sent, total: bars.show("replayed", sent, total), page=opened
+        )
         result = run_loop(options, told)
     console.print(course_table(result.course))
     for change in result.course.changes:

@@ -1,0 +1,132 @@
+"""A live pipeline under a real Prometheus: every panel has data, every metric is there, and the live page says the same."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenflow.errors import ServiceError
+from monitoring.grafana.__main__ import FOLDER
+from monitoring.instruments.catalogue import METRICS
+from workbench.elastic import LoopOptions, LoopResult, Onlooker, run_loop, shape_of
+from workbench.ports import WebPorts
+from workbench.prometheus import Prometheus
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(420)]
+_PATIENCE = 240.0
+_QUIET = {
+    "evenflow_tuples_rejected_total",
+    "evenflow_snapshot_timestamp_seconds",
+    "evenflow_telemetry_ignored_total",
+    "evenflow_plans_ignored_total",
+}
+"""Metrics of a pipeline that is well and young: nothing was rejected, ignored or saved yet."""
+
+
+@dataclass
+class Watched:
+    """What was asked of a pipeline in the middle of its stream."""
+
+    panels: dict[str, int | str]
+    """Series of each query of each panel, or what Prometheus said."""
+    names: set[str]
+    page: dict[str, Any]
+    figures: dict[str, float]
+    firing: set[str]
+    result: LoopResult
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    for file in sorted(FOLDER.glob("*.json")):
+        for panel in json.loads(file.read_text())["panels"]:
+            for target in panel.get("targets", []):
+                yield f"{file.stem}/{panel['title']}/{target['refId']}", target["expr"]
+
+
+def asked(prometheus: Prometheus, expression: str) -> int | str:
+    chosen = (
+        expression.replace("$query", "loop").replace("$instance", ".*").replace("$__rate_interval", "30s")
+    )
+    try:
+        return len(prometheus.query(chosen))
+    except ServiceError as error:
+        return error.message
+
+
+def fetched(port: int, path: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+        return dict(json.load(answer))
+
+
+class Observer(threading.Thread):
+    """Asks everything once the stream is far enough; the pipeline itself runs in the main thread, as signals want it."""
+
+    def __init__(self, ports: WebPorts, prometheus: Prometheus) -> None:
+        super().__init__(daemon=True)
+        self._ports = ports
+        self._prometheus = prometheus
+        self.far_enough = threading.Event()
+        self.seen: dict[str, Any] = {}
+
+    def replayed(self, sent: int, total: int | None) -> None:
+        if total and sent > 0.8 * total:
+            self.far_enough.set()
+
+    def run(self) -> None:
+        if not self.far_enough.wait(_PATIENCE):
+            return
+        self.seen["page"] = fetched(self._ports.control, "/live/state/")
+        self.seen["figures"] = {
+            name: float(self._prometheus.query(f'max(evenflow_{name}{{query="loop"}})')[0]["value"][1])
+            for name in ("workers", "load_ratio", "plan_epoch", "executors")
+        }
+        self.seen["panels"] = {name: asked(self._prometheus, expression) for name, expression in queries()}
+        self.seen |= {"names": self._prometheus.metadata(), "firing": self._prometheus.firing()}
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    options = LoopOptions(
+        shape=shape_of("flash-crowd", seconds=75), policy="prompt-plus", ports=WebPorts.free()
+    )
+    folder: Path = tmp_path_factory.mktemp("prometheus")
+    with Prometheus(folder, options.targets, every=1.0) as prometheus:
+        observer = Observer(options.ports, prometheus)
+        observer.start()
+        result = run_loop(options, Onlooker(replayed=observer.replayed))
+        observer.join(_PATIENCE)
+        return Watched(**observer.seen, result=result)
+
+
+def test_every_query_of_every_panel_has_data(watched: Watched) -> None:
+    empty = {name: said for name, said in watched.panels.items() if not isinstance(said, int) or said == 0}
+    # Young and well: nothing was rejected, and no learned state was saved so early.
+    assert set(empty) <= {"faults/Age of learned state/A"}, empty
+
+
+def test_every_metric_of_the_catalogue_is_exported(watched: Watched) -> None:
+    wanted = {series for metric in METRICS.values() for series in metric.series}
+    assert wanted - watched.names <= _QUIET
+    assert {name for name in watched.names if name.startswith("evenflow_")} <= wanted
+
+
+def test_the_live_page_says_what_the_metrics_say(watched: Watched) -> None:
+    assert watched.page["workers"] == watched.figures["workers"]
+    newest = [stage["load"] for stage in watched.page["stages"]]
+    assert newest == [pytest.approx(watched.figures["load_ratio"], abs=1e-6)] or watched.page["points"]
+    assert watched.page["hottest"][0]["share"] > 0.05
+    assert watched.page["decisions"]
+    assert len(watched.page["loads"]) == watched.page["workers"]
+    assert watched.page["verdicts"].keys() == {"keeping up", "balanced", "right"}
+
+
+def test_results_are_exact_while_prometheus_scrapes(watched: Watched) -> None:
+    assert watched.result.report.differences == 0
+    assert "EvenflowPartDown" not in watched.firing

@@ -1,0 +1,62 @@
+"""Programs of Debian packages: on the path, or unpacked into the cache; nothing is installed and no service is started.
+
+`apt-get download` and `dpkg` are enough for packages whose programs need no others, as Prometheus. Where there is no apt,
+the error says what to install.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from evenflow.errors import ServiceError
+from spark_consumers.jars import cache_dir
+
+_PATIENCE = 300
+
+
+def program(name: str, *, package: str) -> Path:
+    """The program; ServiceError where it is not to be had."""
+    found = shutil.which(name)
+    if found is not None:
+        return Path(found)
+    unpacked = cache_dir() / "debian" / package
+    if not unpacked.exists():
+        _unpack(package, unpacked)
+    for folder in ("usr/bin", "usr/sbin", "bin"):
+        if (unpacked / folder / name).exists():
+            return unpacked / folder / name
+    raise ServiceError(f"Debian's package {package} has no program {name}", hint=f"install {name} by hand")
+
+
+def _unpack(package: str, folder: Path) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="partial-") as name:
+        here = Path(name)
+        if _run(["apt-get", "download", "-qq", package], here) is not None and os.geteuid() == 0:
+            _run(["apt-get", "update", "-qq"], here)  # a fresh machine has no lists
+            _run(["apt-get", "download", "-qq", package], here)
+        files = list(here.glob("*.deb"))
+        trouble = (
+            _run(["dpkg", "-x", files[0].name, "unpacked"], here) if files else "it cannot be downloaded"
+        )
+        if trouble is not None:
+            raise ServiceError(
+                f"Debian's package {package} is needed: {trouble}",
+                hint=f"as root: apt-get update, then apt-get install --no-install-recommends {package}",
+            )
+        os.replace(here / "unpacked", folder)
+
+
+def _run(command: list[str], folder: Path) -> str | None:
+    """None, or what is wrong."""
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=_PATIENCE, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    return None if done.returncode == 0 else (done.stderr.strip() or f"{command[0]} failed")[-500:]
