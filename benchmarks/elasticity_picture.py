@@ -1,4 +1,4 @@
-"""The courses of all policies on one shape: W above, executors below, a column for each policy."""
+"""The courses of all policies on one shape, a column each: W, then p and executors, then latency."""
 
 from __future__ import annotations
 
@@ -7,40 +7,44 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.charts.axes import Axis
 from evenflow.charts.lines import Line, strokes
-from evenflow.charts.looks import NAMED, SUBJECT
+from evenflow.charts.looks import NAMED, REST, SUBJECT
 from evenflow.charts.page import drawing, page
 from workbench.elastic.judged import STEP, THRESHOLD
 
 if TYPE_CHECKING:
     import altair
 
-_MOST_LOAD = 2.0
+_MOST_LOAD, _MOST_LATENCY = 2.0, 40.0
 _BAND = "#e6f0e6"
 Rows = Sequence[dict[str, Any]]
 
 
 def courses(rows: Rows) -> altair.TopLevelMixin:
-    """Two panels for each row of `benchmarks.elasticity`."""
+    """Three panels for each row of `benchmarks.elasticity`."""
     shown = [row for row in rows if row["course"]]
     end = max(moment["at"] for row in shown for moment in row["course"])
-    most = max(moment["executors"] or 1 for row in shown for moment in row["course"])
-    x = Axis("seconds", 0, end)
+    most = max(max(moment["p"], moment["executors"] or 1) for row in shown for moment in row["course"])
+    x = Axis("seconds", 0, end, ticks=(0, 50, 100))
     loads = Axis("W", 0, _MOST_LOAD, ticks=(0, 0.8, 0.9, 1, 2))
-    executors = Axis("executors", 0, most + 0.5, ticks=tuple(range(most + 1)))
-    above = [
-        _load(row, end, x.hidden(), loads if at == 0 else loads.hidden()) for at, row in enumerate(shown)
+    scaled = Axis("p, executors", 0, most + 0.5, ticks=tuple(range(0, most + 1, 2)))
+    late = Axis("latency, s", 0, _MOST_LATENCY, ticks=(0, 20, 40))
+    rows_of_panels = [
+        [draw(row, end, x.hidden(), y if at == 0 else y.hidden()) for at, row in enumerate(shown)]
+        for draw, y in ((_load, loads), (_scaled, scaled))
     ]
-    below = [_executors(row, x, executors if at == 0 else executors.hidden()) for at, row in enumerate(shown)]
+    rows_of_panels.append([_late(row, x, late if at == 0 else late.hidden()) for at, row in enumerate(shown)])
     said = [
         f"{row['policy']}: {row['overloaded']:.0%} of the time overloaded, {row['slot_seconds']:,.0f} core-seconds"
         for row in shown
     ]
     return page(
-        [*above, *below],
+        [panel for panels in rows_of_panels for panel in panels],
         title=title(shown),
         subtitle=[
-            f"{shown[0]['profile']}. Green: zone 2, W from {THRESHOLD - STEP:.1f} to {THRESHOLD}; W above {_MOST_LOAD:g} is "
-            "drawn there.",
+            f"{shown[0]['profile']}. Above: W of each micro-batch, at most {_MOST_LOAD:g} drawn; green is zone 2 "
+            f"({THRESHOLD - STEP:.1f} to {THRESHOLD}).",
+            "Middle: workers p (blue) and executors (dark); r is 1 in the fused wiring. "
+            f"Below: latency of each window, and the promised {shown[0]['slo_ms'] / 1000:g} s.",
             *("; ".join(said[first : first + 3]) for first in range(0, len(said), 3)),
         ],
         columns=len(shown),
@@ -75,11 +79,24 @@ def _load(row: dict[str, Any], end: float, x: Axis, y: Axis) -> Any:
     return alt.layer(band, drawn).properties(width=118, height=96, title=heading)
 
 
-def _executors(row: dict[str, Any], x: Axis, y: Axis) -> Any:
+def _scaled(row: dict[str, Any], end: float, x: Axis, y: Axis) -> Any:
     course = row["course"]
-    at, number = _stairs([each["at"] for each in course], [each["executors"] or 1 for each in course])
-    drawn = strokes([(row["policy"], Line(at, number), NAMED[0]._replace(line=1.8))], x, y)
-    return drawn.properties(width=118, height=48)
+    at = [each["at"] for each in course]
+    lines = [
+        (name, Line(*_stairs(at, [each[field] or 1 for each in course])), look._replace(line=1.8))
+        for name, field, look in (("p", "p", SUBJECT), ("executors", "executors", NAMED[0]))
+    ]
+    return strokes(lines, x, y).properties(width=118, height=56)
+
+
+def _late(row: dict[str, Any], x: Axis, y: Axis) -> Any:
+    told = [
+        (each["at"], each["latency_ms"] / 1000) for each in row["course"] if each["latency_ms"] is not None
+    ]
+    line = Line([at for at, _ in told], [min(seconds, _MOST_LATENCY) for _, seconds in told])
+    promised = Line([0, x.high], [row["slo_ms"] / 1000] * 2)
+    drawn = [("promised", promised, REST), (row["policy"], line, NAMED[2]._replace(line=1.8))]
+    return strokes(drawn, x, y).properties(width=118, height=48)
 
 
 def _stairs(at: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:
