@@ -11,7 +11,7 @@ PYTEST = $(BIN)/python -m pytest -n $(JOBS)
 BY_FILE = --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo monitoring test test-more lint format bench reproduce docs clean broker doctor
+.PHONY: help setup demo monitoring test test-more test-browser lint format bench reproduce docs clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,7 +35,12 @@ monitoring: setup ## the demo under load with Prometheus and the live page (FLAG
 test: setup lint ## lint, types, layers, and the tests on two cores (JOBS=...)
 	$(PYTEST) $(BY_FILE) tests/pipeline tests/unit -m "not more" $(FLAGS)
 
+test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
+	$(BIN)/python -m workbench.debian chromium
+	$(BIN)/python -m pytest tests/browser $(FLAGS)
+
 test-more: setup ## the longer suites (marked `more`) and a smoke run of every benchmark
+	$(BIN)/python -m workbench.debian chromium
 	$(PYTEST) tests -m more $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke
 

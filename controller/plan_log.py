@@ -10,6 +10,7 @@ from evenflow.elasticity import demand
 from evenflow.elasticity.observation import PARTS, Part
 from evenflow.plans import KEPT, LAST_EPOCH, Plan, Schedule
 from evenflow.settings import Settings
+from evenflow.talking import on_every_line
 from evenflow.telemetry import PartitionerRecord, Stage
 
 
@@ -74,6 +75,7 @@ class PlanLog:
         for plan in counted:
             self._pairs[plan.epoch] = self.meaning(plan)
             self.newest, self.newest_since = plan, now
+            on_every_line(epoch=plan.epoch)
         for epoch in sorted(self._pairs)[:-KEPT]:
             del self._pairs[epoch]
         return counted

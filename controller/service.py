@@ -21,6 +21,7 @@ from evenflow.errors import ServiceError
 from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.stopping import stopped_by_signals
+from evenflow.talking import on_every_line
 from evenflow.telemetry import DecisionRecord
 from monitoring.instruments.controller import ControllerInstruments
 from monitoring.live.picture import Picture
@@ -58,6 +59,7 @@ def control(
     EvenflowErrors when the query is refused or the broker does not answer.
     """
     stop = stop or threading.Event()
+    on_every_line(query=settings.query.name, part="controller", epoch=0)
     instruments = ControllerInstruments(settings)
     host, port = settings.control.web_host, settings.control.web_port
     controller: Controller | None = None

@@ -28,6 +28,7 @@ from mode.threads import ServiceThread, WorkerThread
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.kafka import aiokafka_config
+from evenflow.talking import on_every_line
 from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
 from partitioner_service.health import Health
@@ -48,6 +49,7 @@ def serve(
 
     Raises whatever stopped the data plane or the control plane, and before anything else what `prepare` refuses.
     """
+    on_every_line(query=settings.query.name, part=f"partitioner {settings.partitioner.instance}", epoch=0)
     settings = prepare(settings)
     instruments = PartitionerInstruments(settings)
     plane = DataPlane(settings, until_ended=until_ended, clock=clock, onlooker=instruments)

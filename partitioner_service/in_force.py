@@ -16,6 +16,7 @@ from evenflow.partitioners import Partitioner
 from evenflow.plans import Plan, Schedule, Upcoming
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.talking import on_every_line
 from evenflow.talking.words import moment
 from evenflow.windows import NO_MARK
 from topics.plans import Plans, read_plans
@@ -68,6 +69,7 @@ class InForce:
     def __init__(self, settings: Settings, partitioner: Partitioner, *, epoch: int = 0) -> None:
         self.partitioner = partitioner
         self.epoch = epoch
+        on_every_line(epoch=epoch)
         self._topic = settings.topic("plan")
         self._schedule = Schedule(slide_ms=settings.query.slide_ms, newest=epoch)
 
@@ -115,6 +117,7 @@ class InForce:
             return
         before = self.partitioner.workers
         self.epoch = plan.epoch
+        on_every_line(epoch=plan.epoch)
         self.partitioner.rescale(workers=plan.p)
         log.info(
             "plan epoch %d takes over %s: %s",

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
 from evenflow.stopping import stopped_by_signals
+from evenflow.talking import on_every_line
 from evenflow.twostep import Tally
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
@@ -56,6 +57,7 @@ def run(
     log: where Java prints to; None: where we do.
     """
     chosen = _stages(settings, stages)
+    on_every_line(query=settings.query.name, part=f"spark {' '.join(chosen)}", epoch=0)
     session_conf(settings, chosen)
     sink_of(settings)
     refuse_unshared(settings)

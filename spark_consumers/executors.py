@@ -20,7 +20,7 @@ from typing import Protocol
 from evenflow.errors import EvenflowError
 from evenflow.plans import Plan, Schedule
 from evenflow.settings import Settings
-from evenflow.talking import Concern, Concerns, with_fields
+from evenflow.talking import Concern, Concerns, on_every_line, with_fields
 from evenflow.windows import END_MARK, NO_MARK
 from spark_consumers.checkpoints import Stage
 from spark_consumers.cluster import Cluster, Refused
@@ -120,6 +120,7 @@ class Executors:
         """Read what is new, and ask for what is missing."""
         self._read()
         self._schedule.pass_to(self._reached() or NO_MARK)
+        on_every_line(epoch=self._epoch)
         if self._cluster is None:
             self._stay()
         else:

@@ -1,7 +1,8 @@
-"""Programs of Debian packages: on the path, or unpacked into the cache; nothing is installed and no service is started.
+"""Programs of Debian packages: on the path, unpacked into the cache, or installed.
 
-`apt-get download` and `dpkg` are enough for packages whose programs need no others, as Prometheus. Where there is no apt,
-the error says what to install.
+`program` is for packages whose programs need no others, as Prometheus: `apt-get download` and `dpkg -x` are enough, without
+root, and no service is started. `python -m workbench.debian PACKAGE [PROGRAM]` installs a package that does, as Chromium;
+without root it says what to install.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -60,3 +62,43 @@ def _run(command: list[str], folder: Path) -> str | None:
     except (OSError, subprocess.SubprocessError) as error:
         return str(error)
     return None if done.returncode == 0 else (done.stderr.strip() or f"{command[0]} failed")[-500:]
+
+
+def install(package: str, name: str) -> None:
+    """Install the package if its program is missing. Raises ServiceError where that cannot be done."""
+    if shutil.which(name) is not None:
+        return
+    command = [
+        "apt-get",
+        "-o",
+        "DPkg::Lock::Timeout=300",
+        "install",
+        "-y",
+        "-qq",
+        "--no-install-recommends",
+        package,
+    ]
+    trouble: str | None = "you are not root"
+    if os.geteuid() == 0:
+        here = Path.cwd()
+        trouble = _run(["apt-get", "update", "-qq"], here) or _run(command, here)
+    if trouble is not None or shutil.which(name) is None:
+        raise ServiceError(
+            f"{name} is needed, and Debian's package {package} is not installed: {trouble or 'it brings no such program'}",
+            hint=f"as root: apt-get update, then {' '.join(command)}",
+        )
+
+
+def main() -> int:
+    """The exit status."""
+    package = sys.argv[1]
+    try:
+        install(package, sys.argv[2] if len(sys.argv) > 2 else package)
+    except ServiceError as error:
+        print(f"{error.message}\n  -> {error.hint}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,6 +6,6 @@ decided here, and where it goes is a matter of Python's `logging`. No Kafka, no 
 
 from evenflow.talking.concerns import Concern, Concerns, Lasting
 from evenflow.talking.heartbeat import Beat, Heartbeat
-from evenflow.talking.lines import JsonLines, with_fields
+from evenflow.talking.lines import JsonLines, on_every_line, with_fields
 
-__all__ = ["Beat", "Concern", "Concerns", "Heartbeat", "JsonLines", "Lasting", "with_fields"]
+__all__ = ["Beat", "Concern", "Concerns", "Heartbeat", "JsonLines", "Lasting", "on_every_line", "with_fields"]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from evenflow.talking import JsonLines, with_fields
+from evenflow.talking import JsonLines, lines, on_every_line, with_fields
 from evenflow.talking.words import by_reason, clock, moment, numbers, partitions, share, span
 
 
@@ -61,3 +61,15 @@ def test_a_traceback_is_a_field() -> None:
 )
 def test_numbers_read_well(said: str, words: str) -> None:
     assert said == words
+
+
+def test_every_line_of_a_process_says_whose_it_is_and_its_own_fields_win(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lines, "_PROCESS", {})
+    on_every_line(query="q", part="partitioner 3", epoch=0)
+    on_every_line(epoch=7, level="no field of ours")
+    shown = json.loads(JsonLines().format(record()))
+    assert (shown["query"], shown["part"], shown["epoch"]) == ("q", "partitioner 3", 7)
+    assert shown["level"] == "INFO"
+    assert json.loads(JsonLines().format(record(**with_fields({"epoch": 9}))))["epoch"] == 9
