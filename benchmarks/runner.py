@@ -25,6 +25,7 @@ SCENARIOS = (
     "service_peers",
     "service_start",
     "service_bad_records",
+    "service_metrics",
     "partitioners_speed",
     "partitioners_growth_workers",
     "partitioners_growth_keys",

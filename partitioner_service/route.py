@@ -82,14 +82,15 @@ class Rejections:
 
 @dataclass(frozen=True, eq=False)
 class Sent:
-    """The tuples of a block: keys, their hashes, and the worker of each; all have shape (tuples,)."""
+    """The tuples of a block: keys, their hashes, and the worker of each; all have shape (tuples,).
+
+    loads: tuples by worker, shape (routed partitions,).
+    """
 
     keys: pa.BinaryArray
     hashes: UInt64s
     workers: Int32s
-
-
-NOTHING_SENT = Sent(pa.array([], pa.binary()), np.empty(0, np.uint64), np.empty(0, np.int32))
+    loads: Int64s
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,8 @@ class Router:
         self._routed = settings.routed_partitions
         self._frame_schema = AggregatePlan.of(settings.query).frame_schema
         self._told: dict[int, int] = {}
+        nobody = np.zeros(self._routed, np.int64)
+        self._nothing = Sent(pa.array([], pa.binary()), np.empty(0, np.uint64), np.empty(0, np.int32), nobody)
 
     @property
     def parser(self) -> Parser:
@@ -248,7 +251,7 @@ class Router:
     def _shares(self, accepted: list[_Accepted]) -> tuple[Sent, Shares]:
         """The tuples, and the same by worker and plan."""
         if not accepted:
-            return NOTHING_SENT, self._no_shares()
+            return self._nothing, self._no_shares()
         tuples = _Accepted.together(accepted)
         hashes = hash_keys(tuples.keys)
         cells, epochs = self._assigned(hashes, tuples.times)
@@ -258,7 +261,8 @@ class Router:
         np.cumsum(np.bincount(cells, minlength=self._routed * len(epochs)), out=bounds[1:])
         workers = cells if len(epochs) == 1 else cells // np.int32(len(epochs))
         shares = Shares(rows=self._batch(tuples).take(pa.array(order)), epochs=epochs, bounds=bounds)
-        return Sent(tuples.keys, hashes, workers), shares
+        loads = np.diff(bounds).reshape(self._routed, len(epochs)).sum(axis=1)
+        return Sent(tuples.keys, hashes, workers, loads), shares
 
     def _assigned(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
         """The cell of each tuple, worker * plans + plan; and the epochs of the plans. In order of event time.

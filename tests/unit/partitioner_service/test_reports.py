@@ -27,7 +27,8 @@ def hashes(*keys: int) -> Any:
 def sent(*keys: int, workers: list[int] | None = None) -> Sent:
     """Tuples of these keys, all at worker 0 unless said otherwise."""
     names = pa.array([f"key {key}".encode() for key in keys], pa.binary())
-    return Sent(names, hashes(*keys), np.array(workers or [0] * len(keys), np.int32))
+    at = np.array(workers or [0] * len(keys), np.int32)
+    return Sent(names, hashes(*keys), at, np.bincount(at, minlength=8))
 
 
 def make_settings(**spark: Any) -> Settings:
@@ -60,15 +61,15 @@ class Instance:
 
 def test_a_period_counts_tuples_distinct_keys_and_busy_time_of_itself_alone() -> None:
     periods = Periods(2.0, now=10.0)
-    periods.note(sent(*range(300)), 0.5, workers=2)
+    periods.note(sent(*range(300)), 0.5, workers=2, now=0.0)
     periods.roll(11.9)
     assert periods.last is None
-    periods.note(sent(*range(100, 400)), 0.25, workers=2)
+    periods.note(sent(*range(100, 400)), 0.25, workers=2, now=0.0)
     periods.roll(12.5)
     assert periods.last is not None
     assert (periods.last.seconds, periods.last.tuples, periods.last.busy_seconds) == (2.5, 600, 0.75)
     assert periods.last.keys == pytest.approx(400, rel=0.05)
-    periods.note(sent(1, 1), 0.1, workers=2)
+    periods.note(sent(1, 1), 0.1, workers=2, now=0.0)
     periods.roll(14.5)
     assert (periods.last.tuples, round(periods.last.keys), periods.last.busy_seconds) == (2, 1, 0.1)
 
@@ -148,11 +149,11 @@ def test_imbalance_and_the_hottest_keys_are_those_of_the_last_whole_period() -> 
 @pytest.mark.parametrize(("before", "after"), [(2, 4), (4, 2)])
 def test_a_period_in_which_the_number_of_workers_changed_has_no_imbalance(before: int, after: int) -> None:
     periods = Periods(1.0, now=0.0)
-    periods.note(sent(1, 2, workers=[0, before - 1]), 0.1, workers=before)
-    periods.note(sent(1, 2, workers=[0, after - 1]), 0.1, workers=after)
+    periods.note(sent(1, 2, workers=[0, before - 1]), 0.1, workers=before, now=0.0)
+    periods.note(sent(1, 2, workers=[0, after - 1]), 0.1, workers=after, now=0.0)
     periods.roll(1.0)
     assert periods.last is not None
     assert periods.last.imbalance is None
-    periods.note(sent(1, 2, workers=[0, after - 1]), 0.1, workers=after)
+    periods.note(sent(1, 2, workers=[0, after - 1]), 0.1, workers=after, now=0.0)
     periods.roll(2.0)
     assert periods.last.imbalance == pytest.approx(1 / 2 - 1 / after)

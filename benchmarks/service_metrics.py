@@ -1,0 +1,107 @@
+"""What metrics and the live page's figures cost beside the work that they tell of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from typing import Any
+
+from prometheus_client import generate_latest
+
+from benchmarks.bad_records import KINDS
+from evenflow.partitioners import create
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from evenflow.telemetry import PartitionerRecord
+from monitoring.instruments.partitioner import PartitionerInstruments
+from partitioner_service.reports import Periods
+from partitioner_service.route import Router, Sent, Slice
+
+ID = "service-metrics"
+WHAT = "CPU time of what a partitioner notes for metrics beside that of routing, and of a scrape"
+GOAL = 0.02
+"""Share of the time for a block, noted things included."""
+
+_WORKERS, _BLOCK = 8, 50_000
+_KIND = KINDS["number as text"]
+_SCRAPES_APART = 5.0
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """A row a size of block, then a scrape."""
+    repetitions = 3 if smoke else 15
+    rows = [_noted(size, repetitions) for size in ((5_000,) if smoke else (500, 5_000, 50_000))]
+    return {
+        "goal": GOAL,
+        "blocks": rows,
+        "scrapes": [_scrape(*size, repetitions) for size in ((4, 8), (1_000, 100))],
+    }
+
+
+def _noted(size: int, repetitions: int) -> dict[str, Any]:
+    """Sums over blocks one after the other, as at full speed: route, note (rate, keys, loads, hottest keys), observe."""
+    settings, values = _KIND.settings(), _KIND.records(size, bad_every=None)
+    router = Router(settings, create("evenflow", workers=_WORKERS, seed=1))
+    instruments = PartitionerInstruments(settings)
+    periods = Periods(1e9, now=0.0)
+    state = PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=0)
+    routing, noting = [], []
+    for _ in range(repetitions * _BLOCK // size + 1):
+        taken, routed = _timed(lambda: router.route([Slice(0, 0, size - 1, values)], {0: state}))
+        routing.append(taken)
+        noting.append(_timed(partial(_note, periods, instruments, routed.sent))[0])
+    route, note = sum(routing[1:]), sum(noting[1:])  # the first compiles and warms up
+    tuples = size * len(routing[1:])
+    return {
+        "tuples": size,
+        "route_ns_per_tuple": round(1e9 * route / tuples, 1),
+        "noted_ns_per_tuple": round(1e9 * note / tuples, 1),
+        "share": round(note / (route + note), 4),
+        "met": note / (route + note) <= GOAL,
+    }
+
+
+def _note(periods: Periods, instruments: PartitionerInstruments, sent: Sent) -> None:
+    periods.note(sent, 0.01, workers=_WORKERS, now=time.monotonic())
+    instruments.block(0.01)
+
+
+def _scrape(partitions: int, workers: int, repetitions: int) -> dict[str, Any]:
+    """All metrics of an instance with so many input partitions and workers."""
+    settings = _KIND.settings()
+    instruments = PartitionerInstruments(settings)
+    instruments.watch(lambda: _status(partitions, workers), lambda: _told(settings, workers))
+    taken = [_timed(lambda: generate_latest(instruments.registry)) for _ in range(repetitions + 1)]
+    seconds = median(each[0] for each in taken[1:])
+    return {
+        "input_partitions": partitions,
+        "workers": workers,
+        "ms": round(1_000 * seconds, 2),
+        "kilobytes": round(len(taken[0][1]) / 1_000, 1),
+        "share_of_a_core": round(seconds / _SCRAPES_APART, 4),
+        "met": seconds / _SCRAPES_APART <= GOAL,
+    }
+
+
+def _status(partitions: int, workers: int) -> dict[str, Any]:
+    one = {"lag": 10, "watermark": 1_700_000_000_000, "ended": False, "idle": False}
+    return {
+        "state": "running", "seconds_since_progress": 0.1, "assignment": {str(p): one for p in range(partitions)},
+        "tuples": 10**9, "rejected_by_reason": {"late": 5}, "busy_seconds": 1e4, "rebalances": 3, "workers": workers,
+        "loads": [10**7] * workers, "plan_epoch": 1, "plans_ignored": 0, "learned_at": 1.7e9,
+    }  # fmt: skip
+
+
+def _told(settings: Settings, workers: int) -> PartitionerRecord:
+    return PartitionerRecord(
+        query=settings.query.name, fingerprint=settings.fingerprint, time=1, instance="0", started=1, owned=1, epoch=1,
+        workers=workers, tuples=1, rejected=0, period_ms=1_000, rate=1.0, keys=1.0, busy=0.5, imbalance=0.1,
+    )  # fmt: skip
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.process_time()
+    found = work()
+    return time.process_time() - began, found
