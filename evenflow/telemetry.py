@@ -120,7 +120,10 @@ class PartWork(BaseModel):
     keys: Amount | None = None
     repeated: Count = 0
     replication: Amount | None = None
-    latencies: Annotated[list[tuple[Count, Count]], Field(max_length=256)] = []
+    # JSON has no tuples: strictly, a list would be none.
+    latencies: Annotated[
+        list[Annotated[tuple[Count, Count], Field(strict=False)]], Field(max_length=256)
+    ] = []
 
 
 class BatchRecord(Record):

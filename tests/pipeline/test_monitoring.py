@@ -115,6 +115,7 @@ def test_every_metric_of_the_catalogue_is_exported(watched: Watched) -> None:
     wanted = {series for metric in METRICS.values() for series in metric.series}
     assert wanted - watched.names <= _QUIET
     assert {name for name in watched.names if name.startswith("evenflow_")} <= wanted
+    assert "faust_messages_received_total" in watched.names, "Faust's own sensors, on the same page"
 
 
 def test_the_live_page_says_what_the_metrics_say(watched: Watched) -> None:

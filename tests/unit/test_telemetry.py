@@ -69,7 +69,17 @@ PARTITIONER = st.builds(
     head_keys=some(COUNT),
     slowest=some(COUNT),
 )
-WORK = st.builds(PartWork, tasks=COUNT, busy_ms=AMOUNT, longest_ms=AMOUNT, rows=COUNT, keys=some(AMOUNT))
+WORK = st.builds(
+    PartWork,
+    tasks=COUNT,
+    busy_ms=AMOUNT,
+    longest_ms=AMOUNT,
+    rows=COUNT,
+    keys=some(AMOUNT),
+    repeated=COUNT,
+    replication=some(AMOUNT),
+    latencies=st.lists(st.tuples(COUNT, COUNT), max_size=3),
+)
 BATCH = st.builds(
     BatchRecord,
     **COMMON,
@@ -82,6 +92,7 @@ BATCH = st.builds(
     backlog=some(COUNT),
     parts=st.dictionaries(st.sampled_from(["combine", "reduce"]), WORK),
     executors=some(COUNT),
+    state_bytes=some(COUNT),
     mark=some(TIME),
     durations_ms=st.dictionaries(NAME, COUNT, max_size=3),
     offsets=st.lists(PLAIN, max_size=3),
