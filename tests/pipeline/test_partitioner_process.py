@@ -70,15 +70,18 @@ def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(
         write(settings, some_rows(1_000), end=False)
         status: dict[str, Any] = {}
 
-        def page(name: str) -> dict[str, Any]:
+        def text(name: str) -> str:
             try:
                 with urllib.request.urlopen(
                     f"http://127.0.0.1:{unused_tcp_port}/{name}/", timeout=5
                 ) as answer:
-                    return json.loads(answer.read())
+                    return answer.read().decode()
             except OSError:
                 assert child.alive, child.tail()
-                return {}
+                return "{}"
+
+        def page(name: str) -> dict[str, Any]:
+            return json.loads(text(name))
 
         def routed_all() -> bool:
             status.update(page("status"))
@@ -89,6 +92,12 @@ def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(
         assert sorted(status["assignment"]) == ["0", "1", "2", "3"]
         wait_until(lambda: page("status")["tuples_per_second"] > 0)
         assert page("healthy") == {"healthy": True, "state": "running"}
+        metrics = text("metrics")
+        assert f'evenflow_tuples_routed_total{{query="{query_name}"}} 1000.0' in metrics
+        assert "faust_messages_received_total" in metrics, "Faust's own sensors stand beside ours"
+        assert "<title>evenflow</title>" in text("live")
+        wait_until(lambda: len(page("live/state").get("instances", [])) == 1)
+        assert page("live/state")["query"] == query_name
         write_no_plans(settings)
         abort_a_plan(settings, workers=2)
         publish(settings, workers=1)
