@@ -66,6 +66,7 @@ docs: setup ## regenerate the generated pages, and the pictures of kept rows
 	$(BIN)/evenflow policies --markdown > docs/policies.md
 	$(BIN)/python -m benchmarks.pictures
 	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m monitoring.instruments > docs/metrics.md
 	$(BIN)/python -m monitoring.grafana
 
 broker: setup ## an embedded broker on 127.0.0.1:9092 until Ctrl-C (FLAGS="--port 0")

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from monitoring.grafana.__main__ import FOLDER, made, main
+from monitoring.instruments.__main__ import page
 from monitoring.instruments.catalogue import METRICS
 
 ROOT = Path(__file__).parents[3]
@@ -146,3 +147,7 @@ def test_provisioning_names_what_grafana_wants() -> None:
     assert provider["apiVersion"] == 1
     assert {"name", "type", "options"} <= provider["providers"][0].keys()
     assert provider["providers"][0]["options"]["path"]
+
+
+def test_the_page_of_metrics_is_the_one_that_the_catalogue_makes() -> None:
+    assert (ROOT / "docs/metrics.md").read_text() == page(), "make docs"
