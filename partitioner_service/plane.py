@@ -194,6 +194,7 @@ class DataPlane:
             self._sink.write_rejected(records[group.partition], group)
         self._source.states.update(routed.states)
         self._work.tuples += routed.tuples
+        self._work.note_loads(routed.sent.loads)
         self._work.rejected.note(routed.rejections)
         self._work.blocks += 1
         took = self.clock() - began

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from evenflow.arrays import Int64s
 from evenflow.settings import Settings
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.rejected import Rejected
@@ -23,9 +24,15 @@ class Work:
     blocks: int = 0
     commits: int = 0
     busy_seconds: float = 0.0
+    loads: Int64s | None = None
+    """Tuples by worker, whatever the plans were; None before the first block."""
     tuples_per_second: float = 0.0
     """Over the last `_RATE_SECONDS` or a little more."""
     _measured: tuple[float, int] | None = None
+
+    def note_loads(self, loads: Int64s) -> None:
+        """Of a block, by worker."""
+        self.loads = loads if self.loads is None else self.loads + loads
 
     def measure(self, now: float) -> None:
         """Take the rate anew if the last time is long enough ago."""
@@ -76,6 +83,7 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
         "rebalances": source.rebalances,
         "workers": observed.workers,
         "loads": observed.loads.tolist(),
+        "worker_tuples": [] if work.loads is None else work.loads.tolist(),
     }
 
 

@@ -82,9 +82,7 @@ WATERMARK = _gauge(
 ASLEEP = _gauge(
     "evenflow_input_idle", "1 for an input partition without data that no window waits for.", "partition"
 )
-WORKER_TUPLES = _counter(
-    "evenflow_worker_tuples", "Load of a worker: tuples since the number of workers changed.", "worker"
-)
+WORKER_TUPLES = _counter("evenflow_worker_tuples", "Load of a worker: tuples that it was given.", "worker")
 IMBALANCE = _gauge(
     "evenflow_imbalance_ratio", "(max load - mean load) / tuples over the workers, of the last period."
 )

@@ -65,7 +65,7 @@ class PartitionerInstruments(Instruments):
         sheet.put(c.PLAN_EPOCH, status["plan_epoch"], part=_NAME)
         sheet.put(c.PLANS_IGNORED, status.get("plans_ignored"))
         sheet.put(c.SNAPSHOT, status["learned_at"])
-        for worker, tuples in enumerate(status["loads"]):
+        for worker, tuples in enumerate(status["worker_tuples"]):
             sheet.put(c.WORKER_TUPLES, tuples, worker=worker)
 
     def _write_period(self, sheet: Sheet, told: PartitionerRecord) -> None:

@@ -80,7 +80,7 @@ STATUS: dict[str, Any] = {
     "busy_seconds": 1.5,
     "rebalances": 2,
     "workers": 2,
-    "loads": [600, 400],
+    "worker_tuples": [600, 400],
     "plan_epoch": 7,
     "plans_ignored": 1,
     "learned_at": None,
