@@ -1,0 +1,27 @@
+"""promtool (Debian's) checks the configuration and the rules, and runs the tests of every alert."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from workbench.debian import program
+
+pytestmark = [pytest.mark.more]
+FOLDER = Path(__file__).parents[2] / "monitoring" / "prometheus"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("check", "config", "prometheus.yml"), ("test", "rules", "rules.test.yml")],
+    ids=["config", "alerts"],
+)
+def test_promtool_agrees(words: tuple[str, ...]) -> None:
+    promtool = program("promtool", package="prometheus")
+    done = subprocess.run(
+        [promtool, *words], cwd=FOLDER, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SUCCESS" in done.stdout + done.stderr
