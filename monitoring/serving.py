@@ -55,6 +55,10 @@ def served(
 class _Server(ThreadingWSGIServer):
     daemon_threads = True
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Browsers open connections that they do not use, and leave in the middle of an answer."""
+        _LOG.debug("a request of %s was not served", client_address, exc_info=True)
+
 
 class _Quiet(WSGIRequestHandler):
     timeout = 30.0

@@ -209,9 +209,9 @@ class DataPlane:
         changed = changed or dict(states)
         began = self.clock()
         self._sink.commit(changed, self._source.group_metadata)
+        self._source.committed.update(changed)
         if self._onlooker is not None:
             self._onlooker.commit(self.clock() - began)
-        self._source.committed.update(changed)
         self._aborts = 0
         self._work.commits += 1
         self._refresh_status()

@@ -27,6 +27,7 @@ from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.talking.words import numbers
+from evenflow.wire import LATEST_CAME
 from partitioner_service.blocks import cut
 from partitioner_service.committed import TopicIds, check_continues, data_plane_group, load_states
 from partitioner_service.ends import LogEnds
@@ -289,7 +290,7 @@ def _by_partition(messages: list[Message]) -> dict[int, list[Message]]:
 
 def _came(record: Message) -> int | None:
     stamp = timestamp_of(record)
-    return stamp if stamp >= 0 else None
+    return stamp if 0 <= stamp <= LATEST_CAME else None
 
 
 def _marker(record: Message) -> EndOfStream | None:

@@ -101,19 +101,27 @@ class Telemetry:
             _LOG.warning("telemetry of micro-batch %s of %s is lost: %s", progress["batchId"], stage, error)
             return
         self._talk.progress(record, now)
-        if self._onlooker is not None:
-            self._onlooker.batch(record)
         self._publish(stage, record)
+        self._look_on(lambda onlooker: onlooker.batch(record))
 
     def look(self, running: Mapping[Stage, Callable[[], bool]]) -> None:
         """Publish the heartbeats that are due; running: by stage, whether a micro-batch is under way."""
         for stage, runs in running.items():
             beat = self._pulses[stage].due(runs)
             if beat is not None:
-                record = self._heartbeat(stage, beat)
-                if self._onlooker is not None:
-                    self._onlooker.heartbeat(record)
-                self._publish(stage, record)
+                self._beat(stage, self._heartbeat(stage, beat))
+
+    def _beat(self, stage: Stage, record: HeartbeatRecord) -> None:
+        self._publish(stage, record)
+        self._look_on(lambda onlooker: onlooker.heartbeat(record))
+
+    def _look_on(self, tell: Callable[[Onlooker], None]) -> None:
+        """Whatever an onlooker does, the job goes on."""
+        if self._onlooker is not None:
+            try:
+                tell(self._onlooker)
+            except Exception:
+                _LOG.exception("metrics miss a record")
 
     def _heartbeat(self, stage: Stage, beat: Beat) -> HeartbeatRecord:
         standing, settings = self._standing(), self._settings

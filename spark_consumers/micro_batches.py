@@ -80,7 +80,7 @@ def _work(tally: Tally, part: Part, batch: int, ended: int) -> PartWork | None:
 def _state_bytes(progress: Mapping[str, Any]) -> int | None:
     """Of all state stores together, in memory."""
     operators = progress.get("stateOperators", [])
-    return sum(operator["memoryUsedBytes"] for operator in operators) if operators else None
+    return sum(max(0, operator.get("memoryUsedBytes", 0)) for operator in operators) if operators else None
 
 
 def _backlog(sources: list[dict[str, Any]]) -> int | None:

@@ -9,9 +9,11 @@ window) are one file each; `cut` keeps records small, `claims` asks how large a 
 
 from evenflow.wire.blob import BlobHeader, Segment, decode_blob, encode_blob
 from evenflow.wire.cut import cut, weights
+from evenflow.wire.envelope import LATEST_CAME
 from evenflow.wire.frame import FrameHeader, FramePacker, decode_frame, encode_frame
 
 __all__ = [
+    "LATEST_CAME",
     "BlobHeader",
     "FrameHeader",
     "FramePacker",

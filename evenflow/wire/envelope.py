@@ -133,14 +133,19 @@ def read_numbers(fields: StrictObject, name: str, *, columns: int, most: int) ->
         raise ProtocolError(f"the header's {name!r} cannot be read: {_short(error)}") from None
 
 
+LATEST_CAME = 2**53
+"""ms since 1970: no clock is ever right beyond."""
+
+
 def came_field(came: int | None) -> dict[str, int]:
     """The header's field, left out where nobody knows: readers of before ignore it."""
     return {} if came is None else {"came": came}
 
 
 def read_came(fields: StrictObject) -> int | None:
-    """Timestamp (ms) that `came_field` wrote, None where there is none; ProtocolError as for any field."""
-    return fields.whole("came", 0, 2**62) if "came" in fields.fields else None
+    """Timestamp (ms) that `came_field` wrote; None for anything else: it is for latencies alone, and no reason to stop."""
+    came = fields.fields.get("came")
+    return came if type(came) is int and 0 <= came <= LATEST_CAME else None
 
 
 def _first_message(prefix: bytes, kind: str, fingerprint: str, read: Read) -> tuple[Any, pa.Schema]:

@@ -67,6 +67,8 @@ class Feed:
                 follower.close()
         except EvenflowError as error:
             self._trouble, self._failed_at = error.message, self._clock()
+        except Exception as error:  # whatever it is, the service goes on
+            self._trouble, self._failed_at = f"{type(error).__name__}: {error}", self._clock()
         finally:
             with self._lock:
                 self._thread = None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -244,9 +245,13 @@ def _instance(instance: _Instance, now: float) -> InstanceView:
 
 
 def _work(work: PartWork) -> WorkView:
-    spread = work.longest_ms * work.tasks / work.busy_ms if work.busy_ms else None
+    spread = work.longest_ms * work.tasks / work.busy_ms if work.busy_ms else math.inf
     return WorkView(
-        rows=work.rows, keys=work.keys, tasks=work.tasks, busy_s=round(work.busy_ms / 1000, 3), spread=spread
+        rows=work.rows,
+        keys=work.keys,
+        tasks=work.tasks,
+        busy_s=round(work.busy_ms / 1000, 3),
+        spread=spread if math.isfinite(spread) else None,
     )
 
 

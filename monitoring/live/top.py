@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from rich.markup import escape
+from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
@@ -92,33 +92,36 @@ class Top(App[None]):
     def show(self, view: View) -> None:
         """Put a view on the screen."""
         self.title = f"evenflow {view.query}"
-        self.query_one("#answers", Static).update("\n".join(answers(view)))
-        self.query_one("#flow", Static).update(flow(view))
-        self.query_one("#workers", Static).update("\n".join(workers(view)))
+        self.query_one("#answers", Static).update(Text("\n").join(answers(view)))
+        self.query_one("#flow", Static).update(Text(flow(view)))
+        self.query_one("#workers", Static).update(Text("\n").join(workers(view)))
         self.query_one("#w", Sparkline).data = [load for _, _, load in view.points]
-        self.query_one("#decisions", Static).update("\n".join(decisions(view)))
+        self.query_one("#decisions", Static).update(Text("\n").join(decisions(view)))
         keys, parts = self._tables()
         _fill(keys, key_rows(view))
         _fill(parts, part_rows(view))
 
-    def _tables(self) -> tuple[DataTable[str], DataTable[str]]:
+    def _tables(self) -> tuple[DataTable[Text], DataTable[Text]]:
         return self.query_one("#keys", DataTable), self.query_one("#parts", DataTable)
 
 
-def _fill(table: DataTable[str], rows: Iterator[tuple[str, ...]]) -> None:
+def _fill(table: DataTable[Text], rows: Iterator[tuple[str, ...]]) -> None:
+    """As text: what a key or a reason says is no markup."""
     table.clear()
-    table.add_rows(rows)
+    table.add_rows([Text(printable(cell)) for cell in row] for row in rows)
 
 
 def _said(value: float | None, form: str = ",.0f") -> str:
     return "?" if value is None else format(value, form)
 
 
-def answers(view: View) -> Iterator[str]:
-    """A line for each of the three questions, in rich's markup."""
+def answers(view: View) -> Iterator[Text]:
+    """A line for each of the three questions."""
     for question, verdict in view.verdicts.items():
         colour, word = _WORDS[verdict.word]
-        yield f"Is it {question}? [{colour} bold]{word}[/]  [dim]{escape(verdict.text)}[/]"
+        yield Text.assemble(
+            f"Is it {question}? ", (word, f"{colour} bold"), "  ", (printable(verdict.text), "dim")
+        )
 
 
 def flow(view: View) -> str:
@@ -137,10 +140,10 @@ def flow(view: View) -> str:
     )
 
 
-def workers(view: View) -> Iterator[str]:
+def workers(view: View) -> Iterator[Text]:
     """A bar for each worker; of very many the fullest."""
     if not view.loads:
-        yield "[dim]no tuples in the last period[/]"
+        yield Text("no tuples in the last period", "dim")
         return
     most, mean = max(view.loads), sum(view.loads) / len(view.loads)
     order = sorted(range(len(view.loads)), key=lambda worker: (-view.loads[worker], worker))
@@ -148,25 +151,29 @@ def workers(view: View) -> Iterator[str]:
     for worker in shown:
         load = view.loads[worker]
         colour = "dark_orange" if load > 1.5 * mean else "blue"
-        yield f"{worker:>4} [{colour}]{'█' * round(_BAR * load / most) if most else ''}[/] {load:,.0f}/s"
+        bar = "█" * round(_BAR * load / most) if most else ""
+        yield Text.assemble(f"{worker:>4} ", (bar, colour), f" {load:,.0f}/s")
     if len(order) > len(shown):
-        yield f"[dim]and {len(order) - len(shown)} workers with less[/]"
+        yield Text(f"and {len(order) - len(shown)} workers with less", "dim")
 
 
-def decisions(view: View) -> Iterator[str]:
+def decisions(view: View) -> Iterator[Text]:
     """The newest first."""
     if not view.decisions:
-        yield "[dim]no controller has decided anything yet[/]"
+        yield Text("no controller has decided anything yet", "dim")
     for decision in list(reversed(view.decisions))[:_SHOWN_DECISIONS]:
-        yield f"[dim]{clock(decision.at)[11:19]}[/] {_moved(decision)} [dim]{escape(printable(decision.reason))}[/]"
+        moved, style = _moved(decision)
+        at = clock(decision.at)[11:19]
+        yield Text.assemble((f"{at} ", "dim"), (moved, style), (f" {printable(decision.reason)}", "dim"))
 
 
-def _moved(decision: DecisionView) -> str:
+def _moved(decision: DecisionView) -> tuple[str, str]:
     if decision.held:
-        return "held"
+        return "held", ""
     if decision.epoch is None:
-        return f"p {decision.p}, r {decision.r}"
-    return f"[bold]plan {decision.epoch}: p {decision.p}→{decision.wanted_p}, r {decision.r}→{decision.wanted_r}[/]"
+        return f"p {decision.p}, r {decision.r}", ""
+    moved = f"p {decision.p}→{decision.wanted_p}, r {decision.r}→{decision.wanted_r}"
+    return f"plan {decision.epoch}: {moved}", "bold"
 
 
 def key_rows(view: View) -> Iterator[tuple[str, ...]]:
@@ -174,14 +181,19 @@ def key_rows(view: View) -> Iterator[tuple[str, ...]]:
     for hot in view.hottest:
         parts = list(zip(hot["workers"], hot["parts"], strict=False))[:_SHOWN_PARTS]
         split = ", ".join(f"{worker}: {part:.0%}" for worker, part in parts)
-        yield escape(printable(hot["key"])) or "(empty)", f"{hot['share']:.1%}", str(hot["holders"]), split
+        yield hot["key"] or "(empty)", f"{hot['share']:.1%}", str(hot["holders"]), split
 
 
 def part_rows(view: View) -> Iterator[tuple[str, ...]]:
     """Instances, then stages."""
     for one in view.instances:
-        name = escape(printable(f"partitioner {one.name}"))
-        yield name, _said(one.rate), _said(one.lag), str(one.epoch), f"{one.silent:.0f} s ago"
+        yield (
+            f"partitioner {one.name}",
+            _said(one.rate),
+            _said(one.lag),
+            str(one.epoch),
+            f"{one.silent:.0f} s ago",
+        )
     for stage in view.stages:
         yield (
             stage.name,

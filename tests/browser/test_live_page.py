@@ -226,6 +226,16 @@ def test_everything_can_be_reached_with_the_keyboard_and_has_a_name(shown: Shown
     assert unnamed == 0
 
 
+def test_times_beyond_the_calendar_stop_nothing(shown: Shown) -> None:
+    view = a_view()
+    late = [replace(each, at=2**62) for each in view.decisions]
+    assert view.results is not None
+    shown.tell(replace(view, decisions=late, results=replace(view.results, newest=17 * 10**17)))
+    assert "closed to beyond the calendar" in shown.text("#flow")
+    assert "plan 3" in shown.text("#decisions")
+    assert shown.complaints == []
+
+
 def test_a_pipeline_of_which_nothing_is_known_has_a_page(shown: Shown) -> None:
     shown.tell(make()[0].view())
     assert "not known" in shown.text("#answers")

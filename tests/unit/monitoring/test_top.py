@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from textual.widgets import DataTable, Static
 
+from evenflow.talking.words import printable
 from evenflow.telemetry import HotKey
 from monitoring.live import top as module
 from monitoring.live.top import Top, workers
@@ -61,7 +62,8 @@ def test_the_screen_shows_answers_loads_keys_and_decisions(size: tuple[int, int]
         assert "replication 1.50" in shown(app, "#flow")
         assert "70/s" in shown(app, "#workers")
         assert "plan 3: p 4→6" in shown(app, "#decisions")
-        assert app.query_one("#keys", DataTable).get_row_at(0) == ["hot", "40.0%", "2", "1: 75%, 0: 25%"]
+        cells = [str(cell) for cell in app.query_one("#keys", DataTable).get_row_at(0)]
+        assert cells == ["hot", "40.0%", "2", "1: 75%, 0: 25%"]
         assert app.query_one("#parts", DataTable).row_count == 2
 
     played(a_view(), play, size=size)
@@ -88,15 +90,20 @@ def test_a_hostile_key_is_text(key: str) -> None:
     played(a_view(keys=(key,)), play)
 
 
-def test_a_hostile_reason_is_text() -> None:
+@pytest.mark.parametrize(
+    "words", ["[link=x]\x1b[31m[/", "[/", "[/x[y]", "[INFO] hello", "ends in a \\", "{}", "[b"]
+)
+def test_a_hostile_reason_or_name_is_text(words: str) -> None:
     view = a_view()
-    decisions = [replace(each, reason="[link=x]\x1b[31m[/") for each in view.decisions]
+    decisions = [replace(each, reason=words) for each in view.decisions]
+    instances = [replace(each, name=words) for each in view.instances]
 
     async def play(app: Top, pilot: Any) -> None:
-        assert "[link=x]" in shown(app, "#decisions")
+        assert printable(words) in shown(app, "#decisions")
         assert "\x1b" not in shown(app, "#decisions")
+        assert str(app.query_one("#parts", DataTable).get_row_at(0)[0]) == f"partitioner {printable(words)}"
 
-    played(replace(view, decisions=decisions), play)
+    played(replace(view, decisions=decisions, instances=instances), play)
 
 
 def test_a_pipeline_of_which_nothing_is_known_is_shown_as_that() -> None:
@@ -109,7 +116,7 @@ def test_a_pipeline_of_which_nothing_is_known_is_shown_as_that() -> None:
 
 def test_of_a_hundred_workers_the_fullest_are_shown() -> None:
     view = replace(a_view(), loads=[float(number) for number in range(100)])
-    lines = list(workers(view))
+    lines = [str(line) for line in workers(view)]
     assert len(lines) == module._MOST_WORKERS + 1
     assert "60 workers with less" in lines[-1]
     assert lines[0].startswith("  60 ")
