@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.elasticity_picture import courses
 from evenflow.charts.axes import decades, ratios
 from evenflow.charts.emphasis import OURS, looks
 from evenflow.charts.lines import Line, multiples, strokes
 from evenflow.charts.looks import HERO, NAMED, REST
 from evenflow.charts.page import page, save
 from evenflow.charts.points import points
+from workbench.elastic import SHAPES
 
 if TYPE_CHECKING:
     import altair
@@ -117,6 +119,7 @@ KEPT: dict[str, Callable[[Rows], Any]] = {
     "docs/measurements/partitioners-growth-workers": growth_workers,
     "docs/measurements/partitioners-growth-keys": growth_keys,
     "docs/evenflow-partitioner/price": price,
+    **{f"docs/measurements/elasticity-{shape}": courses for shape in SHAPES},
 }
 """Pictures of the docs whose rows are kept: path without ending, and what draws them."""
 

@@ -165,12 +165,21 @@ class Controller:
         return self._collector.heard
 
     def silence(self) -> dict[str, float]:
-        """Seconds since each part was heard; what spoke before the controller began counts from then on."""
-        now, known = self._clock(), self._collector.known
-        words: dict[str, float | None] = {
-            f"partitioner {name}": heard.at for name, heard in list(known.partitioners.items())
-        }
-        words |= {stage: heard.word.at for stage, heard in list(known.stages.items())}
+        """Seconds since each part was heard; what spoke before the controller began counts from then on.
+
+        Of the partitioners the longest, of those whose input partitions no other one has taken over.
+        """
+        now, known, limit = self._clock(), self._collector.known, patience(self._settings)
+        # Copies: a scrape asks from a thread of its own.
+        partitioners, stages = list(known.partitioners.values()), list(known.stages.items())
+        words: dict[str, float | None] = {stage: heard.word.at for stage, heard in stages}
+        free, longest = self._settings.input_partitions, None
+        for heard in reversed(partitioners):  # from the newest on
+            if heard.age(now) < limit or 0 < heard.record.owned <= free:
+                free -= heard.record.owned
+                longest = heard
+        if longest is not None:
+            words["partitioner"] = longest.at
         return {part: now - (self._begun if at is None else at) for part, at in words.items()}
 
     def keep(self) -> None:

@@ -176,6 +176,20 @@ class HeartbeatRecord(Record):
     epoch: Count = 0
 
 
+def present_load(word: BatchRecord | HeartbeatRecord, last: BatchRecord | None) -> float | None:
+    """W of a stage by its newest word, last: its last finished micro-batch. 0 where it waits for input.
+
+    While a micro-batch runs for longer than an interval, at least what it has by now.
+    """
+    if isinstance(word, BatchRecord):
+        return word.load
+    if word.running_ms is None:
+        return 0.0
+    running = word.running_ms / max(1, word.batch_interval_ms)
+    before = last.load if last is not None else None
+    return before if running <= 1 else max(before or 0.0, running)
+
+
 class DecisionRecord(Record):
     """What a controller made of an observation. p, r: in force before; wanted_p, wanted_r: what the policy asks for.
 

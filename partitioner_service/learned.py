@@ -75,8 +75,10 @@ class LearnedState:
         tuples = partitioner.observe().tuples
         if tuples != self._saved_tuples:
             self._saved_tuples = tuples
-            self._side.save_snapshot(partitioner.snapshot(), self._fit(), epoch)
-            self.kept_at = self._wall()
+            self._side.save_snapshot(partitioner.snapshot(), self._fit(), epoch, kept=self._kept)
+
+    def _kept(self) -> None:
+        self.kept_at = self._wall()
 
     def save_when_due(self, partitioner: partitioners.Partitioner, epoch: int) -> None:
         """Save it if the last time is a `snapshot_interval` ago."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -37,8 +38,13 @@ class SideRecords:
         """One record for people and controllers."""
         self._produce("telemetry", key=self._identity, value=record)
 
-    def save_snapshot(self, snapshot: bytes, fit: str, epoch: int) -> None:
-        """Learned state of this instance; `fit` says which partitioner and options it belongs to, `epoch` which plan."""
+    def save_snapshot(
+        self, snapshot: bytes, fit: str, epoch: int, *, kept: Callable[[], None] = lambda: None
+    ) -> None:
+        """Learned state of this instance; `fit` says which partitioner and options it belongs to, `epoch` which plan.
+
+        kept: called once the broker has it.
+        """
         if len(snapshot) > _LARGEST_SNAPSHOT:
             log.warning(
                 "learned state of %d bytes is too large to save; a restart begins without", len(snapshot)
@@ -49,6 +55,7 @@ class SideRecords:
             key=self._identity,
             value=snapshot,
             headers=[(_FIT, fit.encode()), (_EPOCH, str(epoch).encode())],
+            on_delivery=lambda error, _: None if error else kept(),
         )
 
     def snapshot(self, fit: str) -> tuple[bytes, int] | None:

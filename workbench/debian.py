@@ -50,7 +50,11 @@ def _unpack(package: str, folder: Path) -> None:
                 f"Debian's package {package} is needed: {trouble}",
                 hint=f"as root: apt-get update, then apt-get install --no-install-recommends {package}",
             )
-        os.replace(here / "unpacked", folder)
+        try:
+            os.replace(here / "unpacked", folder)
+        except OSError:
+            if not folder.exists():  # another process was first
+                raise
 
 
 def _run(command: list[str], folder: Path) -> str | None:

@@ -39,6 +39,8 @@ INSTANCES = '{query="$query",instance=~"$instance"}'
 GREEN, YELLOW, RED, BLUE = "green", "#EAB839", "red", "blue"
 ZONES = ((None, BLUE), (0.8, GREEN), (0.9, RED))
 """001, chapter 3.3: under-used, stable, overload."""
+FIRING = 'ALERTS{alertname=~"Evenflow.*",alertstate="firing",query=~"$query|"}'
+"""Alerts of the query, and of parts that do not answer: those have no query."""
 Steps = Sequence[tuple[float | None, str]]
 Query = tuple[str, str]
 """PromQL and legend."""
@@ -169,7 +171,7 @@ def board(name: str, title: str, description: str, *rows: tuple[str, Sequence[An
             .datasource(SOURCE)
             .enable(True)
             .icon_color(BLUE)
-            .expr(f'max(changes(evenflow_plan_epoch{{{CHOSEN},part="partitioner"}}[$__interval])) > 0')
+            .expr(f'max(changes(evenflow_plan_epoch{{{CHOSEN},part="partitioner"}}[$__rate_interval])) > 0')
         )
     )
     numbers = count(1)
@@ -190,6 +192,7 @@ def _variable(name: str, label: str, query: str) -> Any:
     )
 
 
-def quantile(share: str, metric: str) -> str:
-    """PromQL of a quantile of a histogram."""
-    return f"histogram_quantile({share}, sum by (le) (rate({metric}_bucket{QUERY}[$__rate_interval])))"
+def quantile(share: str, metric: str, *, only: str = "") -> str:
+    """PromQL of a quantile of a histogram; only: more that is selected, as `,stage="fused"`."""
+    chosen = "{" + CHOSEN + only + "}"
+    return f"histogram_quantile({share}, sum by (le) (rate({metric}_bucket{chosen}[$__rate_interval])))"

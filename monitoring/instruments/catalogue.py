@@ -107,7 +107,9 @@ BATCH_SECONDS = _histogram(
     "evenflow_batch_seconds", "Processing time of a micro-batch.", "stage", buckets=_SLOW
 )
 LOAD = _gauge(
-    "evenflow_load_ratio", "W of the last micro-batch: processing time over batch interval.", "stage"
+    "evenflow_load_ratio",
+    "W of the last micro-batch: processing time over batch interval; 0 while the stage waits for input.",
+    "stage",
 )
 BATCH_RUNNING = _gauge(
     "evenflow_batch_running_seconds",

@@ -48,8 +48,8 @@ class ControllerInstruments(Instruments):
         for part, seconds in self._silence().items():
             sheet.put(c.SILENCE, seconds, part=part)
         with self._lock:
-            for name, number in self._outcomes.items():
-                sheet.put(c.DECISIONS, number, outcome=name)
+            for name in OUTCOMES:
+                sheet.put(c.DECISIONS, self._outcomes[name], outcome=name)
             if self._last is not None:
                 self._write_decision(sheet, self._last)
 
@@ -63,6 +63,9 @@ class ControllerInstruments(Instruments):
         sheet.put(c.WANTED_WORKERS, last.wanted_p)
         sheet.put(c.WANTED_REDUCERS, last.wanted_r)
         sheet.put(c.DECIDED, last.time / 1000)
+
+
+OUTCOMES = ("none", "out", "in", "mixed", "held")
 
 
 def outcome(record: DecisionRecord) -> str:

@@ -11,6 +11,8 @@ from monitoring.instruments import catalogue as c
 from monitoring.instruments.sheet import Instruments, Sheet
 
 _NAME = "partitioner"
+_REASONS = ("late", "unreadable", "idle", "jump", "after-end")
+"""Said from the start: a counter that begins above 0 has not increased."""
 
 
 class PartitionerInstruments(Instruments):
@@ -49,14 +51,14 @@ class PartitionerInstruments(Instruments):
             watermark = None if state["ended"] else state["watermark"]
             sheet.put(c.INPUT_LAG, state["lag"], partition=partition)
             sheet.put(c.WATERMARK, watermark and watermark / 1000, partition=partition)
-            sheet.put(c.ASLEEP, int(state["idle"]), partition=partition)
+            sheet.put(c.ASLEEP, None if state["ended"] else int(state["idle"]), partition=partition)
         told = self._told()
         if told is not None:
             self._write_period(sheet, told)
 
     def _write_work(self, sheet: Sheet, status: Mapping[str, Any]) -> None:
         sheet.put(c.ROUTED, status["tuples"])
-        for reason, number in status["rejected_by_reason"].items():
+        for reason, number in (dict.fromkeys(_REASONS, 0) | status["rejected_by_reason"]).items():
             sheet.put(c.REJECTED, number, reason=reason)
         sheet.put(c.BUSY_SECONDS, status["busy_seconds"])
         sheet.put(c.REBALANCES, status["rebalances"])

@@ -6,7 +6,7 @@ import threading
 from collections import Counter, defaultdict
 
 from evenflow.settings import Settings
-from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartWork, Stage
+from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartWork, Stage, present_load
 from monitoring.instruments import catalogue as c
 from monitoring.instruments.sheet import Instruments, Sheet, Weighted
 
@@ -72,6 +72,7 @@ class SparkInstruments(Instruments):
                 self._write_batch(sheet, stage, batch)
             for stage, word in self._words.items():
                 running = word.running_ms or 0 if isinstance(word, HeartbeatRecord) else 0
+                sheet.put(c.LOAD, present_load(word, self._batches.get(stage)), stage=stage)
                 sheet.put(c.BATCH_RUNNING, running / 1000, stage=stage)
                 sheet.put(c.BATCH_INTERVAL, word.batch_interval_ms / 1000, stage=stage)
             for part, work in self._works.items():
@@ -79,7 +80,6 @@ class SparkInstruments(Instruments):
             self._write_results(sheet)
 
     def _write_batch(self, sheet: Sheet, stage: Stage, batch: BatchRecord) -> None:
-        sheet.put(c.LOAD, batch.load, stage=stage)
         sheet.put(c.BATCH_ROWS, self._read[stage], stage=stage)
         sheet.put(c.BACKLOG, batch.backlog, stage=stage)
         sheet.put_histogram(c.LATENCY, self._latencies[stage], stage=stage)

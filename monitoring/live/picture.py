@@ -24,6 +24,7 @@ from evenflow.telemetry import (
     Stage,
     Telemetry,
     parse,
+    present_load,
 )
 from monitoring.live.verdicts import SILENT, verdicts
 from monitoring.live.view import DecisionView, InstanceView, ResultsView, StageView, View, WorkView
@@ -57,6 +58,7 @@ class Picture:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._query, self._fingerprint = settings.query.name, settings.fingerprint
+        self._partitions = settings.input_partitions
         self._clock, self._wall = clock, wall
         self._lock = threading.Lock()
         self._instances: dict[str, _Instance] = {}
@@ -96,7 +98,7 @@ class Picture:
                 case HeartbeatRecord():
                     self._words[record.stage] = (record, now)
                 case DecisionRecord():
-                    self._decisions.append(_decision(record))
+                    self._decided(_decision(record))
 
     def view(self) -> View:
         """What there is to see now."""
@@ -105,6 +107,13 @@ class Picture:
             return self._view(now)
 
     # ---- taking in
+
+    def _decided(self, decision: DecisionView) -> None:
+        """One of several alike that change nothing is enough: plans are what a person looks for."""
+        last = self._decisions[-1] if self._decisions else None
+        if last is not None and decision.epoch is None and _alike(last, decision):
+            self._decisions.pop()
+        self._decisions.append(decision)
 
     def _partitioner(self, record: PartitionerRecord, now: float) -> None:
         before = self._instances.pop(record.instance, None)
@@ -129,12 +138,13 @@ class Picture:
     # ---- showing
 
     def _view(self, now: float) -> View:
-        known = list(self._instances.values())
-        loads = _sums([instance.loads for instance in known])
+        known = self._counted(now)
+        loads = _sums([instance.loads for instance in known if now - instance.at < SILENT])
         total = sum(loads)
         imbalance = (max(loads) - total / len(loads)) / total if total else None
-        rates = [i.record.rate for i in known if now - i.at < SILENT and i.record.rate is not None]
-        lags = [i.record.lag for i in known]
+        alive = [instance for instance in known if now - instance.at < SILENT]
+        rates = [instance.record.rate for instance in alive if instance.record.rate is not None]
+        lags = [instance.record.lag for instance in known]
         rejected, routed = _total(known, "rejected"), _total(known, "routed")
         share = (
             rejected / (rejected + routed)
@@ -155,7 +165,7 @@ class Picture:
             instances=[_instance(instance, now) for instance in known],
             stages=stages,
             results=self._results(),
-            hottest=_hottest([i.record for i in known if now - i.at < SILENT]),
+            hottest=_hottest([instance.record for instance in alive]),
             points=list(self._points),
             decisions=list(self._decisions),
             ignored=self._ignored,
@@ -164,13 +174,22 @@ class Picture:
         view.verdicts.update(verdicts(view, unfit=self._unfit, repeated=self._repeated))
         return view
 
+    def _counted(self, now: float) -> list[_Instance]:
+        """From the longest silent on. One that is silent counts no more once others own its input partitions."""
+        free, found = self._partitions, []
+        for instance in sorted(self._instances.values(), key=lambda one: now - one.at):
+            if now - instance.at < SILENT or instance.record.owned <= max(0, free) > 0:
+                free -= instance.record.owned
+                found.append(instance)
+        return found[::-1]
+
     def _stage(self, stage: Stage, now: float) -> StageView:
         word, at = self._words[stage]
         batch = self._batches.get(stage)
         running = word.running_ms if isinstance(word, HeartbeatRecord) else None
         return StageView(
             name=stage,
-            load=batch.load if batch else None,
+            load=present_load(word, batch),
             batch=batch.batch if batch else None,
             duration_s=batch.duration_ms / 1000 if batch else None,
             interval_s=word.batch_interval_ms / 1000,
@@ -268,6 +287,10 @@ def _decision(record: DecisionRecord) -> DecisionView:
         held=record.held,
         reason=record.reason,
     )
+
+
+def _alike(one: DecisionView, other: DecisionView) -> bool:
+    return (one.epoch, one.held, one.p, one.r) == (other.epoch, other.held, other.p, other.r)
 
 
 def _hottest(records: list[PartitionerRecord]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from monitoring.live.view import Verdict, View, Word
 
+_MOST_SECONDS = 30
 SILENT = 20.0
 """Seconds after which a part that says nothing is shown as silent; parts speak every five at least."""
 
@@ -29,6 +30,10 @@ def _keeping_up(view: View) -> Verdict:
     if stuck:
         return Verdict(
             word="bad", text=f"{stuck[0].name} has been in one micro-batch for {stuck[0].running:.0f} s"
+        )
+    if view.lag and view.rate is not None and view.lag > _MOST_SECONDS * view.rate:
+        return Verdict(
+            word="bad", text=f"{view.lag:,} records are not read yet, over {_MOST_SECONDS} s of work"
         )
     loads = [stage.load for stage in view.stages if stage.load is not None]
     if not loads:

@@ -72,7 +72,7 @@ def build() -> Any:
                 number(
                     "core-seconds",
                     "Of the last hour: slots that were held.",
-                    f"3600 * avg_over_time(sum(evenflow_slots{QUERY})[1h:15s])",
+                    f"15 * sum_over_time(sum(evenflow_slots{QUERY})[1h:15s])",
                     "s",
                     width=6,
                 ),

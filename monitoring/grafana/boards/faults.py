@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from monitoring.grafana.panels import CHOSEN, INSTANCES, QUERY, board, lines, quantile
+from monitoring.grafana.panels import FIRING, INSTANCES, QUERY, board, lines, quantile
 
 
 def build() -> Any:
@@ -21,7 +21,7 @@ def build() -> Any:
                     "That fire, by name.",
                     "short",
                     (
-                        'count by (alertname) (ALERTS{alertstate="firing",' + CHOSEN + "}) or vector(0)",
+                        f"count by (alertname) ({FIRING}) or on() vector(0)",
                         "{{alertname}}",
                     ),
                     steady=True,
@@ -57,7 +57,7 @@ def build() -> Any:
                     "Rejected records",
                     "Per second, by reason.",
                     "short",
-                    (f"query:evenflow_tuples_rejected:rate1m{QUERY} or vector(0)", "{{reason}}"),
+                    (f"query:evenflow_tuples_rejected:rate1m{QUERY} or on() vector(0)", "{{reason}}"),
                     stacked=True,
                 ),
                 lines(
@@ -125,7 +125,7 @@ def build() -> Any:
                     "short",
                     (f"sum(evenflow_plans_ignored_total{QUERY})", "plans, by partitioners"),
                     (
-                        f"sum by (kind) (evenflow_telemetry_ignored_total{QUERY}) or vector(0)",
+                        f"sum by (kind) (evenflow_telemetry_ignored_total{QUERY}) or on() vector(0)",
                         "controller: {{kind}}",
                     ),
                 ),

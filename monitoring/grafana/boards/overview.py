@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from monitoring.grafana.panels import CHOSEN, GREEN, QUERY, RED, YELLOW, ZONES, board, lines, number, quantile
+from monitoring.grafana.panels import (
+    CHOSEN,
+    FIRING,
+    GREEN,
+    QUERY,
+    RED,
+    YELLOW,
+    ZONES,
+    board,
+    lines,
+    number,
+    quantile,
+)
+
+_TO_RESULTS = ',stage=~"fused|reduce"'
 
 
 def build() -> Any:
@@ -60,7 +74,7 @@ def build() -> Any:
                 number(
                     "alerts",
                     "Alerts that fire now.",
-                    'count(ALERTS{alertstate="firing",' + CHOSEN + "}) or vector(0)",
+                    f"count({FIRING}) or on() vector(0)",
                     "short",
                     (None, GREEN),
                     (1, RED),
@@ -141,9 +155,9 @@ def build() -> Any:
                     "Latency",
                     "From the input topic to the end of the micro-batch that took the tuple in.",
                     "s",
-                    (quantile("0.5", "evenflow_end_to_end_latency_seconds"), "50 %"),
-                    (quantile("0.95", "evenflow_end_to_end_latency_seconds"), "95 %"),
-                    (quantile("0.99", "evenflow_end_to_end_latency_seconds"), "99 %"),
+                    (quantile("0.5", "evenflow_end_to_end_latency_seconds", only=_TO_RESULTS), "50 %"),
+                    (quantile("0.95", "evenflow_end_to_end_latency_seconds", only=_TO_RESULTS), "95 %"),
+                    (quantile("0.99", "evenflow_end_to_end_latency_seconds", only=_TO_RESULTS), "99 %"),
                 ),
                 lines(
                     "Unread records",

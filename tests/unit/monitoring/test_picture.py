@@ -152,6 +152,7 @@ def test_the_three_answers_of_a_pipeline_that_is_well() -> None:
     [
         ([instance(1, [0] * 4), batch(load=1.3)], "keeping up", "W is 1.30: overload"),
         ([instance(1, [0] * 4)], "keeping up", "nothing has been heard of Spark yet"),
+        ([instance(1, [0] * 4, lag=10**9), batch()], "keeping up", "1,000,000,000 records are not read yet"),
         ([instance(1, [0] * 4), instance(2, [100, 0, 0, 0])], "balanced", "75.0% of all tuples more"),
         ([instance(1, [0] * 4), instance(2, [40] * 4, rejected=40)], "right", "20.0% of the records are rejected"),
         ([instance(1, [0] * 4, rejected=3)], "right", "3 records were rejected"),
@@ -169,6 +170,37 @@ def test_what_is_wrong_is_said(records: list[Any], question: str, says: str) -> 
         picture.add(record)
     assert says in picture.view().verdicts[question].text
     assert picture.view().verdicts[question].word != "good"
+
+
+def test_an_instance_whose_partitions_others_have_taken_over_counts_no_more() -> None:
+    picture, clock = make()
+    for at in (1, 2):
+        picture.add(instance(at, [100 * at] + [0] * 3, "gone", owned=4, lag=50))
+    clock.now += 21
+    assert "partitioner gone" in picture.view().verdicts["keeping up"].text, "nobody else has its partitions"
+    for at in (22, 23):
+        picture.add(instance(at, [25 * at] * 4, "next", owned=4))
+    view = picture.view()
+    assert [each.name for each in view.instances] == ["next"]
+    assert (view.loads, view.lag, view.imbalance) == ([25.0] * 4, 5, 0.0)
+
+
+def test_a_stage_that_waits_has_no_load_and_one_that_runs_long_has_what_it_has_by_now() -> None:
+    picture, _ = make()
+    picture.add(batch(load=1.3))
+    beat = HeartbeatRecord(**COMMON, time=2, stage="fused", batch=1, running_ms=None, batch_interval_ms=1_000)
+    picture.add(beat)
+    assert picture.view().stages[0].load == 0
+    picture.add(beat.model_copy(update={"running_ms": 4_000}))
+    assert picture.view().stages[0].load == 4
+
+
+def test_decisions_that_change_nothing_do_not_push_plans_out() -> None:
+    picture, _ = make()
+    picture.add(decision(time=1, epoch=3))
+    for at in range(500):
+        picture.add(decision(time=2 + at, wanted_p=4, reason=f"still {at}"))
+    assert [(each.at, each.epoch) for each in picture.view().decisions] == [(1, 3), (501, None)]
 
 
 def test_a_part_that_falls_silent_is_named_and_forgotten_later() -> None:
@@ -204,7 +236,7 @@ def test_a_picture_of_very_many_instances_decisions_and_micro_batches_stays_smal
     picture, _ = make()
     for number in range(1_000):
         picture.add(instance(1, [0] * 4, f"i{number}"))
-        picture.add(decision(time=number))
+        picture.add(decision(time=number, epoch=number + 1))
         picture.add(batch(number))
     view = picture.view()
     assert len(view.instances) == module.MOST_INSTANCES
