@@ -35,7 +35,8 @@ class FrameHeader:
     offsets: (input partition, first offset, last offset) of each partition of the block, shape (n, 3); none when
     the frame only tells. told: (input partition, mark in ms, next offset to read) of each partition of the
     instance, shape (m, 3); empty unless this frame tells, and a frame that tells goes to every worker. came: timestamp
-    (ms) of the oldest record of the block in the input topic, for latencies alone; None where there is none.
+    (ms) of the block's oldest record in the input topic, by the first one of each partition, for latencies alone; None where
+    there is none.
     """
 
     fingerprint: str
