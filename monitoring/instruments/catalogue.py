@@ -137,7 +137,8 @@ REPLICATION = _gauge(
 )
 LATENCY = _histogram(
     "evenflow_end_to_end_latency_seconds",
-    "From a tuple's record in the input topic to the end of the micro-batch of this stage that took it in; an upper bound where record timestamps grow.",
+    "From a tuple's record in the input topic to the end of this stage's micro-batch with it; an upper bound where record "
+    "timestamps grow.",
     "stage",
     buckets=_SLOW,
 )
