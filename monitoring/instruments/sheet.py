@@ -9,7 +9,14 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
-from prometheus_client import CollectorRegistry, GCCollector, Histogram, PlatformCollector, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
@@ -17,6 +24,9 @@ from prometheus_client.utils import floatToGoString
 
 import evenflow
 from monitoring.instruments.catalogue import BUILD, Metric
+
+# A series more for each histogram and counter, which nobody asks for.
+disable_created_metrics()
 
 _FAMILIES: dict[str, Any] = {
     "counter": CounterMetricFamily,

@@ -129,6 +129,14 @@ def test_what_a_partitioner_does_not_know_is_not_there() -> None:
     assert ("evenflow_tuples_routed_total", ()) not in starting
 
 
+def test_nothing_is_exported_that_the_catalogue_does_not_name() -> None:
+    instruments = PartitionerInstruments(settings())
+    instruments.watch(lambda: STATUS, lambda: TOLD)
+    instruments.block(0.004)
+    known = {series for metric in METRICS.values() for series in metric.series}
+    assert {name for name, _ in scraped(instruments)} <= known
+
+
 def test_no_metric_has_a_key_in_it() -> None:
     instruments = PartitionerInstruments(settings())
     instruments.watch(lambda: STATUS, lambda: TOLD)
