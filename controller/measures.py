@@ -112,7 +112,7 @@ def _part(
         arrivals=rate if part == "combine" else work.rows / period_s,
         capacity=_measured(work.rows / useful_s) if useful_s > 0 and work.rows else None,
         queue=_queue(batch, work) if first else None,
-        longest=work.longest_ms * work.tasks / work.busy_ms if work.busy_ms > 0 else None,
+        longest=work.spread,
     )
 
 

@@ -15,6 +15,7 @@ others event times. `parse` takes any bytes (pipeline rule 16) and refuses other
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -124,6 +125,12 @@ class PartWork(BaseModel):
     latencies: Annotated[
         list[Annotated[tuple[Count, Count], Field(strict=False)]], Field(max_length=256)
     ] = []
+
+    @property
+    def spread(self) -> float | None:
+        """Longest over mean task, 1 is even; None without any work, or where no number says it."""
+        spread = self.longest_ms * self.tasks / self.busy_ms if self.busy_ms > 0 else math.inf
+        return spread if math.isfinite(spread) else None
 
 
 class BatchRecord(Record):

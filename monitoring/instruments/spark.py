@@ -92,8 +92,7 @@ class SparkInstruments(Instruments):
             sheet.put(c.REPLICATION, work.replication)
         else:
             sheet.put(c.REPEATED, self._repeated[part])
-        if work.busy_ms:
-            sheet.put(c.TASK_SPREAD, work.longest_ms * work.tasks / work.busy_ms, work=part)
+        sheet.put(c.TASK_SPREAD, work.spread, work=part)
 
     def _write_results(self, sheet: Sheet) -> None:
         newest = max(self._words.values(), key=lambda word: word.time, default=None)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections import deque
@@ -139,10 +138,10 @@ class Picture:
 
     def _view(self, now: float) -> View:
         known = self._counted(now)
-        loads = _sums([instance.loads for instance in known if now - instance.at < SILENT])
+        alive = [instance for instance in known if now - instance.at < SILENT]
+        loads = _sums([instance.loads for instance in alive])
         total = sum(loads)
         imbalance = (max(loads) - total / len(loads)) / total if total else None
-        alive = [instance for instance in known if now - instance.at < SILENT]
         rates = [instance.record.rate for instance in alive if instance.record.rate is not None]
         lags = [instance.record.lag for instance in known]
         rejected, routed = _total(known, "rejected"), _total(known, "routed")
@@ -264,13 +263,12 @@ def _instance(instance: _Instance, now: float) -> InstanceView:
 
 
 def _work(work: PartWork) -> WorkView:
-    spread = work.longest_ms * work.tasks / work.busy_ms if work.busy_ms else math.inf
     return WorkView(
         rows=work.rows,
         keys=work.keys,
         tasks=work.tasks,
         busy_s=round(work.busy_ms / 1000, 3),
-        spread=spread if math.isfinite(spread) else None,
+        spread=work.spread,
     )
 
 

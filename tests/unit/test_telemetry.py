@@ -184,3 +184,13 @@ def test_a_number_that_cannot_be_is_refused(load: bytes) -> None:
     assert b'"load":0.5' in data
     with pytest.raises(ValueError, match="no telemetry"):
         parse(data.replace(b'"load":0.5', b'"load":' + load))
+
+
+@pytest.mark.parametrize(
+    ("longest", "busy", "spread"),
+    [(50.0, 100.0, 2.0), (50.0, 0.0, None), (1e18, 1e-300, None), (0.0, 1e-289, 0.0)],
+)
+def test_the_spread_of_tasks_is_a_number_or_not_known(
+    longest: float, busy: float, spread: float | None
+) -> None:
+    assert PartWork(tasks=4, busy_ms=busy, longest_ms=longest, rows=1).spread == spread

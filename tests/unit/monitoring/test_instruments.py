@@ -27,6 +27,7 @@ from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.instruments.sheet import Instruments, Sheet
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
+from partitioner_service.route import REASONS, UNREADABLE
 
 COMMON: dict[str, Any] = {"query": "q", "fingerprint": "0123456789abcdef", "time": 1_700_000_000_000}
 LABELS = {
@@ -127,6 +128,13 @@ def test_what_a_partitioner_does_not_know_is_not_there() -> None:
     starting = scraped(instruments)
     assert starting["evenflow_since_progress_seconds", ()] == 1
     assert ("evenflow_tuples_routed_total", ()) not in starting
+
+
+def test_every_reason_of_the_partitioner_is_said_from_the_start() -> None:
+    instruments = PartitionerInstruments(settings())
+    instruments.watch(lambda: STATUS | {"rejected_by_reason": {}}, lambda: None)
+    said = {labels[0] for name, labels in scraped(instruments) if name == "evenflow_tuples_rejected_total"}
+    assert said == {*REASONS.values(), UNREADABLE, "after-end"}
 
 
 def test_nothing_is_exported_that_the_catalogue_does_not_name() -> None:
