@@ -57,6 +57,7 @@ class Judgement:
             effective_from=None if self.plan is None else self.plan.fields()["effective_from"],
             held=decision.held,
             reason=decision.reason[:LONGEST_REASON],
+            cause=decision.cause,
             observation=seen.fields(),
         )
 
@@ -88,10 +89,12 @@ class Decider:
         if seen.overdue and (decision.p > now.p or decision.r > now.r):
             asked = f"the policy asks for p {decision.p} and r {decision.r} ({decision.reason})"
             why = f"plan {log.newest_epoch} is not realised: {'; '.join(seen.overdue)}"
-            return Decision(p=now.p, r=now.r, reason=f"{why}; {asked}", zone=decision.zone, held=True)
+            return replace(
+                decision, p=now.p, r=now.r, reason=f"{why}; {asked}", cause="unrealised", held=True
+            )
         if log.newest_epoch >= LAST_EPOCH and (decision.p, decision.r) != (now.p, now.r):
             why = f"the plan topic holds epoch {LAST_EPOCH}, and none can follow: delete that topic"
-            return replace(decision, p=now.p, r=now.r, reason=why, held=True)
+            return replace(decision, p=now.p, r=now.r, reason=why, cause="no-epoch-left", held=True)
         return decision
 
 

@@ -201,7 +201,7 @@ class DecisionRecord(Record):
     """What a controller made of an observation. p, r: in force before; wanted_p, wanted_r: what the policy asks for.
 
     epoch: of the plan that was published because of it, None for none (nothing changes, it is held back, or a dry run).
-    observation: as the policy saw it, plain JSON.
+    cause: the reason in one word (elasticity.CAUSES). observation: as the policy saw it, plain JSON.
     """
 
     kind: Literal["decision"] = "decision"
@@ -216,6 +216,7 @@ class DecisionRecord(Record):
     effective_from: EventTime | None = None
     held: bool = False
     reason: Annotated[str, Field(max_length=_LONGEST)] = ""
+    cause: Annotated[str, Field(max_length=40, pattern=r"^[a-z-]*$")] = ""
     observation: dict[str, Any] = {}
 
 

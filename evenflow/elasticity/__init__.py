@@ -12,11 +12,13 @@ simulator, in the controller and in tests.
 """
 
 from evenflow.elasticity.observation import Observation, StageObservation
-from evenflow.elasticity.policy import Bounds, Decision, Options, Policy
+from evenflow.elasticity.policy import CAUSES, Bounds, Cause, Decision, Options, Policy
 from evenflow.elasticity.registry import Description, create, describe, names, options_type, restore
 
 __all__ = [
+    "CAUSES",
     "Bounds",
+    "Cause",
     "Decision",
     "Description",
     "Observation",

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -56,16 +56,52 @@ class Bounds(BaseModel):
         return min(max(p, self.p_min), self.p_max), min(max(r, self.r_min), self.r_max)
 
 
+Cause = Literal[
+    "set",
+    "load",
+    "rate",
+    "keys",
+    "rate-and-keys",
+    "capacity",
+    "reward",
+    "stable",
+    "waiting",
+    "bounds",
+    "missing-data",
+    "settling",
+    "unrealised",
+    "no-epoch-left",
+]
+CAUSES: dict[Cause, str] = {
+    "set": "p and r are fixed",
+    "load": "W, or the busy share, is too high or too low",
+    "rate": "tuples/s rose or fell",
+    "keys": "the number of distinct keys rose or fell",
+    "rate-and-keys": "both rose or fell",
+    "capacity": "what comes, against what an instance can do",
+    "reward": "what a bandit expects",
+    "stable": "nothing asks for a change",
+    "waiting": "what asks for a change has not lasted, or another change is too recent",
+    "bounds": "p and r are at their bounds, or had to get within them",
+    "missing-data": "what the policy needs is not known, or too old",
+    "settling": "a plan is being realised",
+    "unrealised": "the last plan was not realised in time",
+    "no-epoch-left": "the plan topic can hold no further plan",
+}
+"""What a decision rests on, in one word: so few that decisions can be counted by it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Decision:
     """p, r: wanted. zone: 1 under-used, 2 stable, 3 overload (001, ch. 3.3), None where the policy knows no zones.
 
-    held: nothing was decided, because the data does not allow it.
+    cause: the reason in one word. held: nothing was decided, because the data does not allow it.
     """
 
     p: int
     r: int
     reason: str
+    cause: Cause
     zone: int | None = None
     held: bool = False
 
@@ -94,7 +130,8 @@ class Policy(ABC):
             return self._held(seen, f"nothing is decided: {'; '.join(missing)}")
         if seen.settling:
             self._missed(seen)
-            return self._held(seen, "nothing is decided while the last plan is being realised")
+            why = "nothing is decided while the last plan is being realised"
+            return self._held(seen, why, cause="settling")
         wanted = self._decide(seen)
         p, r = self.bounds.clamped(wanted.p, wanted.r)
         if wanted.held or (p, r) == (wanted.p, wanted.r):
@@ -102,7 +139,9 @@ class Policy(ABC):
         bounded = (
             f"{wanted.reason} (asked for p {wanted.p} and r {wanted.r}; the bounds allow p {p} and r {r})"
         )
-        return Decision(p=p, r=r, reason=bounded, zone=wanted.zone)
+        forced = (seen.p, seen.r) in ((p, r), (wanted.p, wanted.r))
+        cause = "bounds" if forced else wanted.cause
+        return Decision(p=p, r=r, reason=bounded, cause=cause, zone=wanted.zone)
 
     @abstractmethod
     def _decide(self, seen: Observation) -> Decision:
@@ -115,8 +154,8 @@ class Policy(ABC):
     def _missed(self, seen: Observation) -> None:  # noqa: B027 - most remember nothing
         """An observation that decided nothing: what counts consecutive ones begins anew."""
 
-    def _held(self, seen: Observation, reason: str) -> Decision:
-        return Decision(p=seen.p, r=seen.r, reason=reason, held=True)
+    def _held(self, seen: Observation, reason: str, *, cause: Cause = "missing-data") -> Decision:
+        return Decision(p=seen.p, r=seen.r, reason=reason, cause=cause, held=True)
 
     # ---- state
 

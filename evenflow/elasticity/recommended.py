@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import Observation
+from evenflow.elasticity.policy import Cause
 
 _Count = Annotated[int, Field(ge=0, le=2**62)]
 _Pair = Annotated[list[_Count], Field(min_length=2, max_length=2)]
@@ -33,6 +34,19 @@ class Recommended(BaseModel):
         self.entries = [entry for entry in self.entries if entry[0] > step - steps and entry[1] > value]
         self.entries.append([step, value])
         return max(value, min(self.entries[0][1], current))
+
+
+def cause_of(
+    seen: Observation, decided: tuple[int, int], *, asked: tuple[int, int], calm: bool, moving: Cause
+) -> Cause:
+    """Why p and r are decided so. asked: before stabilisation and within the bounds; calm: nothing asked for a change;
+    moving: what a change rests on."""
+    in_force = (seen.p, seen.r)
+    if decided != in_force:
+        return "bounds" if calm else moving
+    if calm:
+        return "stable"
+    return "bounds" if asked == in_force else "waiting"
 
 
 def steps_in(seconds: float, seen: Observation) -> int:

@@ -134,6 +134,42 @@ def heat(title: str, description: str, unit: str, query: Query, *, width: int = 
     )
 
 
+class _Mark(dashboard.AnnotationQuery):
+    """A vertical line where a query has a value. text: of what is shown at it, from the query's labels.
+
+    The SDK's model lacks the field for it, which Grafana's Prometheus data source reads.
+    """
+
+    def __init__(self, name: str, colour: str, query: str, text: str) -> None:
+        super().__init__()
+        self.name(name).datasource(SOURCE).enable(True).icon_color(colour).expr(query)
+        self._text = text
+
+    def build(self) -> Any:
+        """With its text."""
+        made = super().build()
+        fields = made.to_json()
+        made.to_json = lambda: {**fields, "titleFormat": self._text}  # type: ignore[method-assign]
+        return made
+
+
+_MARKS = (
+    _Mark(
+        "plans",
+        BLUE,
+        f'max(changes(evenflow_plan_epoch{{{CHOSEN},part="partitioner"}}[$__rate_interval])) > 0',
+        "a plan takes over",
+    ),
+    _Mark(
+        "decisions",
+        YELLOW,
+        "sum by (outcome, cause) (increase(evenflow_decisions_total{"
+        f'{CHOSEN},outcome=~"out|in|mixed"}}[$__rate_interval])) > 0',
+        "scale {{outcome}}: {{cause}}",
+    ),
+)
+
+
 def _target(query: str, legend: str, name: str) -> Any:
     return prometheus.Dataquery().expr(query).legend_format(legend).ref_id(name).range().datasource(SOURCE)
 
@@ -165,15 +201,9 @@ def board(name: str, title: str, description: str, *rows: tuple[str, Sequence[An
             .include_all(True)
             .all_value(".*")
         )
-        .annotation(
-            dashboard.AnnotationQuery()
-            .name("plans")
-            .datasource(SOURCE)
-            .enable(True)
-            .icon_color(BLUE)
-            .expr(f'max(changes(evenflow_plan_epoch{{{CHOSEN},part="partitioner"}}[$__rate_interval])) > 0')
-        )
     )
+    for mark in _MARKS:
+        made.annotation(mark)
     numbers = count(1)
     for row, panels in rows:
         made.with_row(dashboard.Row(row).id(next(numbers)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evenflow.elasticity import CAUSES
 from monitoring.instruments.catalogue import METRICS
 
 _HEAD = """# Metrics
@@ -17,7 +18,9 @@ Event times are Unix timestamps in seconds: `time() - x` is a lag where event ti
 
 def page() -> str:
     """The page as Markdown."""
-    return "\n".join([_HEAD, "| metric | kind | labels | meaning |", "|---|---|---|---|", *_rows(), ""])
+    causes = [f"* `{cause}`: {text}." for cause, text in CAUSES.items()]
+    table = ["| metric | kind | labels | meaning |", "|---|---|---|---|", *_rows()]
+    return "\n".join([_HEAD, *table, "", "## Causes of decisions", "", *causes, ""])
 
 
 def _rows() -> Iterator[str]:

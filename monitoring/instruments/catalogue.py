@@ -163,7 +163,10 @@ SLOTS = _gauge("evenflow_slots", "Tasks that can run at once.")
 # ---- the controller
 
 DECISIONS = _counter(
-    "evenflow_decisions", "Judged observations: out, in, both ways (mixed), none, or held.", "outcome"
+    "evenflow_decisions",
+    "Judged observations, by outcome (out, in, both ways: mixed, none, or held) and by what it rests on.",
+    "outcome",
+    "cause",
 )
 ZONE = _gauge("evenflow_zone", "1 under-used, 2 stable, 3 overload.")
 OBSERVED_LOAD = _gauge("evenflow_observed_load_ratio", "W that the last decision rests on.")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import product
 
+from evenflow.elasticity import CAUSES
 from evenflow.settings import Settings
 from evenflow.telemetry import DecisionRecord
 from monitoring.instruments import catalogue as c
@@ -19,7 +21,7 @@ class ControllerInstruments(Instruments):
         super().__init__(settings.query.name, "controller")
         self._lock = threading.Lock()
         self._last: DecisionRecord | None = None
-        self._outcomes: Counter[str] = Counter()
+        self._decisions: Counter[tuple[str, str]] = Counter()
         self._heard: Callable[[], int] = lambda: 0
         self._ignored: Callable[[], Mapping[str, int]] = dict
         self._silence: Callable[[], Mapping[str, float]] = dict
@@ -38,7 +40,7 @@ class ControllerInstruments(Instruments):
         """An observation was judged."""
         with self._lock:
             self._last = record
-            self._outcomes[outcome(record)] += 1
+            self._decisions[outcome(record), record.cause] += 1
 
     def write(self, sheet: Sheet) -> None:
         """As the base says."""
@@ -48,8 +50,8 @@ class ControllerInstruments(Instruments):
         for part, seconds in self._silence().items():
             sheet.put(c.SILENCE, seconds, part=part)
         with self._lock:
-            for name in OUTCOMES:
-                sheet.put(c.DECISIONS, self._outcomes[name], outcome=name)
+            for name, cause in product(OUTCOMES, CAUSES):
+                sheet.put(c.DECISIONS, self._decisions[name, cause], outcome=name, cause=cause)
             if self._last is not None:
                 self._write_decision(sheet, self._last)
 

@@ -33,7 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
 from evenflow.elasticity.policy import Decision, Options, Policy
-from evenflow.elasticity.recommended import Recommended, steps_in, whole_above
+from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, whole_above
 
 _MOST_KEPT = 1_000
 _MOST_HIDDEN = 1_000.0
@@ -146,22 +146,28 @@ class Ds2(Policy):
         factors = need.factors(target, restart=True)
         up = any(factor > 1 for factor in need.factors(min(upper, 1.0), restart=False).values())
         down = lower > 0 and any(factor < 1 for factor in need.factors(lower, restart=True).values())
-        p, r = (
-            self._recommended(seen, part, factors.get(part, 1.0) if up or down else 1.0, frozen=seen.draining)
-            for part in PARTS
+        calm = not (up or down)
+        asked = {part: self._asked(seen, part, 1.0 if calm else factors.get(part, 1.0)) for part in PARTS}
+        p, r = (self._recommended(seen, part, asked[part]) for part in PARTS)
+        within = f", within {lower:.2f} to {upper:.2f}" if calm else ""
+        wanted = (asked["combine"], asked["reduce"])
+        return Decision(
+            p=p,
+            r=r,
+            reason=f"{need.said}{within}: decided p {p} and r {r}",
+            cause=cause_of(seen, (p, r), asked=wanted, calm=calm, moving="capacity"),
         )
-        within = "" if up or down else f", within {lower:.2f} to {upper:.2f}"
-        return Decision(p=p, r=r, reason=f"{need.said}{within}: decided p {p} and r {r}")
 
-    def _recommended(self, seen: Observation, part: Part, factor: float, *, frozen: bool) -> int:
+    def _asked(self, seen: Observation, part: Part, factor: float) -> int:
         current, (least, most) = seen.in_force(part), self.bounds.side(part)
         factor = min(max(factor, 1 - self.options.down_factor), 1 + self.options.up_factor)
         value = max(whole_above(current * factor, most=most), least)
-        if frozen:
-            value = max(value, current)
+        return max(value, current) if seen.draining else value
+
+    def _recommended(self, seen: Observation, part: Part, asked: int) -> int:
         memory = self._memory.p if part == "combine" else self._memory.r
         steps = steps_in(self.options.scale_down_interval_s, seen)
-        return memory.stabilised(value, current=current, step=seen.step, steps=steps)
+        return memory.stabilised(asked, current=seen.in_force(part), step=seen.step, steps=steps)
 
     # ---- what is remembered
 

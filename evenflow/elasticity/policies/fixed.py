@@ -30,4 +30,5 @@ class Fixed(Policy):
     options: FixedOptions
 
     def _decide(self, seen: Observation) -> Decision:
-        return Decision(p=self.options.p or seen.p, r=self.options.r or seen.r, reason="as it is set")
+        p, r = self.options.p or seen.p, self.options.r or seen.r
+        return Decision(p=p, r=r, reason="as it is set", cause="set")

@@ -83,6 +83,7 @@ class LinUCB(Policy):
                 p=seen.p,
                 r=seen.r,
                 reason=f"observation {self._seen} of {self.options.every} before a decision",
+                cause="waiting",
             )
         loads = {part: self._averaged(part, load) for part, load in loads.items()}
         self._begin_anew()
@@ -101,7 +102,7 @@ class LinUCB(Policy):
             chosen[part] = agent.choose(load, objective.latency_s)
             agent.before = load
             why.append(f"{part}: {agent.says(chosen[part], load, objective.latency_s)}")
-        return Decision(p=chosen["combine"], r=chosen["reduce"], reason="; ".join(why))
+        return Decision(p=chosen["combine"], r=chosen["reduce"], reason="; ".join(why), cause="reward")
 
     def _missed(self, seen: Observation) -> None:
         self._begin_anew()

@@ -38,7 +38,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
-from evenflow.elasticity.policy import Decision, Options, Policy
+from evenflow.elasticity.policy import Cause, Decision, Options, Policy
 from evenflow.elasticity.recommended import whole_above
 
 OVERLOAD, STABLE, UNDER_USED = 3, 2, 1
@@ -167,52 +167,54 @@ class PromptPlus(Policy):
         memory, d = self._memory, self.options.d
         says = f"W {seen.load:.2f} is in zone {zone}"
         if zone == STABLE:
-            return self._kept(seen, zone, says)
+            return self._kept(seen, zone, says, cause="stable")
         if zone == UNDER_USED and seen.draining:
-            return self._kept(seen, zone, f"{says}, but a backlog drains: no scale-in")
+            return self._kept(seen, zone, f"{says}, but a backlog drains: no scale-in", cause="waiting")
         held_for = memory.over if zone == OVERLOAD else memory.under
         if held_for < d:
-            return self._kept(seen, zone, f"{says} for {held_for} of {d} micro-batches")
+            return self._kept(seen, zone, f"{says} for {held_for} of {d} micro-batches", cause="waiting")
         direction = 1 if zone == OVERLOAD else -1
         if memory.grace and memory.direction == -direction:
-            return self._kept(
-                seen, zone, f"{says}, but the last action went the other way: grace for {memory.grace} more"
-            )
+            why = f"the last action went the other way: grace for {memory.grace} more"
+            return self._kept(seen, zone, f"{says}, but {why}", cause="waiting")
         return self._scaled(seen, zone, f"{says} for {held_for} micro-batches")
 
-    def _kept(self, seen: Observation, zone: int, reason: str) -> Decision:
-        return Decision(p=seen.p, r=seen.r, zone=zone, reason=reason)
+    def _kept(self, seen: Observation, zone: int, reason: str, *, cause: Cause) -> Decision:
+        return Decision(p=seen.p, r=seen.r, zone=zone, reason=reason, cause=cause)
 
     def _scaled(self, seen: Observation, zone: int, says: str) -> Decision:
         direction = 1 if zone == OVERLOAD else -1
         able = [part for part in PARTS if self._able(seen, part, direction)]
         if not able:
-            return self._kept(seen, zone, f"{says}, but {self._why_unable(direction)}")
+            return self._kept(seen, zone, f"{says}, but {self._why_unable(direction)}", cause="bounds")
         moved = self._moved(direction)
         why = " and ".join(moved.values()) or f"neither rate nor keys {'rose' if direction > 0 else 'fell'}"
         units = {part: direction * self._units(seen, part, direction) for part in moved if part in able}
         if units:
-            return self._changed(seen, zone, units, f"{says}; {why}")
+            return self._changed(seen, zone, units, f"{says}; {why}", cause=_cause(units))
         return self._by_own_load(seen, zone, able, f"{says}; {why}")
 
     def _by_own_load(self, seen: Observation, zone: int, able: list[Part], says: str) -> Decision:
         own = {part: load for part in PARTS if known(load := seen.stage(part).load)}
         if not own:
             reason = f"{says}, and no part says its own W: nothing is decided"
-            return Decision(p=seen.p, r=seen.r, zone=zone, reason=reason, held=True)
+            return Decision(p=seen.p, r=seen.r, zone=zone, reason=reason, cause="missing-data", held=True)
         direction = 1 if zone == OVERLOAD else -1
         shared = direction < 0 or seen.wiring == "fused"
         asked = [part for part in own if part in able or not shared]
         worst = max(asked, key=lambda part: direction * own[part], default=None)
         if worst not in able:
-            return self._kept(seen, zone, f"{says}, and the part with the worst W is at its bound")
-        return self._changed(
-            seen, zone, {worst: direction}, f"{says}; the {worst}r's own W is {own[worst]:.2f}"
-        )
+            why = "the part with the worst W is at its bound"
+            return self._kept(seen, zone, f"{says}, and {why}", cause="bounds")
+        why = f"the {worst}r's own W is {own[worst]:.2f}"
+        return self._changed(seen, zone, {worst: direction}, f"{says}; {why}", cause="load")
 
-    def _changed(self, seen: Observation, zone: int, units: dict[Part, int], says: str) -> Decision:
+    def _changed(
+        self, seen: Observation, zone: int, units: dict[Part, int], says: str, *, cause: Cause
+    ) -> Decision:
         p, r = self.bounds.clamped(*(seen.in_force(part) + units.get(part, 0) for part in PARTS))
-        return Decision(p=p, r=r, zone=zone, reason=f"{says}: p {seen.p} -> {p}, r {seen.r} -> {r}")
+        reason = f"{says}: p {seen.p} -> {p}, r {seen.r} -> {r}"
+        return Decision(p=p, r=r, zone=zone, reason=reason, cause=cause)
 
     def _moved(self, direction: int) -> dict[Part, str]:
         """The sides that rate and keys ask for, and why."""
@@ -267,6 +269,13 @@ class PromptPlus(Policy):
 
     def _load_state(self, state: dict[str, Any]) -> None:
         self._memory = _Memory.model_validate(state)
+
+
+def _cause(units: dict[Part, int]) -> Cause:
+    """What moved the sides that these units are for."""
+    if len(units) > 1:
+        return "rate-and-keys"
+    return "rate" if "combine" in units else "keys"
 
 
 def _moved(change: float) -> str:

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import Observation
 from evenflow.elasticity.policy import Decision, Options, Policy
-from evenflow.elasticity.recommended import Recommended, steps_in, whole_above
+from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, whole_above
 
 _MOST_KEPT = 1_000
 _Count = Annotated[int, Field(ge=0, le=2**62)]
@@ -92,11 +92,17 @@ class Threshold(Policy):
             current if near else whole_above(current * ratio, most=most)
             for current, most in ((seen.p, self.bounds.p_max), (seen.r, self.bounds.r_max))
         ]
-        p, r = self._limited(seen, *self.bounds.clamped(*wanted))
+        asked = self.bounds.clamped(*wanted)
+        p, r = self._limited(seen, *asked)
         name = "W" if self.options.metric == "load" else "the busy share"
         said = f"{name} is {value:.2f}, {ratio:.2f} of the target {self.options.target:g}"
         recommended = "keep p and r" if near else f"p {wanted[0]} and r {wanted[1]}"
-        return Decision(p=p, r=r, reason=f"{said}: recommended is {recommended}, decided p {p} and r {r}")
+        return Decision(
+            p=p,
+            r=r,
+            reason=f"{said}: recommended is {recommended}, decided p {p} and r {r}",
+            cause=cause_of(seen, (p, r), asked=asked, calm=near, moving="load"),
+        )
 
     def _limited(self, seen: Observation, p: int, r: int) -> tuple[int, int]:
         steps = steps_in(self.options.stabilization_s, seen)

@@ -12,7 +12,7 @@ def build() -> Any:
     return board(
         "elasticity",
         "evenflow: elasticity",
-        "What the controller sees, decides and pays. Vertical lines: a plan takes over.",
+        "What the controller sees, decides and pays. Vertical lines: a decision with its cause, and a plan that takes over.",
         (
             "Decisions",
             [
@@ -54,6 +54,13 @@ def build() -> Any:
                     "Per minute.",
                     "short",
                     (f"60 * sum by (outcome) (rate(evenflow_decisions_total{QUERY}[5m]))", "{{outcome}}"),
+                    stacked=True,
+                ),
+                lines(
+                    "Decisions by cause",
+                    "Per minute: what they rest on. docs/metrics.md has the words.",
+                    "short",
+                    (f"60 * sum by (cause) (rate(evenflow_decisions_total{QUERY}[5m])) > 0", "{{cause}}"),
                     stacked=True,
                 ),
             ],

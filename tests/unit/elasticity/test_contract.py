@@ -15,7 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.elasticity import Bounds, Observation, Policy, create, describe, names, options_type, restore
+from evenflow.elasticity import (
+    CAUSES,
+    Bounds,
+    Observation,
+    Policy,
+    create,
+    describe,
+    names,
+    options_type,
+    restore,
+)
 from evenflow.errors import ConfigError, IncompatibleStateError
 from tests.hostile import BYTES
 from tests.unit.elasticity.observations import BOUNDS, INTERVAL_MS, Plant, overloaded, sequences
@@ -23,6 +33,8 @@ from tests.unit.elasticity.observations import BOUNDS, INTERVAL_MS, Plant, overl
 each = pytest.mark.parametrize("name", names())
 deciding = pytest.mark.parametrize("name", [name for name in names() if name != "fixed"])
 few = settings(max_examples=40)
+MOVING = {"set", "load", "rate", "keys", "rate-and-keys", "capacity", "reward", "bounds"}
+"""Causes of a change."""
 
 
 def made(name: str, **options: Any) -> Policy:
@@ -42,6 +54,9 @@ def test_p_and_r_lie_within_the_bounds_whatever_is_observed(name: str, seen: lis
             assert (decision.p, decision.r) == BOUNDS.clamped(decision.p, decision.r)
         assert decision.reason
         assert decision.reason.isprintable()
+        assert decision.cause in CAUSES
+        moved = (decision.p, decision.r) != (observation.p, observation.r)
+        assert not moved or decision.cause in MOVING
 
 
 @each

@@ -41,6 +41,7 @@ LABELS = {
     "stage",
     "work",
     "outcome",
+    "cause",
     "kind",
 }
 

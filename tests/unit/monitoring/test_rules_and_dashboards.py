@@ -83,6 +83,18 @@ def test_no_panel_names_a_metric_that_does_not_exist_and_each_says_what_it_is(pa
         assert panel["fieldConfig"]["defaults"]["unit"]
 
 
+@pytest.mark.parametrize(
+    ("name", "board"), [*dashboards()], ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_every_dashboard_marks_plans_and_decisions_with_their_causes(
+    name: str, board: dict[str, Any]
+) -> None:
+    marks = {mark["name"]: mark for mark in board["annotations"]["list"]}
+    assert set(marks) == {"plans", "decisions"}
+    assert all(metrics_in(mark["expr"]) <= KNOWN for mark in marks.values())
+    assert "{{cause}}" in marks["decisions"]["titleFormat"]
+
+
 def test_every_metric_is_looked_at_somewhere() -> None:
     used = {
         name
