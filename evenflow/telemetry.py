@@ -33,6 +33,8 @@ Amount = Annotated[float, Field(ge=0, le=1e18)]
 Name = Annotated[str, Field(min_length=1, max_length=250, pattern=r"^[\x20-\x7e]+$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Stage = Literal["fused", "combine", "reduce"]
+# JSON has no tuples: strictly, a list would be none.
+Latencies = Annotated[list[Annotated[tuple[Count, Count], Field(strict=False)]], Field(max_length=256)]
 
 
 class Record(BaseModel):
@@ -77,6 +79,9 @@ class PartitionerRecord(Record):
     partitions that are not read. event_time: largest seen; mark: least of the owned partitions that are awake. loads:
     tuples by worker since the last change of p. plans_ignored: records of the plan topic that were no plan of the query.
 
+    window_imbalance: of the newest window that the marks have passed, as this instance routed it; none where p changed in
+    it. window_end: its end.
+
     Of the last whole period: imbalance of the workers in use, as a share of its tuples (none where p changed in it), and the
     hottest keys. head_keys: keys that the partitioner may split now. slowest: the awake input partition whose mark is least.
     """
@@ -99,6 +104,8 @@ class PartitionerRecord(Record):
     loads: Annotated[list[Count], Field(max_length=4_096)] = []
     plans_ignored: Count = 0
     imbalance: Share | None = None
+    window_imbalance: Share | None = None
+    window_end: EventTime | None = None
     hottest: Annotated[list[HotKey], Field(max_length=32)] = []
     head_keys: Count | None = None
     slowest: Count | None = None
@@ -109,7 +116,8 @@ class PartWork(BaseModel):
 
     busy_ms: of all tasks together; longest_ms: of the longest. rows: tuples combined, or partial rows reduced. keys: about
     how many distinct (HyperLogLog). repeated: partial rows that had been merged before. replication: of this micro-batch's
-    keys (1: none is split), about. latencies: (ms from the input topic to the end of the micro-batch, rows), upper bounds.
+    keys (1: none is split), about. latencies: (ms from the input topic to the end of the micro-batch, rows), upper bounds;
+    result_latencies: (ms from the newest tuple of an emitted window, result rows), likewise.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
@@ -121,10 +129,8 @@ class PartWork(BaseModel):
     keys: Amount | None = None
     repeated: Count = 0
     replication: Amount | None = None
-    # JSON has no tuples: strictly, a list would be none.
-    latencies: Annotated[
-        list[Annotated[tuple[Count, Count], Field(strict=False)]], Field(max_length=256)
-    ] = []
+    latencies: Latencies = []
+    result_latencies: Latencies = []
 
     @property
     def spread(self) -> float | None:
@@ -138,8 +144,9 @@ class BatchRecord(Record):
 
     load: W, processing time over batch interval. rows: frames (or blobs) read; backlog: those that lay behind it when it
     was planned. parts: by part. slots: tasks that can run at once; executors: in use, None without a cluster manager.
-    epoch: plan that the application follows (0: none). mark: least mark merged. tuples, rows_out, windows_closed, unfit:
-    of this micro-batch. state_bytes: memory of the state stores.
+    epoch: plan that the application follows (0: none); reducers: r, by that plan or else the settings. mark: least mark
+    merged. tuples, rows_out, windows_closed, unfit: of this micro-batch. open_panes: from the first to the last open one
+    with a tuple. state_bytes: memory of the state stores.
     """
 
     kind: Literal["batch"] = "batch"
@@ -154,6 +161,7 @@ class BatchRecord(Record):
     slots: Count | None = None
     executors: Count | None = None
     epoch: Count = 0
+    reducers: Count | None = None
     mark: EventTime | None = None
     tuples: Count = 0
     rows_out: Count = 0
@@ -161,6 +169,7 @@ class BatchRecord(Record):
     unfit: Count = 0
     last_window_end: EventTime | None = None
     open_windows: Count | None = None
+    open_panes: Count | None = None
     next_window_end: EventTime | None = None
     state_bytes: Count | None = None
     durations_ms: dict[str, Count] = {}

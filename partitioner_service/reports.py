@@ -11,12 +11,13 @@ from evenflow.metrics import imbalance
 from evenflow.settings import Settings
 from evenflow.sketches.hyperloglog import HyperLogLog
 from evenflow.telemetry import HotKey, PartitionerRecord
-from evenflow.windows import NO_MARK
+from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.hottest import Hottest
 from partitioner_service.in_force import furthest
 from partitioner_service.route import Router, Sent
 from partitioner_service.source import Source
 from partitioner_service.status import Work
+from partitioner_service.window_loads import WindowLoads
 
 SILENT_SECONDS = 5.0
 """An instance that lives says something at least this often."""
@@ -110,6 +111,7 @@ class Reports:
         interval = settings.spark.batch_interval / 1000
         self._every = min(SILENT_SECONDS, max(_SHORTEST, interval))
         self._periods = Periods(interval or _SHORTEST, now=clock())
+        self._windows = WindowLoads(settings.query)
         self._said_at = clock() - self._every
 
     @property
@@ -120,6 +122,7 @@ class Reports:
     def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
         """A block was routed in so long, with so many workers in use at its end."""
         self._periods.note(sent, seconds, workers=workers, now=self._clock())
+        self._windows.note(sent.panes, sent.pane_loads, workers=workers)
         self._periods.roll(self._clock())
 
     def record(self, source: Source, router: Router, work: Work, *, ignored: int) -> PartitionerRecord:
@@ -134,6 +137,10 @@ class Reports:
             for partition, state in states.items()
             if not (state.ended or state.asleep)
         }
+        mark = min(marks.values()) if marks and NO_MARK not in marks.values() else None
+        if mark is not None or (states and all(state.ended for state in states.values())):
+            self._windows.pass_to(END_MARK if mark is None else mark)
+        window_end, window_imbalance = self._windows.last or (None, None)
         return PartitionerRecord(
             query=self._settings.query.name,
             fingerprint=self._fingerprint,
@@ -151,10 +158,12 @@ class Reports:
             busy=period and period.busy_seconds / period.seconds,
             lag=None if None in lags else sum(lags),
             event_time=furthest(states),
-            mark=min(marks.values()) if marks and NO_MARK not in marks.values() else None,
+            mark=mark,
             loads=observed.loads.tolist(),
             plans_ignored=ignored,
             imbalance=period and period.imbalance,
+            window_end=window_end,
+            window_imbalance=window_imbalance,
             hottest=period.hottest if period else [],
             head_keys=observed.head_keys,
             slowest=min(marks, key=lambda partition: marks[partition]) if marks else None,

@@ -27,6 +27,7 @@ from evenflow.windows import NO_MARK, pane_of, panes_closed_by
 from partitioner_service.framing import Framer, Shares
 from partitioner_service.in_force import InForce
 from partitioner_service.parse import Parsed, Parser, taken_apart
+from partitioner_service.window_loads import loads_by_pane
 
 UNREADABLE = "unreadable"
 REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump"}
@@ -84,13 +85,16 @@ class Rejections:
 class Sent:
     """The tuples of a block: keys, their hashes, and the worker of each; all have shape (tuples,).
 
-    loads: tuples by worker, shape (routed partitions,).
+    loads: tuples by worker, shape (routed partitions,). panes: those that have tuples, ascending; pane_loads: tuples by pane
+    and worker, shape (panes, routed partitions).
     """
 
     keys: pa.BinaryArray
     hashes: UInt64s
     workers: Int32s
     loads: Int64s
+    panes: Int64s
+    pane_loads: Int64s
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,14 @@ class Router:
         self._frame_schema = AggregatePlan.of(settings.query).frame_schema
         self._told: dict[int, int] = {}
         nobody = np.zeros(self._routed, np.int64)
-        self._nothing = Sent(pa.array([], pa.binary()), np.empty(0, np.uint64), np.empty(0, np.int32), nobody)
+        self._nothing = Sent(
+            keys=pa.array([], pa.binary()),
+            hashes=np.empty(0, np.uint64),
+            workers=np.empty(0, np.int32),
+            loads=nobody,
+            panes=np.empty(0, np.int64),
+            pane_loads=np.empty((0, self._routed), np.int64),
+        )
 
     @property
     def parser(self) -> Parser:
@@ -260,9 +271,10 @@ class Router:
         bounds = np.zeros(self._routed * len(epochs) + 1, np.int64)
         np.cumsum(np.bincount(cells, minlength=self._routed * len(epochs)), out=bounds[1:])
         workers = cells if len(epochs) == 1 else cells // np.int32(len(epochs))
-        shares = Shares(rows=self._batch(tuples).take(pa.array(order)), epochs=epochs, bounds=bounds)
+        panes = pane_of(tuples.times, self._query.slide_ms)
+        shares = Shares(rows=self._batch(tuples, panes).take(pa.array(order)), epochs=epochs, bounds=bounds)
         loads = np.diff(bounds).reshape(self._routed, len(epochs)).sum(axis=1)
-        return Sent(tuples.keys, hashes, workers, loads), shares
+        return Sent(tuples.keys, hashes, workers, loads, *loads_by_pane(panes, workers, loads)), shares
 
     def _assigned(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
         """The cell of each tuple, worker * plans + plan; and the epochs of the plans. In order of event time.
@@ -286,9 +298,9 @@ class Router:
         cells = [mine * len(epochs) + number for number, mine in enumerate(workers)]
         return (np.concatenate(cells) if len(cells) > 1 else workers[0]), tuple(epochs)
 
-    def _batch(self, part: _Accepted) -> pa.RecordBatch:
-        panes = pa.array(pane_of(part.times, self._query.slide_ms))
-        return pa.RecordBatch.from_arrays([panes, part.keys, *part.values.columns], schema=self._frame_schema)
+    def _batch(self, part: _Accepted, panes: Int64s) -> pa.RecordBatch:
+        columns = [pa.array(panes), part.keys, *part.values.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=self._frame_schema)
 
 
 def _after_markers(piece: Slice, state: PartitionState) -> tuple[PartitionState, int]:

@@ -54,12 +54,13 @@ class Follower(Protocol):
 class Standing:
     """slots: tasks that can run at once, None if not known. executors: registered, None without a cluster manager.
 
-    epoch: of the plan in force, 0 for none.
+    epoch: of the plan in force, 0 for none. reducers: r, by that plan or the settings, None before anybody looked.
     """
 
     slots: int | None = None
     executors: int | None = None
     epoch: int = 0
+    reducers: int | None = None
 
 
 class _Patience:
@@ -166,7 +167,9 @@ class Executors:
     # ---- executors
 
     def _stay(self) -> None:
-        self.standing = Standing(slots=self.standing.slots, epoch=self._epoch)
+        self.standing = Standing(
+            slots=self.standing.slots, epoch=self._epoch, reducers=self._settings.reducers
+        )
         if self._schedule.newest and not self._told_local:
             self._told_local = True
             _LOG.info(
@@ -217,7 +220,13 @@ class Executors:
     def _stand(self, executors: int | None) -> None:
         cores = self._settings.spark.executor_cores
         slots = None if executors is None else executors * cores
-        self.standing = Standing(slots=slots, executors=executors, epoch=self._epoch)
+        current = self._schedule.current
+        self.standing = Standing(
+            slots=slots,
+            executors=executors,
+            epoch=self._epoch,
+            reducers=self._settings.reducers if current is None else current.r,
+        )
 
     # ---- what lasts and should not
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 from evenflow.settings import Settings
 from evenflow.telemetry import BatchRecord, PartWork
 from evenflow.twostep import Part, Tally
+from evenflow.twostep.since import Since
 from evenflow.windows import NO_MARK
 from spark_consumers.checkpoints import Stage
 from spark_consumers.executors import Standing
@@ -52,6 +53,7 @@ def batch_record(
         slots=standing.slots,
         executors=standing.executors,
         epoch=standing.epoch,
+        reducers=standing.reducers,
         mark=None if now.mark is None or now.mark == NO_MARK else now.mark,
         state_bytes=_state_bytes(progress),
         durations_ms=durations,
@@ -73,8 +75,13 @@ def _work(tally: Tally, part: Part, batch: int, ended: int) -> PartWork | None:
         keys=round(keys, 1),
         repeated=work.repeated,
         replication=round(max(1.0, work.held / keys), 3) if work.held and keys else None,
-        latencies=[(max(0, ended - came), rows) for came, rows in sorted(work.came.items())],
+        latencies=_latencies(work.came, ended),
+        result_latencies=_latencies(work.emitted, ended),
     )
+
+
+def _latencies(since: Since, ended: int) -> list[tuple[int, int]]:
+    return [(max(0, ended - came), rows) for came, rows in sorted(since.items())]
 
 
 def _state_bytes(progress: Mapping[str, Any]) -> int | None:
@@ -114,6 +121,7 @@ def _told_since(before: Tally, now: Tally, parts: tuple[Part, ...]) -> dict[str,
             "unfit": now.unfit - before.unfit,
             "last_window_end": max(now.emitted.values(), default=None),
             "open_windows": None if stand is None else stand.windows,
+            "open_panes": None if stand is None else stand.panes,
             "next_window_end": None if stand is None else stand.next_end,
         }
     return told

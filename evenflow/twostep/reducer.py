@@ -20,10 +20,11 @@ Stretches of event time without tuples are skipped in one step, however long.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.keys import hash_keys
@@ -71,6 +72,9 @@ def reduce_windows(
     if rows.num_rows:
         for pane, table in _by_pane(plan.merge([rows])):
             bucket.append((0, pane), table)
+        for blob in decoded:
+            if blob.header.came is not None:
+                bucket.meta.note_came(pc.unique(blob.batch["pane"]).to_pylist(), blob.header.came)
     if bucket.known:
         emitted = _Emitted()
         for table in _close(plan, bucket, emitted):
@@ -84,12 +88,13 @@ def reduce_windows(
 
 @dataclass
 class _Emitted:
-    """Of one micro-batch; end (ms): of the last window."""
+    """Of one micro-batch; end (ms): of the last window; came: by when the newest tuple of a window came, its rows."""
 
     windows: int = 0
     rows: int = 0
     unfit: int = 0
     end: int | None = None
+    came: list[tuple[int | None, int]] = field(default_factory=list)
 
 
 def _tally(
@@ -97,8 +102,10 @@ def _tally(
 ) -> Tally:
     number = bucket.meta.bucket
     waiting = _open_windows(plan, bucket)
+    panes = bucket.nodes.ends(bucket.meta.closed)
     stand = Stand(
         windows=len(waiting),
+        panes=0 if panes is None else panes[1] - panes[0] + 1,
         next_end=window_bounds(waiting[0], window=plan.window, slide=plan.slide)[1] if waiting else None,
         marks=tuple(bucket.marks.min(axis=0).tolist()),
     )
@@ -107,6 +114,7 @@ def _tally(
         repeated=sum(blob.batch.num_rows for blob in blobs) - merged.num_rows,
         keys=sketch(hash_keys(merged["key"])),
         came=since((blob.header.came, blob.batch.num_rows) for blob in blobs),
+        emitted=since(emitted.came),
     )
     return Tally(
         rows=emitted.rows,
@@ -157,12 +165,14 @@ def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[p
         if waiting and waiting[-1] == pane:
             meta.newest = waiting.pop()
         table = step(plan, bucket, pane)
+        came = meta.closes(pane, span=span)
         meta.closed = pane + 1
         start, end = window_bounds(pane, window=plan.window, slide=plan.slide)
         if table.num_rows and (plan.emit_from is None or start >= plan.emit_from):
             emitted.windows += 1
             emitted.unfit += plan.unfit(table)
             emitted.end = end
+            emitted.came.append((came, table.num_rows))
             for rows in _sliced(table):
                 yield _results(plan, rows, start, end)
 

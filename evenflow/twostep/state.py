@@ -15,6 +15,7 @@ written, once, by `save`.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -43,9 +44,17 @@ class PendingSegment:
     have: int
 
 
+_MOST_CAME = 64
+"""Open panes, the first to close, of which the state remembers when they came: it is for latencies only."""
+
+
 @dataclass
 class Meta:
-    """Position of a bucket. Panes below `closed` were closed; `newest` is the last of them with a tuple."""
+    """Position of a bucket. Panes below `closed` were closed; `newest` is the last of them with a tuple.
+
+    came: of each open pane, when the newest of its tuples came into the input topic, as far as blobs say it
+    (`BlobHeader.came`); came_closed: of the panes that are closed. Both are for people only.
+    """
 
     fingerprint: str
     topic_id: str
@@ -56,6 +65,8 @@ class Meta:
     closed: int
     newest: int | None = None
     pending: dict[int, PendingSegment] = field(default_factory=dict)
+    came: dict[int, int] = field(default_factory=dict)
+    came_closed: int | None = None
 
     @classmethod
     def decode(cls, data: bytes) -> Meta:
@@ -68,10 +79,27 @@ class Meta:
                 hint="finish the query with the evenflow that began it, or give the query a new name",
             )
         pending = {int(number): PendingSegment(**some) for number, some in fields.pop("pending").items()}
-        return cls(pending=pending, **fields)
+        came = {int(pane): at for pane, at in fields.pop("came", {}).items()}
+        return cls(pending=pending, came=came, **fields)
 
     def encode(self) -> bytes:
-        return json.dumps({"v": STATE_VERSION, **asdict(self)}, separators=(",", ":")).encode()
+        fields = {"v": STATE_VERSION, **asdict(self), "came": dict(sorted(self.came.items())[:_MOST_CAME])}
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+    def note_came(self, panes: Iterable[int], came: int) -> None:
+        """Tuples of these panes came no earlier than this; of closed panes nobody asks any more."""
+        for pane in panes:
+            if pane >= self.closed:
+                self.came[pane] = max(came, self.came.get(pane, came))
+
+    def closes(self, pane: int, *, span: int) -> int | None:
+        """This pane closes: when the newest tuple of its window came, as far as is known. span: panes of a window."""
+        in_reach = self.newest is not None and self.newest > pane - span
+        known = [
+            at for at in (self.came.pop(pane, None), self.came_closed if in_reach else None) if at is not None
+        ]
+        self.came_closed = max(known, default=None)
+        return self.came_closed
 
     @property
     def watched(self) -> range:

@@ -25,11 +25,12 @@ KEPT = 8
 class Stand:
     """Where a bucket stands after a micro-batch; times in ms.
 
-    windows: how many windows with tuples are open; next_end: when the first of them closes, None without any. marks:
-    the least mark of each input partition.
+    windows: how many windows with tuples are open; panes: from the first to the last open one with a tuple. next_end: when
+    the first window closes, None without any. marks: the least mark of each input partition.
     """
 
     windows: int
+    panes: int
     next_end: int | None
     marks: tuple[int, ...]
 
@@ -41,7 +42,7 @@ class Work:
     busy_ms: of all tasks together; longest_ms: of the longest. rows: tuples combined, or partial rows reduced. repeated:
     partial rows that had been merged before, and changed nothing. keys: registers of a HyperLogLog over their keys, empty
     where there were none. held: distinct keys of each worker, added up over the workers. came: when the rows came into the
-    input topic.
+    input topic. emitted: when the newest tuple of each window that was emitted did, and how many result rows it has.
     """
 
     tasks: int = 0
@@ -52,6 +53,7 @@ class Work:
     keys: bytes = b""
     held: int = 0
     came: Since = field(default_factory=dict)
+    emitted: Since = field(default_factory=dict)
 
     def __add__(self, other: Work) -> Work:
         return Work(
@@ -63,6 +65,7 @@ class Work:
             keys=_union(self.keys, other.keys),
             held=self.held + other.held,
             came=together(self.came, other.came),
+            emitted=together(self.emitted, other.emitted),
         )
 
     @property
@@ -140,6 +143,7 @@ class Tally:
         nexts = [stand.next_end for stand in each if stand.next_end is not None]
         return Stand(
             windows=max(stand.windows for stand in each),
+            panes=max(stand.panes for stand in each),
             next_end=min(nexts, default=None),
             marks=tuple(min(column) for column in zip(*(stand.marks for stand in each), strict=True)),
         )

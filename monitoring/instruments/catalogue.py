@@ -86,6 +86,11 @@ WORKER_TUPLES = _counter("evenflow_worker_tuples", "Load of a worker: tuples tha
 IMBALANCE = _gauge(
     "evenflow_imbalance_ratio", "(max load - mean load) / tuples over the workers, of the last period."
 )
+WINDOW_IMBALANCE = _gauge(
+    "evenflow_window_imbalance_ratio",
+    "(max load - mean load) / tuples over the workers, of the newest event-time window that the watermark of this instance "
+    "has passed, as far as it routed it.",
+)
 DISTINCT_KEYS = _gauge("evenflow_distinct_keys", "About how many distinct keys the last period had.")
 HEAD_KEYS = _gauge("evenflow_head_keys", "Keys that the partitioner may split now.")
 HOT_KEY_SHARE = _gauge(
@@ -142,11 +147,20 @@ LATENCY = _histogram(
     "stage",
     buckets=_SLOW,
 )
+RESULT_LATENCY = _histogram(
+    "evenflow_result_latency_seconds",
+    "From the newest tuple of a window, in the input topic, to the end of the micro-batch that emitted it, by result row; "
+    "an upper bound. Unlike the delay of a window it needs no live event times.",
+    buckets=_SLOW,
+)
 STATE_BYTES = _gauge("evenflow_state_bytes", "Memory of the reducer's state stores.")
 TASK_SPREAD = _gauge("evenflow_task_spread_ratio", "Longest over mean task of the last micro-batch.", "work")
 RESULT_ROWS = _counter("evenflow_result_rows", "Result rows emitted.")
 WINDOWS_CLOSED = _counter("evenflow_windows_closed", "Windows emitted.")
 UNFIT = _counter("evenflow_unfit_values", "Result values that are null because they do not fit their type.")
+OPEN_PANES = _gauge(
+    "evenflow_open_panes", "Panes from the first to the last that has tuples and is not closed."
+)
 OPEN_WINDOWS = _gauge("evenflow_open_windows", "Windows that have tuples and are not closed.")
 MERGED = _gauge(
     "evenflow_merged_mark_timestamp_seconds", "Event time up to which all input is in the results' state."
@@ -158,6 +172,7 @@ CLOSE_DELAY = _histogram(
     buckets=_SLOW,
 )
 EXECUTORS = _gauge("evenflow_executors", "Executors in use, of an application that has a cluster manager.")
+REDUCERS = _gauge("evenflow_reducers", "r: reduce buckets at once, by the plan in force or the settings.")
 SLOTS = _gauge("evenflow_slots", "Tasks that can run at once.")
 
 # ---- the controller

@@ -72,6 +72,7 @@ class PartitionerInstruments(Instruments):
 
     def _write_period(self, sheet: Sheet, told: PartitionerRecord) -> None:
         sheet.put(c.IMBALANCE, told.imbalance)
+        sheet.put(c.WINDOW_IMBALANCE, told.window_imbalance)
         sheet.put(c.DISTINCT_KEYS, told.keys)
         sheet.put(c.HEAD_KEYS, told.head_keys)
         for rank, key in enumerate(told.hottest, start=1):

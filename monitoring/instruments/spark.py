@@ -30,6 +30,7 @@ class SparkInstruments(Instruments):
         self._repeated: Counter[str] = Counter()
         self._results: Counter[str] = Counter()
         self._latencies: defaultdict[Stage, Weighted] = defaultdict(lambda: Weighted(c.LATENCY))
+        self._result_latency = Weighted(c.RESULT_LATENCY)
         self._newest_end: int | None = None
 
     def batch(self, record: BatchRecord) -> None:
@@ -49,6 +50,9 @@ class SparkInstruments(Instruments):
                 self._latencies[record.stage].add(waited / 1000, rows)
             if record.stage != "combine":
                 self._closed(record)
+                reduced = record.parts.get("reduce")
+                for waited, rows in reduced.result_latencies if reduced else ():
+                    self._result_latency.add(waited / 1000, rows)
 
     def heartbeat(self, record: HeartbeatRecord) -> None:
         """A stage lives and has finished no micro-batch for a while."""
@@ -108,6 +112,9 @@ class SparkInstruments(Instruments):
         sheet.put(c.RESULT_ROWS, self._results["rows"])
         sheet.put(c.WINDOWS_CLOSED, self._results["windows"])
         sheet.put(c.UNFIT, self._results["unfit"])
+        sheet.put_histogram(c.RESULT_LATENCY, self._result_latency)
+        sheet.put(c.REDUCERS, closing.reducers)
+        sheet.put(c.OPEN_PANES, closing.open_panes)
         sheet.put(c.OPEN_WINDOWS, closing.open_windows)
         sheet.put(c.STATE_BYTES, closing.state_bytes)
         sheet.put(c.MERGED, None if closing.mark is None else closing.mark / 1000)

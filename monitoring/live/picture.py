@@ -210,6 +210,7 @@ class Picture:
         )
         first = newest.parts.get("combine") or newest.parts.get("reduce")
         latencies = first.latencies if first else []
+        emitting = self._closing.parts.get("reduce") if self._closing else None
         return ResultsView(
             rows=self._closing.rows_out if self._closing else 0,
             windows=self._closing.windows_closed if self._closing else 0,
@@ -217,6 +218,8 @@ class Picture:
             open=newest.open_windows,
             latency_p50_s=_quantile(latencies, 0.5),
             latency_p99_s=_quantile(latencies, 0.99),
+            emitted_p99_s=_quantile(emitting.result_latencies, 0.99) if emitting else None,
+            panes=newest.open_panes,
             replication=combine.replication if combine else None,
         )
 

@@ -136,6 +136,7 @@ def flow(view: View) -> str:
             f"replication {_said(results.replication if results else None, '.2f')}",
             f"99 % within {_said(results.latency_p99_s if results else None, '.1f')} s",
             f"{_said(results.open if results else None)} windows open",
+            f"results {_said(results.emitted_p99_s if results else None, '.1f')} s after their last tuple",
         ]
     )
 

@@ -66,7 +66,10 @@ class StageView:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsView:
-    """Of the last micro-batch that closed windows, and what waits. newest: end (ms) of the newest window."""
+    """Of the last micro-batch that closed windows, and what waits. newest: end (ms) of the newest window.
+
+    emitted_p99_s: seconds from the newest tuple of a window to its results, for 99 % of the result rows.
+    """
 
     rows: int
     windows: int
@@ -74,6 +77,8 @@ class ResultsView:
     open: int | None
     latency_p50_s: float | None
     latency_p99_s: float | None
+    emitted_p99_s: float | None
+    panes: int | None
     replication: float | None
 
 

@@ -36,8 +36,9 @@ def build() -> Any:
                 ),
                 lines(
                     "Reduce buckets at once (r)",
-                    "Planned, and wanted by the policy.",
+                    "In use, planned, and wanted by the policy.",
                     "short",
+                    (f"max(evenflow_reducers{QUERY})", "in use"),
                     (f"max(evenflow_planned_reducers{QUERY})", "planned"),
                     (f"max(evenflow_wanted_reducers{QUERY})", "wanted"),
                     steady=True,

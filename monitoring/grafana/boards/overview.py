@@ -153,11 +153,13 @@ def build() -> Any:
                 ),
                 lines(
                     "Latency",
-                    "From the input topic to the end of the micro-batch that took the tuple in.",
+                    "From the input topic to the end of the micro-batch that took the tuple in; and from the newest tuple "
+                    "of a window to its results.",
                     "s",
                     (quantile("0.5", "evenflow_end_to_end_latency_seconds", only=_TO_RESULTS), "50 %"),
                     (quantile("0.95", "evenflow_end_to_end_latency_seconds", only=_TO_RESULTS), "95 %"),
                     (quantile("0.99", "evenflow_end_to_end_latency_seconds", only=_TO_RESULTS), "99 %"),
+                    (quantile("0.99", "evenflow_result_latency_seconds"), "results, 99 %"),
                 ),
                 lines(
                     "Unread records",

@@ -24,9 +24,11 @@ def build() -> Any:
                 ),
                 lines(
                     "Imbalance against replication",
-                    "Less imbalance costs replication: partitioners differ in what they pay for it.",
+                    "Less imbalance costs replication: partitioners differ in what they pay for it. Of the last minute, and "
+                    "of the newest window of the instance that has most.",
                     "short",
                     (f"query:evenflow_imbalance_ratio:rate1m{QUERY}", "imbalance"),
+                    (f"max(evenflow_window_imbalance_ratio{INSTANCES})", "imbalance of a window"),
                     (f"max(evenflow_replication_factor{QUERY}) - 1", "replication factor - 1"),
                 ),
                 lines(

@@ -76,11 +76,15 @@ def build() -> Any:
                     (f"max by (work) (evenflow_part_keys{INSTANCES})", "{{work}}"),
                 ),
                 lines(
-                    "Windows",
-                    "Open ones, and closed ones per minute.",
+                    "Windows and panes",
+                    "Open ones, and windows closed per minute.",
                     "short",
-                    (f"max(evenflow_open_windows{INSTANCES})", "open"),
-                    (f"60 * sum(rate(evenflow_windows_closed_total{INSTANCES}[1m]))", "closed per minute"),
+                    (f"max(evenflow_open_windows{INSTANCES})", "open windows"),
+                    (f"max(evenflow_open_panes{INSTANCES})", "open panes"),
+                    (
+                        f"60 * sum(rate(evenflow_windows_closed_total{INSTANCES}[1m]))",
+                        "windows closed per minute",
+                    ),
                 ),
                 lines(
                     "State",

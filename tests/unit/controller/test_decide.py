@@ -67,7 +67,7 @@ def test_more_is_not_asked_for_while_the_cluster_manager_does_not_give_what_was_
         )
     assert not [judged for judged in pipeline.judged if judged.plan is not None]
     last = pipeline.judged[-1].decision
-    assert (last.p, last.r, last.held) == (5, 4, True)
+    assert (last.p, last.r, last.held, last.cause) == (5, 4, True, "unrealised")
     assert last.reason.startswith("plan 7 is not realised: the fused stage has 1 executors of the 4 it needs")
 
 

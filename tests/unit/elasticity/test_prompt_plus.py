@@ -53,6 +53,27 @@ def test_zones_are_those_of_the_paper(load: float, zone: int) -> None:
     assert made().decide(seen(1, load)).zone == zone
 
 
+@pytest.mark.parametrize(
+    ("changed", "cause"),
+    [
+        ({"rate": (100, 200)}, "rate"),
+        ({"keys": (50, 90)}, "keys"),
+        ({"rate": (100, 200), "keys": (50, 90)}, "rate-and-keys"),
+    ],
+)
+def test_the_cause_is_what_rose(changed: dict, cause: str) -> None:
+    assert last_of(made(), around(0.95, **changed)).cause == cause
+
+
+def test_what_lets_things_be_is_a_cause_too() -> None:
+    assert made().decide(seen(1, 0.85)).cause == "stable"
+    assert made().decide(seen(1, 0.95)).cause == "waiting"
+    assert made().decide(seen(1, 0.95, settling=True)).cause == "settling"
+    assert made().decide(seen(1, 0.95, stale=("silence",))).cause == "missing-data"
+    most = [seen(step, 2.0, p=BOUNDS.p_max, r=BOUNDS.r_max) for step in range(1, 9)]
+    assert last_of(made(), most).cause == "bounds"
+
+
 @settings(max_examples=60)
 @given(observations=sequences())
 def test_no_action_in_zone_2(observations: list[Observation]) -> None:
@@ -113,6 +134,7 @@ def test_where_neither_moved_the_part_with_the_worst_w_gets_one_unit(
     decision = last_of(made(proportional=True), [seen(step, 2.5, stages=stages) for step in (1, 2, 3)])
     assert (decision.p, decision.r) == wanted
     assert "neither rate nor keys rose" in decision.reason
+    assert decision.cause == "load"
 
 
 def test_where_neither_moved_scale_in_takes_from_the_part_with_the_least_w() -> None:

@@ -89,7 +89,7 @@ STATUS: dict[str, Any] = {
 }
 TOLD = PartitionerRecord(
     **COMMON, instance="0", started=1, owned=2, epoch=7, workers=2, tuples=1_000, rejected=4, period_ms=5_000,
-    rate=100.0, keys=40.0, busy=0.5, imbalance=0.1, head_keys=1,
+    rate=100.0, keys=40.0, busy=0.5, imbalance=0.1, window_imbalance=0.2, head_keys=1,
     hottest=[HotKey(key="secret", length=6, share=0.9, holders=2, workers=[0, 1], parts=[0.6, 0.4])],
 )  # fmt: skip
 
@@ -109,7 +109,7 @@ def test_a_partitioner_says_its_work_its_partitions_and_its_skew() -> None:
         0.9,
         2,
     )
-    assert seen["evenflow_imbalance_ratio", ()] == 0.1
+    assert (seen["evenflow_imbalance_ratio", ()], seen["evenflow_window_imbalance_ratio", ()]) == (0.1, 0.2)
     assert seen["evenflow_plan_epoch", ("partitioner",)] == 7
 
 
@@ -165,12 +165,14 @@ def batch(**changed: Any) -> BatchRecord:
         replication=1.2,
         latencies=LATENCIES,
     )
-    reduce = PartWork(tasks=2, busy_ms=100.0, longest_ms=50.0, rows=60, keys=30.0, repeated=7)
+    reduce = PartWork(
+        tasks=2, busy_ms=100.0, longest_ms=50.0, rows=60, keys=30.0, repeated=7, result_latencies=[(900, 30)]
+    )
     fields: dict[str, Any] = {
         "stage": "fused", "batch": 3, "rows": 8, "duration_ms": 4_500, "batch_interval_ms": 5_000, "load": 0.9,
         "backlog": 2, "parts": {"combine": combine, "reduce": reduce}, "slots": 2, "executors": 1, "epoch": 7,
         "mark": COMMON["time"] - 3_000, "tuples": 500, "rows_out": 30, "windows_closed": 2, "unfit": 1,
-        "last_window_end": COMMON["time"] - 4_000, "open_windows": 3,
+        "last_window_end": COMMON["time"] - 4_000, "open_windows": 3, "open_panes": 2, "reducers": 4,
     }  # fmt: skip
     return BatchRecord(**COMMON, **fields | changed)
 
@@ -193,6 +195,9 @@ def test_a_spark_application_adds_up_its_micro_batches() -> None:
     assert seen["evenflow_window_close_delay_seconds_count", ()] == 1
     assert seen["evenflow_window_close_delay_seconds_sum", ()] == 3.5
     assert (seen["evenflow_executors", ()], seen["evenflow_open_windows", ()]) == (1, 3)
+    assert (seen["evenflow_reducers", ()], seen["evenflow_open_panes", ()]) == (4, 2)
+    assert seen["evenflow_result_latency_seconds_bucket", ("1.0",)] == 60
+    assert seen["evenflow_result_latency_seconds_sum", ()] == 54
 
 
 def test_latencies_count_once_for_each_tuple() -> None:

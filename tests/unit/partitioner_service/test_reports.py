@@ -18,6 +18,7 @@ from partitioner_service.rejected import Rejected
 from partitioner_service.reports import Periods, Reports
 from partitioner_service.route import Router, Sent
 from partitioner_service.status import Work
+from partitioner_service.window_loads import loads_by_pane
 
 
 def hashes(*keys: int) -> Any:
@@ -28,7 +29,9 @@ def sent(*keys: int, workers: list[int] | None = None) -> Sent:
     """Tuples of these keys, all at worker 0 unless said otherwise."""
     names = pa.array([f"key {key}".encode() for key in keys], pa.binary())
     at = np.array(workers or [0] * len(keys), np.int32)
-    return Sent(names, hashes(*keys), at, np.bincount(at, minlength=8))
+    loads = np.bincount(at, minlength=8)
+    panes, pane_loads = loads_by_pane(np.zeros(len(keys), np.int64), at, loads)
+    return Sent(names, hashes(*keys), at, loads, panes, pane_loads)
 
 
 def make_settings(**spark: Any) -> Settings:

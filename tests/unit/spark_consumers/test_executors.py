@@ -117,6 +117,12 @@ def plan(epoch: int, p: int, effective_from: int | None = None) -> Plan:
     )  # fmt: skip
 
 
+def standing(*, slots: int, executors: int, epoch: int) -> Standing:
+    """Of an application that follows a plan of this epoch: 0 for the settings."""
+    reducers = 1 if epoch else SETTINGS.reducers
+    return Standing(slots=slots, executors=executors, epoch=epoch, reducers=reducers)
+
+
 @pytest.fixture(autouse=True)
 def _heard(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "evenflow.spark")
@@ -125,11 +131,11 @@ def _heard(caplog: pytest.LogCaptureFixture) -> None:
 def test_each_change_is_asked_for_once_and_the_newest_executors_leave_first() -> None:
     manager = Manager(room=8)
     application = Application(manager)
-    assert application.wait(5) == Standing(slots=1, executors=1, epoch=0)
+    assert application.wait(5) == standing(slots=1, executors=1, epoch=0)
     application.topic.publish(plan(1, 3))
-    assert application.wait(5) == Standing(slots=3, executors=3, epoch=1)
+    assert application.wait(5) == standing(slots=3, executors=3, epoch=1)
     application.topic.publish(plan(2, 2))
-    assert application.wait(5) == Standing(slots=2, executors=2, epoch=2)
+    assert application.wait(5) == standing(slots=2, executors=2, epoch=2)
     assert (manager.asked, manager.released) == ([1, 3, 2], [["2"]])
 
 
@@ -139,12 +145,12 @@ def test_more_executors_are_asked_for_at_once_and_fewer_only_when_the_plan_is_in
     application.wait()
     application.mark = 2_000
     application.topic.publish(plan(1, 4, effective_from=20_000))
-    assert application.wait() == Standing(slots=4, executors=4, epoch=0), "early does no harm"
+    assert application.wait() == standing(slots=4, executors=4, epoch=0), "early does no harm"
     application.topic.publish(plan(2, 1, effective_from=40_000))
     application.mark = 39_999
-    assert application.wait() == Standing(slots=4, executors=4, epoch=1)
+    assert application.wait() == standing(slots=4, executors=4, epoch=1)
     application.mark = 40_000
-    assert application.wait() == Standing(slots=1, executors=1, epoch=2)
+    assert application.wait() == standing(slots=1, executors=1, epoch=2)
     application.topic.publish(plan(3, 3, effective_from=60_000))
     application.topic.publish(plan(4, 2, effective_from=55_000))
     assert application.wait().executors == 2, "an amended plan replaces what it makes void"
@@ -154,7 +160,7 @@ def test_more_executors_are_asked_for_at_once_and_fewer_only_when_the_plan_is_in
 def test_an_application_that_starts_follows_the_newest_plan_at_once() -> None:
     manager = Manager(room=8)
     application = Application(manager, plan(1, 8, 5_000), plan(2, 3, 10_000))
-    assert application.wait() == Standing(slots=3, executors=3, epoch=2)
+    assert application.wait() == standing(slots=3, executors=3, epoch=2)
     assert manager.asked == [3]
 
 
@@ -164,7 +170,7 @@ def test_without_input_for_long_the_newest_plan_counts() -> None:
     application.topic.publish(plan(2, 1, 1_000_000))
     assert application.wait().executors == 4
     application.mark = END_MARK
-    assert application.wait() == Standing(slots=1, executors=1, epoch=2)
+    assert application.wait() == standing(slots=1, executors=1, epoch=2)
 
 
 def test_a_cluster_manager_with_too_little_room_is_asked_once_and_said_to_be_short(
@@ -172,7 +178,7 @@ def test_a_cluster_manager_with_too_little_room_is_asked_once_and_said_to_be_sho
 ) -> None:
     manager = Manager(room=2)
     application = Application(manager, plan(1, 3))
-    assert application.wait(200) == Standing(slots=2, executors=2, epoch=1)
+    assert application.wait(200) == standing(slots=2, executors=2, epoch=1)
     assert manager.asked == [3]
     (said,) = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert said.startswith(
@@ -192,12 +198,12 @@ def test_a_cluster_manager_that_refuses_is_asked_later_and_later_and_the_plan_st
     application.wait()
     manager.refuses = "the master is gone"
     application.topic.publish(plan(1, 3))
-    assert application.wait(300) == Standing(slots=1, executors=1, epoch=1)
+    assert application.wait(300) == standing(slots=1, executors=1, epoch=1)
     assert 5 <= manager.asked.count(3) <= 9, "no spinning"
     (said,) = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert "has given 1; it refuses (the master is gone). The plan stays as it is" in said
     manager.refuses = None
-    assert application.wait(61) == Standing(slots=3, executors=3, epoch=1)
+    assert application.wait(61) == standing(slots=3, executors=3, epoch=1)
 
 
 def test_a_cluster_manager_that_lets_nobody_go_is_asked_later_and_later() -> None:
@@ -219,7 +225,7 @@ def test_without_a_cluster_manager_a_plan_is_followed_and_said_once_to_change_p_
     application.wait()
     for epoch in (1, 2):
         application.topic.publish(plan(epoch, 3))
-        assert application.wait() == Standing(slots=2, executors=None, epoch=epoch)
+        assert application.wait() == Standing(slots=2, executors=None, epoch=epoch, reducers=local.reducers)
     assert caplog.messages == [
         "spark.master is local[2]: a plan changes the workers in use (p) only; this application has 2 cores whatever it "
         "says"
@@ -238,6 +244,6 @@ def test_plans_that_cannot_be_read_are_tried_again_and_named_after_a_minute(
     assert said == "plans cannot be read (no right to read): executors stay as they are"
     assert application.follows < 10
     application.fails = None
-    assert application.wait(61) == Standing(slots=2, executors=2, epoch=1)
+    assert application.wait(61) == standing(slots=2, executors=2, epoch=1)
     application.executors.close()
     assert application.topic.closed

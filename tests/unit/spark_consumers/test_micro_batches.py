@@ -22,7 +22,7 @@ PROGRESS: dict[str, Any] = {
     "durationMs": {"triggerExecution": 500},
     "sources": [{"endOffset": {"q.routed": {"0": 4}}}],
 }
-STAND = Stand(windows=3, next_end=70, marks=(60, 65))
+STAND = Stand(windows=3, panes=2, next_end=70, marks=(60, 65))
 
 
 def record(
@@ -67,6 +67,7 @@ def test_what_the_workers_told_is_the_difference_the_newest_stand_and_the_work_o
     said = record({}, before, now)
     assert (said.tuples, said.rows_out, said.windows_closed, said.unfit) == (5, 2, 1, 0)
     assert (said.last_window_end, said.open_windows, said.next_window_end, said.mark) == (60, 3, 70, 60)
+    assert said.open_panes == 2
     assert said.parts == {"combine": PartWork(tasks=2, busy_ms=30.0, longest_ms=20.0, rows=5, keys=0.0)}
 
 

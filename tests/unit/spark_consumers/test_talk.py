@@ -36,7 +36,9 @@ class Application:
 
     def batch(self, *marks: int, load: float = 0.5, rows: int = 0, windows: int = 3) -> None:
         """Two frames, 100 tuples; a window closes if there are rows."""
-        stand = Stand(windows=windows, next_end=BEGIN + 10_000 if windows else None, marks=marks)
+        stand = Stand(
+            windows=windows, panes=windows, next_end=BEGIN + 10_000 if windows else None, marks=marks
+        )
         closed = {0: 1} if rows else {}
         ends = {0: BEGIN + 5_000} if rows else {}
         self.tally += Tally(tuples=100, rows=rows, closed=closed, emitted=ends, stands={0: stand})

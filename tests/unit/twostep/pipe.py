@@ -62,7 +62,7 @@ class Pipe:
         self.states = [Dict() for _ in range(self.buckets)]
         self.history = [[] for _ in range(self.buckets)]
 
-    def write(self, routed: int, rows: list[Row], marks: dict[int, int]) -> None:
+    def write(self, routed: int, rows: list[Row], marks: dict[int, int], *, came: int | None = None) -> None:
         columns = {"pane": [r[0] for r in rows], "key": [r[1] for r in rows], "i": [r[2] for r in rows]}
         columns["f"] = [r[3] for r in rows]
         schema = self.plan.frame_schema
@@ -74,6 +74,7 @@ class Pipe:
             epoch=0,
             offsets=np.array([(partition, at, at) for partition in marks], np.int64),
             told=np.array([(partition, mark, at + 1) for partition, mark in marks.items()], np.int64),
+            came=came,
             **LAYOUT,
         )
         self.frames[routed].append((at, encode_frame(batch, header)))
@@ -175,11 +176,12 @@ def streams(draw: st.DrawFn) -> list[list[tuple[int, list[Row], int]]]:
     return batches
 
 
-def feed(pipe: Pipe, batch: list[tuple[int, list[Row], int]]) -> list[Row]:
+def feed(pipe: Pipe, batch: list[tuple[int, list[Row], int]], *, came: int | None = None) -> list[Row]:
     """Write one micro-batch: every mark goes to every routed partition, as the partitioner does it."""
     sent = []
     for routed, rows, mark in batch:
         for other in range(ROUTED):
-            pipe.write(other, rows if other == routed else [], dict.fromkeys(range(INPUTS), mark))
+            mine = rows if other == routed else []
+            pipe.write(other, mine, dict.fromkeys(range(INPUTS), mark), came=came)
         sent += rows
     return sent

@@ -13,12 +13,12 @@ from tests.unit.twostep.pipe import EVERYTHING, INVERTIBLE, SLIDE, Pipe, Row, di
 
 
 def test_tallies_add_up_and_the_newest_stand_of_a_bucket_counts() -> None:
-    early = Stand(windows=1, next_end=10, marks=(5, 9))
-    late = Stand(windows=0, next_end=None, marks=(20, 30))
+    early = Stand(windows=1, panes=1, next_end=10, marks=(5, 9))
+    late = Stand(windows=0, panes=0, next_end=None, marks=(20, 30))
     tally = Tally(rows=3, closed={0: 2}, emitted={0: 10}, stands={0: early, 1: early})
     tally += Tally(rows=1, closed={0: 1, 1: 1}, emitted={1: 20}, stands={0: late})
     assert (tally.rows, tally.windows, tally.emitted) == (4, 3, {0: 10, 1: 20})
-    assert tally.stand == Stand(windows=1, next_end=10, marks=(5, 9))
+    assert tally.stand == Stand(windows=1, panes=1, next_end=10, marks=(5, 9))
     assert Tally().stand is None
 
 
@@ -102,4 +102,41 @@ def test_a_lane_that_nothing_was_heard_of_has_no_mark() -> None:
         pipe.write(routed, [(3, b"a", 1, 1.0)], {0: 35})
     told: list[Tally] = []
     list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0], told=told.append))
-    assert told[0].stand == Stand(windows=1, next_end=4 * SLIDE, marks=(35, NO_MARK))
+    assert told[0].stand == Stand(windows=1, panes=1, next_end=4 * SLIDE, marks=(35, NO_MARK))
+
+
+def test_a_result_is_as_old_as_the_newest_tuple_of_its_window_also_across_micro_batches() -> None:
+    pipe = Pipe(plan_of(INVERTIBLE, 2), buckets=1)
+    told: list[Tally] = []
+
+    def step() -> dict[int, int]:
+        list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0], told=told.append))
+        return dict(told[-1].work["reduce", NO_BATCH].emitted)
+
+    pipe.write(0, [(0, b"a", 1, 1.0), (0, b"b", 1, 1.0)], {0: 5, 1: 5}, came=1_000)
+    assert step() == {}
+    pipe.write(0, [(1, b"a", 1, 1.0)], {0: 15, 1: 15}, came=2_000)
+    pipe.write(1, [(0, b"c", 1, 1.0)], {0: 15, 1: 15}, came=1_500)
+    pipe.write(2, [], {0: 15, 1: 15})
+    assert step() == {1_500: 3}, "the window that ends with pane 0"
+    for routed in range(3):
+        pipe.write(routed, [], {0: 30, 1: 30})
+    assert step() == {2_000: 3 + 1}, "those of panes 0 and 1, and of pane 1 alone"
+    assert told[-1].stand == Stand(windows=0, panes=0, next_end=None, marks=(30, 30))
+
+
+@given(streams(), st.sampled_from([INVERTIBLE, EVERYTHING]), st.sampled_from([1, 3]))
+def test_no_result_is_said_to_be_older_than_the_oldest_tuple_and_all_have_an_age(
+    batches: list[list[tuple[int, list[Row], int]]], aggregates: dict[str, str], panes: int
+) -> None:
+    pipe = Pipe(plan_of(aggregates, panes), buckets=1)
+    told: list[Tally] = []
+    rows = 0
+    for number, batch in enumerate(batches, start=1):
+        feed(pipe, batch, came=100 * number)
+        tables = reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0], told=told.append)
+        rows += sum(table.num_rows for table in tables)
+        if told:
+            emitted = told[-1].work["reduce", NO_BATCH].emitted
+            assert all(100 <= came <= 100 * number for came in emitted)
+    assert sum(sum(tally.work["reduce", NO_BATCH].emitted.values()) for tally in told) == rows
