@@ -32,6 +32,7 @@ def control(
     from controller.service import control as run
     from controller.talk import judgement_words
     from evenflow.commands.context import settings_of
+    from topics.waiting import wait_for_input
 
     def tell(judgement: Judgement, record: DecisionRecord) -> None:
         if as_json:
@@ -40,4 +41,6 @@ def control(
             typer.echo(judgement_words(judgement))
 
     chosen: dict[str, Any] = {} if policy is None else {"control": {"policy": policy}}
-    run(settings_of(context, **chosen), dry_run=dry_run, tell=tell)
+    settings = settings_of(context, **chosen)
+    wait_for_input(settings)
+    run(settings, dry_run=dry_run, tell=tell)

@@ -23,6 +23,7 @@ from evenflow.settings import Settings
 from evenflow.stopping import stopped_by_signals
 from evenflow.talking import on_every_line
 from evenflow.telemetry import DecisionRecord
+from monitoring.health import Checks, Turns
 from monitoring.instruments.controller import ControllerInstruments
 from monitoring.live.picture import Picture
 from monitoring.live.view import View
@@ -63,12 +64,17 @@ def control(
     instruments = ControllerInstruments(settings)
     host, port = settings.control.web_host, settings.control.web_port
     controller: Controller | None = None
+    loop = Turns("the controller's loop", clock=clock)
 
     def view() -> View | None:
         return None if controller is None else controller.picture.view()
 
+    def health() -> Checks:
+        return Checks(loop.trouble(), None if loop.begun else "it has not begun to control yet")
+
     # A port in use is refused before another controller is fenced.
-    with stopped_by_signals(stop), served(instruments, host, port, setting="control.web_port", view=view):
+    pages = served(instruments, host, port, setting="control.web_port", health=health, view=view)
+    with stopped_by_signals(stop), pages:
         controller = Controller(
             settings,
             dry_run=dry_run,
@@ -83,6 +89,7 @@ def control(
         try:
             while not stop.is_set():
                 controller.turn(_TURN_SECONDS)
+                loop.turned()
             controller.keep()
         finally:
             controller.close()

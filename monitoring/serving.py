@@ -1,7 +1,11 @@
-"""`/metrics/`, and the live page where there is a picture, over HTTP: for a part that has no web server of its own."""
+"""`/metrics/`, `/alive/`, `/healthy/`, and the live page where there is a picture, over HTTP.
+
+For a part that has no web server of its own.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -14,27 +18,36 @@ from prometheus_client import make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from evenflow.errors import ConfigError
+from monitoring.health import Checks
 from monitoring.instruments.sheet import Instruments
 from monitoring.live.page import HEADERS, PAGE, PATH, STATE, state
 from monitoring.live.view import View
 
 _LOG = logging.getLogger("evenflow.metrics")
 _CLOSING = 5.0
-METRICS = "/metrics/"
+METRICS, ALIVE, HEALTHY = "/metrics/", "/alive/", "/healthy/"
 Look = Callable[[], View | None]
+Page = Callable[[], tuple[str, str, str]]
+"""Status, content type and text."""
 
 
 @contextmanager
 def served(
-    instruments: Instruments, host: str, port: int, *, setting: str, view: Look | None = None
+    instruments: Instruments,
+    host: str,
+    port: int,
+    *,
+    setting: str,
+    health: Callable[[], Checks] = Checks,
+    view: Look | None = None,
 ) -> Iterator[int]:
     """Serve them from threads of their own, at the port that is given out (0: a free one).
 
-    setting: whose value `port` is. view: what the live page shows, None before there is anything; where it is left out there
-    is no such page. Raises ConfigError where nothing can listen there.
+    setting: whose value `port` is. health: what probes are told. view: what the live page shows, None before there is
+    anything; where it is left out there is no such page. Raises ConfigError where nothing can listen there.
     """
     try:
-        server = make_server(host, port, _pages(instruments, view), _Server, handler_class=_Quiet)
+        server = make_server(host, port, _pages(instruments, health, view), _Server, handler_class=_Quiet)
     except (OSError, OverflowError) as error:
         raise ConfigError(
             f"metrics cannot be served at {host}:{port}: {error}",
@@ -68,32 +81,45 @@ class _Quiet(WSGIRequestHandler):
 
 
 def _pages(
-    instruments: Instruments, view: Look | None
+    instruments: Instruments, health: Callable[[], Checks], view: Look | None
 ) -> Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]:
     metrics = make_wsgi_app(instruments.registry)
+    pages: dict[str, Page] = {
+        ALIVE: lambda: _checked("alive", health().alive),
+        HEALTHY: lambda: _checked("healthy", health().healthy),
+    }
+    if view is not None:
+        pages |= {STATE: lambda: _state(view()), PATH: lambda: (_OK, "text/html; charset=utf-8", PAGE)}
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        path = str(environ.get("PATH_INFO", "")).rstrip("/") + "/"
+        asked = str(environ.get("PATH_INFO", ""))
+        path = asked.rstrip("/") + "/"
         if path == METRICS:
             return cast("Iterable[bytes]", metrics(environ, start))
-        if view is not None and path == STATE:
-            seen = view()
-            if seen is None:
-                return _said(
-                    start, "503 Service Unavailable", "text/plain; charset=utf-8", "it is starting\n"
-                )
-            return _said(start, "200 OK", "application/json", state(seen))
-        if view is not None and path == PATH and str(environ["PATH_INFO"]).endswith("/"):
-            return _said(start, "200 OK", "text/html; charset=utf-8", PAGE)
-        if view is not None and path in ("/", PATH):
+        # Only under its full name does the live page find what it asks for.
+        if view is not None and asked != PATH and path in ("/", PATH):
             start("302 Found", [("Location", PATH)])
             return []
-        known = f"{METRICS} is here" + (f", and {PATH}" if view else "")
-        return _said(start, "404 Not Found", "text/plain; charset=utf-8", f"no such page; {known}\n")
+        status, kind, text = pages[path]() if path in pages else _missing([METRICS, *pages])
+        start(status, [("Content-Type", kind), *HEADERS.items()])
+        return [text.encode()]
 
     return answer
 
 
-def _said(start: StartResponse, status: str, kind: str, text: str) -> Iterable[bytes]:
-    start(status, [("Content-Type", kind), *HEADERS.items()])
-    return [text.encode()]
+_OK, _NOT_NOW, _UNKNOWN = "200 OK", "503 Service Unavailable", "404 Not Found"
+_PLAIN = "text/plain; charset=utf-8"
+
+
+def _state(seen: View | None) -> tuple[str, str, str]:
+    return (_NOT_NOW, _PLAIN, "it is starting\n") if seen is None else (_OK, "application/json", state(seen))
+
+
+def _checked(word: str, trouble: str | None) -> tuple[str, str, str]:
+    if trouble is None:
+        return _OK, "application/json", json.dumps({word: True})
+    return _NOT_NOW, "application/json", json.dumps({word: False, "reason": trouble})
+
+
+def _missing(known: list[str]) -> tuple[str, str, str]:
+    return _UNKNOWN, _PLAIN, f"no such page; there are {', '.join(known)}\n"

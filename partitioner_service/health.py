@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-PATIENCE = 60.0
-"""Seconds: a rebalance or a broker that starts again may take a while."""
+from monitoring.health import PATIENCE
 
 
 class Health:

@@ -26,8 +26,9 @@ from spark_consumers.checkpoints import (
 )
 from spark_consumers.cluster import SparkCluster
 from spark_consumers.executors import Executors, Following
+from spark_consumers.health import Health
 from spark_consumers.java_log import JavaLog
-from spark_consumers.listener import Tallies, Telemetry
+from spark_consumers.listener import Onlooker, Tallies, Telemetry
 from spark_consumers.machines import refuse_unshared
 from spark_consumers.session import end_session, make_session, session_conf
 from spark_consumers.sinks import sink_of
@@ -70,12 +71,13 @@ def run(
     stop = stop_event or threading.Event()
     talk = Talk(settings, partial(unread, settings))
     _warn_of_waits(settings)
-    instruments = SparkInstruments(settings)
+    instruments, health = SparkInstruments(settings), Health()
+    host, port = settings.spark.web_host, settings.spark.web_port
     with (
-        served(instruments, settings.spark.web_host, settings.spark.web_port, setting="spark.web_port"),
+        served(instruments, host, port, setting="spark.web_port", health=health.checks),
         _session(settings, log, chosen) as spark,
         stopped_by_signals(stop),  # behind pyspark's own handler, which would cancel running jobs
-        _telemetry(spark, settings, chosen, talk, instruments) as telemetry,
+        _telemetry(spark, settings, chosen, talk, (instruments, health)) as telemetry,
     ):
         refuse_other_wiring(spark, settings, chosen)
         running: list[RunningStage] = []
@@ -85,7 +87,8 @@ def run(
             _LOG.info("running: %s", ", ".join(stages))
             watch = TopicWatch(settings.kafka, (topics[role] for role in topics if role != "telemetry"))
             runs = {stage.name: stage.runs for stage in running}
-            _wait(running, stop, until_ended, (watch.check, talk.look, partial(telemetry.look, runs)))
+            looks = (health.loop.turned, watch.check, talk.look, partial(telemetry.look, runs))
+            _wait(running, stop, until_ended, looks)
         finally:
             for started in running:
                 started.finish()
@@ -171,7 +174,7 @@ def _telemetry(
     settings: Settings,
     stages: tuple[Stage, ...],
     talk: Talk,
-    instruments: SparkInstruments,
+    onlookers: Sequence[Onlooker],
 ) -> Iterator[Telemetry]:
     """Published for as long as it is open; and executors follow plans."""
     tally = spark.sparkContext.accumulator(Tally(), Tallies())
@@ -184,7 +187,7 @@ def _telemetry(
         reached=lambda: listener.reached(),
         slots=spark.sparkContext.defaultParallelism if local else None,
     )
-    listener = Telemetry(settings, stages, tally, talk, lambda: executors.standing, instruments)
+    listener = Telemetry(settings, stages, tally, talk, lambda: executors.standing, onlookers)
     following = Following(executors)
     streams = cast("Any", spark.streams)
     streams.addListener(listener)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from confluent_kafka import KafkaException
@@ -65,10 +65,10 @@ class Telemetry:
         tally: Accumulator[Tally],
         talk: Talk,
         standing: Callable[[], Standing],
-        onlooker: Onlooker | None = None,
+        onlookers: Sequence[Onlooker] = (),
     ) -> None:
         self.tally = tally
-        self._onlooker = onlooker
+        self._onlookers = onlookers
         self._settings = settings
         self._talk = talk
         self._standing = standing
@@ -117,9 +117,9 @@ class Telemetry:
 
     def _look_on(self, tell: Callable[[Onlooker], None]) -> None:
         """Whatever an onlooker does, the job goes on."""
-        if self._onlooker is not None:
+        for onlooker in self._onlookers:
             try:
-                tell(self._onlooker)
+                tell(onlooker)
             except Exception:
                 _LOG.exception("metrics miss a record")
 

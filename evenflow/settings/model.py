@@ -80,6 +80,11 @@ class KafkaSettings(Section):
     request_timeout: Duration = Field(
         default=30_000, description="How long a request may wait for a broker before a clear error."
     )
+    startup_wait: Duration = Field(
+        default=0,
+        description="How long a service that starts waits for a broker that does not answer, or for an input topic that is "
+        "not there yet, before it gives up. 0ms: it does not wait.",
+    )
     extras: KafkaExtras = Field(default_factory=KafkaExtras, description="Raw settings per client.")
 
     @model_validator(mode="before")

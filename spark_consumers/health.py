@@ -1,0 +1,37 @@
+"""Whether the application makes progress: its own loop turns, and no micro-batch runs for ever."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from evenflow.telemetry import BatchRecord, HeartbeatRecord
+from monitoring.health import PATIENCE, Checks, Turns
+
+_INTERVALS = 5
+"""A micro-batch may take so many of its intervals before anybody is alarmed, and `PATIENCE` at least."""
+
+
+class Health:
+    """Told what the stages tell; asked in the thread of a probe. clock: s."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.loop = Turns("the application's loop", clock=clock)
+        self._stuck: dict[str, str] = {}
+
+    def batch(self, record: BatchRecord) -> None:
+        """A micro-batch has ended."""
+        self._stuck.pop(record.stage, None)
+
+    def heartbeat(self, record: HeartbeatRecord) -> None:
+        """A stage has finished none for a while."""
+        running = (record.running_ms or 0) / 1000
+        if running < max(PATIENCE, _INTERVALS * record.batch_interval_ms / 1000):
+            self._stuck.pop(record.stage, None)
+        else:
+            self._stuck[record.stage] = f"{record.stage} has been in one micro-batch for {running:.0f} s"
+
+    def checks(self) -> Checks:
+        """A long micro-batch is no matter of being alive: it would begin anew after a restart."""
+        waits = None if self.loop.begun else "its streaming queries have not started yet"
+        return Checks(self.loop.trouble(), waits or next(iter(list(self._stuck.values())), None))

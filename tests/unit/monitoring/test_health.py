@@ -1,0 +1,73 @@
+"""Probes: what a restart may heal is not alive, what it does not is only unhealthy; over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+from evenflow.settings import load_settings
+from evenflow.telemetry import BatchRecord, HeartbeatRecord
+from monitoring.health import Checks, Turns
+from monitoring.instruments.spark import SparkInstruments
+from monitoring.serving import served
+from spark_consumers.health import Health
+from tests.unit.talking.clock import Clock
+
+COMMON: dict[str, Any] = {
+    "query": "q",
+    "fingerprint": "0123456789abcdef",
+    "time": 1,
+    "stage": "fused",
+    "batch_interval_ms": 20_000,
+}
+
+
+def asked(port: int, page: str) -> tuple[int, dict[str, Any]]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{page}", timeout=10) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_pages_answer_200_or_503_with_the_reason() -> None:
+    said = [Checks()]
+    instruments = SparkInstruments(load_settings(query={"name": "q"}))
+    with served(instruments, "127.0.0.1", 0, setting="spark.web_port", health=lambda: said[0]) as port:
+        assert asked(port, "/alive/") == (200, {"alive": True})
+        assert asked(port, "/healthy") == (200, {"healthy": True})
+        said[0] = Checks(unhealthy="it stands still")
+        assert asked(port, "/alive/") == (200, {"alive": True})
+        assert asked(port, "/healthy/") == (503, {"healthy": False, "reason": "it stands still"})
+        said[0] = Checks(alive="its loop has ended")
+        assert asked(port, "/alive/") == (503, {"alive": False, "reason": "its loop has ended"})
+        assert asked(port, "/healthy/")[1]["reason"] == "its loop has ended"
+
+
+def test_a_loop_that_has_begun_and_turns_no_more_is_not_alive() -> None:
+    clock = Clock()
+    loop = Turns("the loop", clock=clock)
+    clock.now += 1_000
+    assert (loop.begun, loop.trouble()) == (False, None), "a start may take long"
+    loop.turned()
+    clock.now += 59
+    assert loop.trouble() is None
+    clock.now += 2
+    assert loop.trouble() == "the loop has not turned for 61 s"
+
+
+def test_a_spark_application_is_healthy_once_it_runs_and_as_long_as_no_micro_batch_runs_for_ever() -> None:
+    clock = Clock()
+    health = Health(clock)
+    assert health.checks() == Checks(None, "its streaming queries have not started yet")
+    health.loop.turned()
+    assert health.checks() == Checks()
+    for seconds, trouble in ((99, None), (100, "fused has been in one micro-batch for 100 s")):
+        health.heartbeat(HeartbeatRecord(**COMMON, running_ms=1_000 * seconds))
+        assert health.checks() == Checks(None, trouble)
+    health.batch(BatchRecord(**COMMON, batch=1, rows=1, duration_ms=1))
+    assert health.checks() == Checks()
+    clock.now += 61
+    assert health.checks().alive == "the application's loop has not turned for 61 s"
