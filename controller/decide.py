@@ -102,7 +102,8 @@ class ReplicaDecider:
     """How many partitioner instances would do: by their busy share, as a Kubernetes autoscaler decides."""
 
     def __init__(self, settings: Settings) -> None:
-        bounds = Bounds(p_max=settings.input_partitions)
+        control, most = settings.control, settings.input_partitions
+        bounds = Bounds(p_min=min(control.replicas_min, most), p_max=min(control.replicas_max or most, most))
         self._policy = elasticity.create("threshold", bounds=bounds, metric="busy")
 
     def judge(self, seen: Seen) -> Decision | None:

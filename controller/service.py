@@ -12,6 +12,7 @@ from confluent_kafka import Message
 from controller.collect import Collector
 from controller.decide import Decider, Judgement, ReplicaDecider, policy_of
 from controller.evaluate import Evaluator, Rounds, patience, reached
+from controller.kubernetes import ScaledReplicas, leading, lost
 from controller.memory import remember
 from controller.plan_log import PlanLog
 from controller.realise import Published, Realiser, Replicas, SaidReplicas, Untouched
@@ -70,11 +71,18 @@ def control(
         return None if controller is None else controller.picture.view()
 
     def health() -> Checks:
-        return Checks(loop.trouble(), None if loop.begun else "it has not begun to control yet")
+        return Checks(loop.trouble())  # a controller that waits for the lease is well
 
+    if dry_run:
+        alone = settings.control.model_copy(update={"lease": None, "replicas_of": None})
+        settings = settings.model_copy(update={"control": alone})
+    if replicas is None and settings.control.replicas_of is not None:
+        replicas = ScaledReplicas(settings, clock=clock)
     # A port in use is refused before another controller is fenced.
     pages = served(instruments, host, port, setting="control.web_port", health=health, view=view)
-    with stopped_by_signals(stop), pages:
+    with stopped_by_signals(stop), pages, leading(settings, stop, clock=clock) as leads:
+        if stop.is_set():
+            return
         controller = Controller(
             settings,
             dry_run=dry_run,
@@ -88,6 +96,8 @@ def control(
         )
         try:
             while not stop.is_set():
+                if not leads():
+                    raise lost(settings.control.lease or "")
                 controller.turn(_TURN_SECONDS)
                 loop.turned()
             controller.keep()

@@ -7,6 +7,8 @@ from pydantic import Field
 from evenflow.settings.durations import Duration
 from evenflow.settings.section import Section
 
+_OBJECT = r"^[a-z0-9]([-a-z0-9.]{0,250}[a-z0-9])?$"
+
 
 class ControlSettings(Section):
     """The controller (`evenflow control`)."""
@@ -31,7 +33,27 @@ class ControlSettings(Section):
         default=None,
         description="What a part last said is too old after this long. None: four batch intervals, at least 20 s.",
     )
-
+    lease: str | None = Field(
+        default=None,
+        pattern=_OBJECT,
+        description="Name of a Kubernetes Lease: of several controllers the one that holds it decides, the others wait. "
+        "None: no election; whoever starts last decides.",
+    )
+    replicas_of: str | None = Field(
+        default=None,
+        pattern=rf"^(statefulset|deployment)/{_OBJECT[1:]}",
+        description="Kubernetes workload whose replicas are the partitioner instances, as 'statefulset/NAME': the "
+        "controller sets how many there are. None: it says how many would do.",
+    )
+    replicas_min: int = Field(default=1, ge=1, description="Fewest partitioner instances.")
+    replicas_max: int | None = Field(
+        default=None, ge=1, description="Most partitioner instances. None: one for each input partition."
+    )
+    namespace: str | None = Field(
+        default=None,
+        pattern=_OBJECT,
+        description="Kubernetes namespace of both. None: that of the controller's own pod.",
+    )
     web_host: str = Field(default="127.0.0.1", description="Address of the metrics (`/metrics/`).")
     web_port: int = Field(
         default=0, ge=0, le=65535, description="Port of the metrics. 0: a free one, logged."
@@ -39,6 +61,10 @@ class ControlSettings(Section):
 
     def check(self, *, most_p: int, most_r: int) -> None:
         """ValueError for bounds that cannot be meant; most_p: routed partitions, most_r: reduce buckets."""
+        if self.replicas_max is not None and self.replicas_min > self.replicas_max:
+            raise ValueError(
+                f"control.replicas_min ({self.replicas_min}) is above control.replicas_max ({self.replicas_max})"
+            )
         for name, least, most, there in (
             ("p", self.p_min, self.p_max, most_p),
             ("r", self.r_min, self.r_max, most_r),

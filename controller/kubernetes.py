@@ -1,0 +1,250 @@
+"""What the controller does on Kubernetes beyond Kafka: one number, and one lease.
+
+The number is the scale of the workload that runs the partitioner instances. The lease says which of several controllers
+decides; the others wait, ready to take over. Exactness does not rest on it: whoever takes over fences the one before in
+Kafka (pipeline rule 14), lease or not. Both are asked of the API server with the pod's own service account.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from evenflow.errors import ConfigError, ServiceError
+from evenflow.settings import Settings
+from evenflow.talking import Concern, Concerns
+
+log = logging.getLogger("controller")
+
+LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15.0, 10.0, 2.0
+"""A lease that was not renewed for so long is free; a leader that cannot renew gives up earlier; how often either asks."""
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_ANSWER_SECONDS = 5.0
+
+
+def connected() -> Any:
+    """The package `kubernetes`, told where the API server is: by the pod's service account, else by $KUBECONFIG.
+
+    Raises ConfigError where there is neither, or no such package.
+    """
+    try:
+        import kubernetes
+    except ImportError:
+        raise ConfigError(
+            "control.lease and control.replicas_of need the package `kubernetes`",
+            hint="install evenflow[kubernetes], or take the image of the controller",
+        ) from None
+    try:
+        if "KUBERNETES_SERVICE_HOST" in os.environ:
+            kubernetes.config.load_incluster_config()
+        else:
+            kubernetes.config.load_kube_config()
+    except kubernetes.config.ConfigException as error:
+        raise ConfigError(
+            f"control.lease and control.replicas_of need a Kubernetes API server: {error}",
+            hint="run in a pod with a service account, set KUBECONFIG, or leave both settings out",
+        ) from None
+    return kubernetes
+
+
+def namespace_of(settings: Settings) -> str:
+    """Of the settings, else the pod's own. Raises ConfigError where neither says it."""
+    if settings.control.namespace is not None:
+        return settings.control.namespace
+    if _ACCOUNT.exists():
+        return _ACCOUNT.read_text(encoding="utf-8").strip()
+    raise ConfigError("control.namespace is not set, and this is no pod", hint="set control.namespace")
+
+
+class ScaledReplicas:
+    """Sets the scale of a StatefulSet or Deployment. A refusal is told, never an end of the controller."""
+
+    def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
+        kind, _, self._name = (settings.control.replicas_of or "").partition("/")
+        self._namespace = namespace_of(settings)
+        self._kubernetes = connected()
+        api = self._kubernetes.client.AppsV1Api()
+        self._read = getattr(api, f"read_namespaced_{_KINDS[kind]}_scale")
+        self._patch = getattr(api, f"patch_namespaced_{_KINDS[kind]}_scale")
+        self._workload = f"{kind} {self._name} in {self._namespace}"
+        self._concerns = Concerns(log, clock=clock)
+
+    def ask(self, *, now: int, wanted: int, reason: str) -> None:
+        """As `controller.realise.Replicas` says. Instances that are asked for and have not come yet are not asked again."""
+        trouble: Concern | None = None
+        try:
+            have = self._call(self._read).spec.replicas or 0
+            if have != wanted:
+                self._call(self._patch, {"spec": {"replicas": wanted}})
+                log.info("%s: replicas %d -> %d (%d heard): %s", self._workload, have, wanted, now, reason)
+        except Exception as error:
+            trouble = Concern(
+                name="replicas refused",
+                text=f"the replicas of {self._workload} cannot be set to {wanted}: {said(error)}. The controller's service "
+                "account needs `get` and `patch` on its scale subresource (docs/deploy.md)",
+                over="replicas can be set again",
+            )
+        self._concerns.now([] if trouble is None else [trouble])
+
+    def _call(self, verb: Any, *body: Any) -> Any:
+        return verb(self._name, self._namespace, *body, _request_timeout=_ANSWER_SECONDS)
+
+
+_KINDS = {"statefulset": "stateful_set", "deployment": "deployment"}
+
+
+def said(error: Exception) -> str:
+    """What the API server answered, in a line."""
+    status, reason = getattr(error, "status", None), getattr(error, "reason", None)
+    if status is not None:
+        return f"{status} {reason}"
+    return str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+
+
+class Election(Protocol):
+    """One candidate for a lease."""
+
+    def holds(self) -> bool:
+        """Take or renew the lease; whether we hold it now. May raise anything: then nobody knows."""
+        ...
+
+    def give_up(self) -> None:
+        """Let another candidate take it at once, if we hold it. May raise anything."""
+        ...
+
+
+class LeaseElection:
+    """Of a Lease object of the API server; identity: of this candidate."""
+
+    def __init__(self, settings: Settings, *, identity: str) -> None:
+        kubernetes = connected()
+        from kubernetes.leaderelection import electionconfig, leaderelection
+        from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
+
+        # Its own loop sleeps where a stop could not wake it; one step of it is all that is needed here.
+        logging.getLogger("leaderelection").setLevel(logging.WARNING)
+        self._lock = LeaseLock(settings.control.lease, namespace_of(settings), identity)
+        self._election = leaderelection.LeaderElection(
+            electionconfig.Config(
+                self._lock,
+                lease_duration=LEASE_SECONDS,
+                renew_deadline=RENEW_SECONDS,
+                retry_period=RETRY_SECONDS,
+                onstarted_leading=_nothing,
+                onstopped_leading=_nothing,
+            )
+        )
+        self._api = kubernetes.client.CoordinationV1Api()
+
+    def holds(self) -> bool:
+        """As `Election` says."""
+        return bool(self._election.try_acquire_or_renew())
+
+    def give_up(self) -> None:
+        """As `Election` says."""
+        lease = self._api.read_namespaced_lease(
+            self._lock.name, self._lock.namespace, _request_timeout=_ANSWER_SECONDS
+        )
+        if lease.spec.holder_identity == self._lock.identity:
+            lease.spec.holder_identity = None
+            self._api.replace_namespaced_lease(
+                self._lock.name, self._lock.namespace, lease, _request_timeout=_ANSWER_SECONDS
+            )
+
+
+def _nothing() -> None: ...
+
+
+@contextmanager
+def leading(
+    settings: Settings,
+    stop: threading.Event,
+    *,
+    election: Election | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    pause: float = RETRY_SECONDS,
+) -> Iterator[Callable[[], bool]]:
+    """Wait until this controller leads, or `stop`; within the context it goes on renewing.
+
+    Gives a function that says whether we still lead. Without `control.lease` we always do. pause: s between two steps.
+    """
+    if settings.control.lease is None:
+        yield lambda: True
+        return
+    identity = f"{socket.gethostname()}-{os.getpid()}"
+    lead = _Lead(election or LeaseElection(settings, identity=identity), settings.control.lease, clock=clock)
+    while not lead.step() and not stop.wait(pause):
+        pass
+    over = threading.Event()
+    renewing = threading.Thread(target=lead.renew, args=(over, pause), name="evenflow-lease", daemon=True)
+    renewing.start()
+    try:
+        yield lambda: lead.held
+    finally:
+        over.set()
+        renewing.join(_ANSWER_SECONDS)
+        lead.give_up()
+
+
+class _Lead:
+    """Whether we hold the lease, as far as we know: after RENEW_SECONDS without an answer we do not."""
+
+    def __init__(self, election: Election, name: str, *, clock: Callable[[], float]) -> None:
+        self._election, self._name, self._clock = election, name, clock
+        self._renewed_at: float | None = None
+        self._concerns = Concerns(log, clock=clock)
+        self._waits = False
+
+    @property
+    def held(self) -> bool:
+        return self._renewed_at is not None and self._clock() - self._renewed_at < RENEW_SECONDS
+
+    def step(self) -> bool:
+        """Ask once; whether we hold it."""
+        began, trouble = self._clock(), None
+        try:
+            if self._election.holds():
+                if self._renewed_at is None:
+                    log.info("lease %s: this controller decides", self._name)
+                self._renewed_at = began
+            elif not self._waits:
+                self._waits = True
+                log.info("lease %s: another controller decides; this one waits", self._name)
+        except Exception as error:
+            trouble = Concern(
+                name="no lease",
+                text=f"lease {self._name} cannot be asked for: {said(error)}",
+                over=f"lease {self._name} can be asked for again",
+            )
+        self._concerns.now([] if trouble is None else [trouble])
+        return self.held
+
+    def renew(self, over: threading.Event, pause: float) -> None:
+        """Until `over`, or until the lease is lost."""
+        while not over.wait(pause):
+            if not self.step():
+                return
+
+    def give_up(self) -> None:
+        """Whoever waits need not wait for its end."""
+        if not self.held:
+            return
+        try:
+            self._election.give_up()
+        except Exception as error:
+            log.warning("lease %s was not given up (%s): it ends by itself", self._name, said(error))
+
+
+def lost(name: str) -> ServiceError:
+    """The error of a controller that leads no more."""
+    return ServiceError(
+        f"lease {name} is lost: another controller may decide now",
+        hint="started again, this one waits until the lease is free",
+    )
