@@ -2,7 +2,7 @@
 
 numba caches compiled code beside the source (`__pycache__`), or, when that folder is read-only, below
 the user's cache folder (`$XDG_CACHE_HOME/numba`, usually `~/.cache/numba`). `NUMBA_CACHE_DIR` overrides
-both; a container image sets it at build time and imports once. Three things are added here:
+both; a container image sets it, and runs every kernel once while it is built. Four things are added here:
 
 * numba's key covers the source file of a kernel but not the kernels it calls from other files, so an
   upgrade could run old machine code. Here the key covers every kernel and constant it reaches, and the
@@ -10,8 +10,10 @@ both; a container image sets it at build time and imports once. Three things are
 * numba numbers the files of a kernel's compiled forms. Two processes that compile two forms at once (cold
   start of several services, tests on all cores) took the same number, so that one ran the other's machine
   code. Here a file is named by the digest of its whole key; at worst a form is compiled twice.
-* when no folder at all is writable (read-only root, no home) numba refuses to import the module; here
-  the kernel is compiled in memory instead, once per process.
+* a folder of `NUMBA_CACHE_DIR` that nobody may write (an image's, under a read-only root) is read all the same, which
+  numba itself refuses; what is not in it is compiled in memory.
+* when there is no such folder and none is writable (no home) numba refuses to import the module; here the kernel is
+  compiled in memory instead, once per process.
 
 Kernels run without numba's reference counting (measured: an atomic increment for every array touched in
 a nested call made them 4 to 8 times slower). So a kernel works on arrays that its caller owns: it neither
@@ -21,13 +23,20 @@ allocates nor returns an array. Integer division by zero is undefined in it, as 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    UserProvidedCacheLocator,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NJIT: Any = numba.njit
@@ -63,16 +72,45 @@ class _NamedByKey(IndexDataCacheFile):
     """Files of one kernel's compiled forms, each named by its key; every file is replaced in one step."""
 
     def save(self, key: Any, data: Any) -> None:
-        """Store a compiled form. The index may lose an entry to another process, never point to a wrong one."""
+        """Store a compiled form. The index may lose an entry to another process, never point to a wrong one.
+
+        A folder that cannot be written (any more) costs another process the time to compile, and nothing else.
+        """
         name = self._data_name(hashlib.sha256(repr(key).encode()).hexdigest()[:16])
-        self._save_data(name, data)  # type: ignore[no-untyped-call]
-        self._save_index(self._load_index() | {key: name})  # type: ignore[no-untyped-call]
+        with suppress(OSError):
+            self._save_data(name, data)  # type: ignore[no-untyped-call]
+            self._save_index(self._load_index() | {key: name})  # type: ignore[no-untyped-call]
 
     def _data_name(self, number: str) -> str:
         return f"{self._index_name.removesuffix('.nbi')}.{number}.nbc"
 
 
+class _Prefilled(UserProvidedCacheLocator):
+    """A folder of an image: it is read, and never written."""
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        """None where there is no such folder."""
+        if not os.environ.get("NUMBA_CACHE_DIR"):
+            return None
+        made: Any = cls(py_func, py_file)
+        return made if os.path.isdir(made.get_cache_path()) else None
+
+    def ensure_cache_path(self) -> None:
+        """It is what it is."""
+
+
+class _Places(CompileResultCacheImpl):
+    _locator_classes = [  # noqa: RUF012 - as the base class has it
+        UserProvidedCacheLocator,
+        _Prefilled,
+        *(one for one in CompileResultCacheImpl._locator_classes if one is not UserProvidedCacheLocator),
+    ]
+
+
 class _DeepCache(FunctionCache):
+    _impl_class = _Places
+
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         self._cache_file = _NamedByKey(  # type: ignore[no-untyped-call]

@@ -1,5 +1,6 @@
 """The key of a cached kernel covers everything the kernel is made of, and is the same in every process."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from evenflow.kernels import _NamedByKey, fingerprint
 from evenflow.partitioners import d_choices, water_filling_route
 from evenflow.sketches import frequent, space_saving
 
+ROOT = Path(__file__).parents[2]
 KERNELS: dict[str, Any] = {"evenflow": water_filling_route.route, "d-choices": d_choices._route}
 
 
@@ -70,3 +72,33 @@ def test_two_processes_that_compile_two_forms_at_once_never_get_each_others_code
     ours.save("our signature", "our code")
     theirs.save("their signature", "their code")
     assert (reader.load("our signature"), reader.load("their signature")) == ("our code", "their code")
+
+
+_PROBE = """
+import sys, tempfile
+import pyarrow as pa
+
+def refused(**_):
+    raise PermissionError("read-only")
+
+if "read-only" in sys.argv:
+    tempfile.TemporaryFile = refused  # by which numba finds out whether it may write into a folder
+from evenflow.keys import _hash_all as kernel, hash_keys
+hash_keys(pa.array([b"a", b"b"], pa.binary()))
+print(sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
+"""
+
+
+def test_a_cache_that_an_image_brought_is_read_where_nobody_may_write(tmp_path: Path) -> None:
+    def run(*words: str) -> list[int]:
+        done = subprocess.run(
+            [sys.executable, "-c", _PROBE, *words],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True, text=True, check=True, cwd=ROOT,
+        )  # fmt: skip
+        return [int(word) for word in done.stdout.split()]
+
+    assert run() == [0, 1], "compiled, and kept"
+    before = sorted(tmp_path.rglob("*"))
+    assert run("read-only") == [1, 0], "found"
+    assert sorted(tmp_path.rglob("*")) == before
