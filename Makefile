@@ -11,7 +11,7 @@ PYTEST = $(BIN)/python -m pytest -n $(JOBS)
 BY_FILE = --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo monitoring test test-more test-browser lint format bench reproduce docs clean broker doctor
+.PHONY: help setup demo monitoring test test-more test-browser test-containers test-k8s lint format bench reproduce docs clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,6 +38,10 @@ test: setup lint ## lint, types, layers, and the tests on two cores (JOBS=...)
 test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
 	$(BIN)/python -m workbench.debian chromium
 	$(BIN)/python -m pytest tests/browser $(FLAGS)
+
+test-containers: setup ## the images in Docker containers, with Debian's engine and images made here (as root)
+	$(BIN)/python -m tests.ground prepare containers
+	$(BIN)/python -m pytest tests/containers $(FLAGS)
 
 test-more: setup ## the longer suites (marked `more`) and a smoke run of every benchmark
 	$(BIN)/python -m workbench.debian chromium

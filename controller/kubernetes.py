@@ -39,7 +39,7 @@ def connected() -> Any:
     except ImportError:
         raise ConfigError(
             "control.lease and control.replicas_of need the package `kubernetes`",
-            hint="install evenflow[kubernetes], or take the image of the controller",
+            hint="install evenflow[controller], or take the image of the controller",
         ) from None
     try:
         if "KUBERNETES_SERVICE_HOST" in os.environ:

@@ -1,0 +1,1 @@
+"""The pipeline's images in real containers, and the engine that they run on: `make test-containers`."""

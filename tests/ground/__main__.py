@@ -1,0 +1,66 @@
+"""The test ground by hand: `python -m tests.ground --help`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+
+import typer
+
+from evenflow.errors import EvenflowError
+from tests.ground.engine import engine
+from tests.ground.kafka import kafka_image
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
+
+
+class Suite(StrEnum):
+    """What a suite stands on."""
+
+    CONTAINERS = "containers"
+
+
+@app.command()
+def prepare(suite: Suite) -> None:
+    """Install, build and make what a suite needs, so that its tests only start it."""
+    _PREPARED[suite]()
+
+
+@app.command(name="engine")
+def run_engine() -> None:
+    """A Docker engine with the base images, until Ctrl-C."""
+    with engine() as own:
+        kafka_image(own)
+        for name, value in own.environment.items():
+            print(f"export {name}={value}", flush=True)
+        _until_asked_to_end()
+
+
+def _until_asked_to_end() -> None:
+    ends = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    signal.sigwait(ends)
+
+
+def _prepare_containers() -> None:
+    with engine() as own:
+        kafka_image(own)
+
+
+_PREPARED: dict[Suite, Callable[[], None]] = {Suite.CONTAINERS: _prepare_containers}
+
+
+def main() -> int:
+    """The exit status."""
+    try:
+        app()
+    except EvenflowError as error:
+        print(f"{error.message}\n  -> {error.hint}" if error.hint else error.message, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

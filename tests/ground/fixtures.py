@@ -1,0 +1,47 @@
+"""Fixtures of the suites that stand on this ground; a conftest imports those that it wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from testcontainers.core.config import ConnectionMode, testcontainers_config
+
+from tests.ground import bases, kafka
+from tests.ground.engine import Engine, engine
+
+__all__ = ["docker_engine", "java_base", "kafka_image", "python_base"]
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> Iterator[Engine]:
+    """A Docker engine, which docker's and testcontainers' clients of this process find, too."""
+    with engine() as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        # Its reaper is an image of a registry, and what a test starts ends with the engine.
+        patch.setattr(testcontainers_config, "_ryuk_disabled", True)
+        # On a machine that is a container itself it would look for ports at the bridge's address.
+        patch.setattr(testcontainers_config, "connection_mode_override", ConnectionMode.docker_host)
+        patch.setattr(testcontainers_config, "tc_host_override", "127.0.0.1")
+        patch.setattr(testcontainers_config, "sleep_time", 0.1)
+        patch.setattr(testcontainers_config, "max_tries", 1200)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def python_base(docker_engine: Engine) -> str:
+    """Name of the image with Debian's Python."""
+    return bases.python_base(docker_engine)
+
+
+@pytest.fixture(scope="session")
+def java_base(docker_engine: Engine) -> str:
+    """Name of the image with Debian's Python and Java 17."""
+    return bases.java_base(docker_engine)
+
+
+@pytest.fixture(scope="session")
+def kafka_image(docker_engine: Engine) -> str:
+    """Name of the image that KafkaContainer takes."""
+    return kafka.kafka_image(docker_engine)

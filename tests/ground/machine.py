@@ -1,0 +1,46 @@
+"""What the machine must have: root, Debian's packages, and one process at a time where two would collide."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from evenflow.errors import ServiceError
+from workbench.debian import install
+
+# A program of each of Debian's packages, by the package's name.
+ENGINE_PACKAGES = {"docker.io": "dockerd", "iproute2": "ip", "iptables": "iptables"}
+IMAGE_PACKAGES = {"debootstrap": "debootstrap"}
+NODE_PACKAGES = {
+    "containerd": "containerd",
+    "runc": "runc",
+    "containernetworking-plugins": "/usr/lib/cni/bridge",
+    "iproute2": "ip",
+    "iptables": "iptables",
+    "conntrack": "conntrack",
+    "tini": "tini",
+}
+
+
+def need_root(what: str) -> None:
+    """ServiceError for anybody else."""
+    if os.geteuid() != 0:
+        raise ServiceError(f"{what} needs root, and you are user {os.geteuid()}", hint="run it as root")
+
+
+def need_packages(packages: dict[str, str]) -> None:
+    """Install those that are missing, as root; otherwise ServiceError says what to install."""
+    for package, program in packages.items():
+        install(package, program)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Nobody else on this machine makes `path` at the same time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f"{path.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
