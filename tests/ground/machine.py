@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from evenflow.errors import ServiceError
@@ -44,3 +46,16 @@ def locked(path: Path) -> Iterator[None]:
     with path.with_name(f"{path.name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A folder that goes with the block. Those of killed processes go first."""
+    for lock in Path(tempfile.gettempdir()).glob(f"{prefix}*/lock"):
+        with suppress(OSError), lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
+        with (Path(name) / "lock").open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield Path(name)

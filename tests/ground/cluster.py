@@ -1,0 +1,90 @@
+"""A whole Kubernetes cluster of one node on this machine, with real pods and DNS."""
+
+from __future__ import annotations
+
+import fcntl
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenflow.errors import ServiceError
+from spark_consumers.jars import cache_dir
+from tests.ground.api_server import kube_of, wait_until
+from tests.ground.control_plane import ControlPlane, Ports
+from tests.ground.engine import Engine
+from tests.ground.kube import Kube
+from tests.ground.machine import NODE_PACKAGES, need_packages, need_root, temporary_folder
+from tests.ground.node import DNS_ADDRESS, DNS_IMAGE, NODE_ADDRESS, NODE_NAME, Node
+from tests.ground.reach import forwarded
+
+_DNS = Path(__file__).parent / "manifests" / "dns.yaml"
+
+
+@dataclass(frozen=True)
+class Cluster(Kube):
+    """`Kube` with a node under it."""
+
+    node: Node
+
+    def load(self, archive: Path, image: str) -> str:
+        """Give the node an image from an archive of `docker save`; returns its name."""
+        self.node.load(archive, image)
+        return image
+
+    def load_from(self, engine: Engine, image: str) -> str:
+        """Give the node an image of the engine, unless it has just that one; returns its name."""
+        identity = engine.docker("image", "inspect", "--format={{.Id}}", image).removeprefix("sha256:")
+        if not self.node.has(image, identity):
+            with tempfile.NamedTemporaryFile(prefix="evenflow-image-", suffix=".tar") as archive:
+                engine.docker("save", f"--output={archive.name}", image)
+                self.node.load(Path(archive.name), image)
+        return image
+
+    def forwarded(self, host: str, port: int) -> AbstractContextManager[int]:
+        """A port on 127.0.0.1 that stands for `host:port` of the cluster: a pod's address, or a service's."""
+        return forwarded(self.node.sandbox.pid, host, port)
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    """A fresh cluster with DNS, gone when the block ends; ServiceError if this machine runs one already."""
+    need_root("a Kubernetes node")
+    need_packages(NODE_PACKAGES)
+    with ExitStack() as ends:
+        store = ends.enter_context(_only_one(cache_dir() / "k8s" / "node"))
+        folder = ends.enter_context(temporary_folder("evenflow-node-"))
+        node = Node(folder, store)
+        ends.callback(node.end)
+        ports = Ports()
+        plane = ControlPlane(folder, node.start, ports=ports, node=NODE_ADDRESS)
+        port = ends.enter_context(forwarded(node.sandbox.pid, "127.0.0.1", ports.api))
+        node.start_containers()
+        plane.start(port)
+        node.start_node(plane.kubeconfig)
+        yield _ready(Cluster(kube_of(plane, folder, port).kubeconfig, node))
+
+
+def _ready(made: Cluster) -> Cluster:
+    """When its node takes pods and names resolve."""
+    manifest = _DNS.read_text().replace("IMAGE", DNS_IMAGE).replace("ADDRESS", DNS_ADDRESS)
+    made.kubectl("apply", "--server-side", "--filename=-", given=manifest)
+    wait_until(lambda: made.get("nodes")["items"], "the node does not register")
+    made.kubectl("wait", "--for=condition=Ready", f"node/{NODE_NAME}", "--timeout=60s")
+    made.kubectl("--namespace=kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s")
+    return made
+
+
+@contextmanager
+def _only_one(store: Path) -> Iterator[Path]:
+    """Images are kept there, and control groups have one name: one node at a time."""
+    store.mkdir(parents=True, exist_ok=True)
+    with (store / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ServiceError(
+                "another run on this machine has a Kubernetes node", hint="wait until it has ended"
+            ) from None
+        yield store

@@ -1,0 +1,239 @@
+"""A real node in namespaces of its own: containerd, kubelet and kube-proxy, whose pods run on this machine.
+
+The node has a network of its own. Its pods reach one another and the services in there, and nothing outside.
+Images come from archives; what was loaded once stays in the cache.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tarfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evenflow.errors import ServiceError
+from tests.ground.archive import image_of_program
+from tests.ground.programs import COREDNS, KUBERNETES, PAUSE, GoBuild
+from tests.ground.sandbox import Sandbox, remove_cgroups
+from workbench.processes import ChildProcess
+
+NODE_NAME = "node"
+NODE_ADDRESS = "10.99.0.1"
+DNS_ADDRESS = "10.96.0.10"
+PAUSE_IMAGE = f"evenflow-test/pause:{PAUSE.version}"
+DNS_IMAGE = f"evenflow-test/coredns:{COREDNS.version}"
+_POD_NETWORK = "10.245.0.0/24"
+_CGROUP = "evenflow-node"
+_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids", "systemd", "devices", "freezer", "blkio")
+_PATIENCE = 60.0
+
+# What kubelet and the network plugins write in fixed places stays in the node's own mounts. The address of the bridge is
+# the node's; the default route leads to nobody, so what is for no service and no pod is lost.
+_SETUP = """
+mkdir -p /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers
+for place in /run /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers; do mount -t tmpfs tmpfs $place; done
+ip link set lo up
+ip link add node0 type bridge
+ip addr add {address}/24 dev node0
+ip link set node0 up
+ip route add default via 10.99.0.254
+echo 1 > /proc/sys/net/ipv4/ip_forward
+"""
+
+
+class Node:
+    """folder: for this run. store: containerd's images, kept from run to run; one node at a time may use it."""
+
+    def __init__(self, folder: Path, store: Path) -> None:
+        self._folder = folder
+        self._store = store
+        remove_cgroups(_CGROUP)
+        _make_cgroups()
+        self.sandbox = Sandbox(["tini", "--", "sleep", "infinity"], log=self._log("sandbox"), network=True)
+        try:
+            self._inside("sh", "-ec", _SETUP.format(address=NODE_ADDRESS))
+        except BaseException:
+            self.end()
+            raise
+
+    def start(self, name: str, command: Sequence[str]) -> ChildProcess:
+        """Run a command in the node, for as long as the node lives."""
+        return ChildProcess(self.sandbox.inside(command), log=self._log(name), name=name)
+
+    def end(self) -> None:
+        """Everything in the node is killed; nothing of it but the images stays."""
+        self.sandbox.end()
+        remove_cgroups(_CGROUP)
+
+    def start_containers(self) -> None:
+        """Start containerd with nothing left of an earlier run, and load the images that each pod needs."""
+        self._write_container_settings()
+        containerd = self._start_containerd()
+        left = self._ctr("containers", "ls", "--quiet").split()
+        if left:
+            self._ctr("containers", "rm", *left)
+            containerd.kill()
+            self._start_containerd()
+        for build, image in ((PAUSE, PAUSE_IMAGE), (COREDNS, DNS_IMAGE)):
+            self.load(_program_image(build, image), image)
+
+    def start_node(self, kubeconfig: Path) -> None:
+        """Start kubelet and kube-proxy; the API server has a node when they have reached it."""
+        self.start("kubelet", self._kubelet(kubeconfig))
+        self.start("kube-proxy", self._proxy(kubeconfig))
+
+    def load(self, archive: Path, image: str) -> None:
+        """Load an archive that holds `image`, unless just that one was loaded before."""
+        loaded = self._loaded()
+        identity = _identity(archive)
+        if loaded.get(image) != identity:
+            self._ctr("images", "import", str(archive))
+            self._record(loaded | {image: identity})
+
+    def has(self, image: str, identity: str) -> bool:
+        """Whether this very image was loaded; identity: its id without `sha256:`."""
+        return self._loaded().get(image) == identity
+
+    def _inside(self, *command: str) -> str:
+        done = subprocess.run(self.sandbox.inside(command), capture_output=True, text=True, timeout=600)
+        if done.returncode != 0:
+            raise ServiceError(f"{command[0]} failed in the node: {done.stderr[-2000:]}")
+        return done.stdout
+
+    def _ctr(self, *words: str) -> str:
+        return self._inside("ctr", "--namespace=k8s.io", *words)
+
+    def _log(self, name: str) -> Path:
+        return self._folder / "log" / f"{name}.log"
+
+    def _loaded(self) -> dict[str, str]:
+        try:
+            return dict(json.loads((self._store / "loaded.json").read_text()))
+        except (OSError, ValueError):
+            return {}
+
+    def _record(self, loaded: dict[str, str]) -> None:
+        (self._store / "loaded.json").write_text(json.dumps(loaded, indent=1))
+
+    def _start_containerd(self) -> ChildProcess:
+        containerd = self.start("containerd", ["containerd", f"--config={self._folder / 'containerd.toml'}"])
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._ctr("version")
+                return containerd
+            except ServiceError:
+                if not containerd.alive or time.monotonic() >= deadline:
+                    raise ServiceError(f"containerd does not start:\n{containerd.tail()}") from None
+            time.sleep(0.05)
+
+    def _write_container_settings(self) -> None:
+        networks = self._folder / "cni"
+        networks.mkdir()
+        routed = {
+            "type": "ptp",
+            "ipam": {
+                "type": "host-local",
+                "dataDir": str(self._folder / "cni-addresses"),
+                "ranges": [[{"subnet": _POD_NETWORK}]],
+                "routes": [{"dst": "0.0.0.0/0"}],
+            },
+        }
+        network = {"cniVersion": "0.4.0", "name": "pods", "plugins": [routed]}
+        (networks / "10-pods.conflist").write_text(json.dumps(network))
+        (self._folder / "containerd.toml").write_text(_containerd_settings(self._store / "containerd", networks))
+
+    def _kubelet(self, kubeconfig: Path) -> list[str]:
+        settings = self._folder / "kubelet.json"
+        settings.write_text(json.dumps(_KUBELET))
+        return [
+            str(KUBERNETES.programs()["kubelet"]),
+            f"--config={settings}",
+            f"--kubeconfig={kubeconfig}",
+            f"--hostname-override={NODE_NAME}",
+            f"--node-ip={NODE_ADDRESS}",
+            f"--cert-dir={self._folder / 'kubelet'}",
+        ]
+
+    def _proxy(self, kubeconfig: Path) -> list[str]:
+        return [
+            str(KUBERNETES.programs()["kube-proxy"]),
+            f"--kubeconfig={kubeconfig}",
+            f"--hostname-override={NODE_NAME}",
+            "--proxy-mode=iptables",
+            f"--cluster-cidr={_POD_NETWORK}",
+            # The machine's own table of connections stays as it is.
+            "--conntrack-max-per-core=0",
+            "--conntrack-min=0",
+            "--conntrack-tcp-timeout-established=0",
+            "--conntrack-tcp-timeout-close-wait=0",
+        ]
+
+
+_KUBELET: dict[str, Any] = {
+    "apiVersion": "kubelet.config.k8s.io/v1beta1",
+    "kind": "KubeletConfiguration",
+    "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+    "authorization": {"mode": "AlwaysAllow"},
+    "cgroupDriver": "cgroupfs",
+    "cgroupRoot": f"/{_CGROUP}",
+    "clusterDNS": [DNS_ADDRESS],
+    "clusterDomain": "cluster.local",
+    "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+    "failCgroupV1": False,
+    "failSwapOn": False,
+    "resolvConf": "",
+    "serializeImagePulls": False,
+    # A machine that is nearly full is the user's affair, and images that are gone would not come back.
+    "imageGCHighThresholdPercent": 100,
+    "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+}
+
+
+def _containerd_settings(root: Path, networks: Path) -> str:
+    return f"""
+version = 2
+root = "{root}"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "docker.io/{PAUSE_IMAGE}"
+  disable_apparmor = true
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "{networks}"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+"""
+
+
+def _program_image(build: GoBuild, image: str) -> Path:
+    """The archive of an image that holds the build's only program."""
+    archive = build.folder / "image.tar"
+    if not archive.exists():
+        (program,) = build.programs().values()
+        image_of_program(archive, image, program)
+    return archive
+
+
+def _identity(archive: Path) -> str:
+    """Of the archive's only image."""
+    with tarfile.open(archive) as content:
+        manifest = content.extractfile("manifest.json")
+        assert manifest is not None
+        return str(json.load(manifest)[0]["Config"]).removesuffix(".json")
+
+
+def _make_cgroups() -> None:
+    for controller in _CONTROLLERS:
+        folder = Path("/sys/fs/cgroup") / controller / _CGROUP
+        if folder.parent.is_dir():
+            folder.mkdir(exist_ok=True)
+    cpus = Path("/sys/fs/cgroup/cpuset")
+    for name in ("cpuset.cpus", "cpuset.mems"):  # a new group may use none until it is told
+        if (cpus / name).exists():
+            (cpus / _CGROUP / name).write_text((cpus / name).read_text())
