@@ -18,6 +18,7 @@ COMMANDS = (
     "control",
     "demo",
     "doctor",
+    "health",
     "partition",
     "rename",
     "replay",

@@ -20,6 +20,7 @@ SERVICES = (
     "control",
     "demo",
     "doctor",
+    "health",
     "partition",
     "plan",
     "reduce",

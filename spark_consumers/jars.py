@@ -5,7 +5,7 @@ by one rename, so a folder that exists and matches its list is complete; anythin
 again. A file lock per set makes concurrent first uses wait for one another. Once cached, no
 network is touched.
 
-`python -m spark_consumers.jars` resolves both sets that evenflow uses (`make setup` does).
+`python -m spark_consumers.jars [broker|connector]` resolves the sets that evenflow uses (`make setup` does).
 """
 
 from __future__ import annotations
@@ -238,10 +238,14 @@ def _artifact_name(jar: Path) -> str:
     return re.sub(r"-\d[^/]*$", "", jar.stem)
 
 
+_SETS = {"broker": kafka_broker_jars, "connector": spark_kafka_jars}
+
+
 def main() -> int:
-    """Resolve both sets and say where they are."""
+    """Resolve the sets that are named, or both, and say where they are."""
     try:
-        for what, jars in (("broker", kafka_broker_jars()), ("connector", spark_kafka_jars())):
+        for what in sys.argv[1:] or _SETS:
+            jars = _SETS[what]()
             print(f"{what}: {len(jars)} jars in {jars[0].parent}", file=sys.stderr)
     except (ServiceError, ConfigError) as error:
         print(error, file=sys.stderr)

@@ -144,7 +144,9 @@ class Node:
         }
         network = {"cniVersion": "0.4.0", "name": "pods", "plugins": [routed]}
         (networks / "10-pods.conflist").write_text(json.dumps(network))
-        (self._folder / "containerd.toml").write_text(_containerd_settings(self._store / "containerd", networks))
+        (self._folder / "containerd.toml").write_text(
+            _containerd_settings(self._store / "containerd", networks)
+        )
 
     def _kubelet(self, kubeconfig: Path) -> list[str]:
         settings = self._folder / "kubelet.json"

@@ -1,0 +1,38 @@
+"""`evenflow health`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(health)
+
+
+def health(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="A page /healthy/ or /alive/ of a part.")
+    ] = "http://127.0.0.1:8080/healthy/",
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for its answer.", min=0.1)] = 5.0,
+) -> None:
+    """Ask a part whether it is healthy: exit 0 if it is, 1 and the reason if it is not. For containers' health checks."""
+    import json
+    import urllib.error
+    import urllib.request
+    from contextlib import suppress
+
+    try:
+        with urllib.request.urlopen(url, timeout=timeout) as answer:
+            typer.echo(answer.read(10_000).decode(errors="replace").strip())
+    except urllib.error.HTTPError as error:
+        said = error.read(10_000).decode(errors="replace").strip()
+        with suppress(ValueError, KeyError, TypeError):
+            said = json.loads(said)["reason"]
+        typer.echo(f"{error.code}: {said}", err=True)
+        raise typer.Exit(1) from None
+    except (OSError, ValueError) as error:
+        typer.echo(f"no answer from {url}: {error}", err=True)
+        raise typer.Exit(1) from None

@@ -1,0 +1,123 @@
+"""Compile every kernel that the services run, by running each once: `python -m partitioner_service.precompile`.
+
+While an image is built: its services then find machine code, and nobody waits for a compiler when a pod starts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.partitioners.fitting import online_names
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings, load_settings
+from evenflow.twostep import Layout, combine_task, reduce
+from partitioner_service.hottest import Hottest
+from partitioner_service.learned import new_partitioner
+from partitioner_service.route import Router, Slice
+
+_AGGREGATES = {
+    "n": "count",
+    **{f"{how}_{column}": f"{how}({column})" for how in ("sum", "mean", "min", "max") for column in "if"},
+}
+_TUPLES = 3_000
+_SPAN_MS = 10_000
+
+
+def compile_all() -> int:
+    """How many tuples were routed for it."""
+    routed = 0
+    for name in online_names():
+        routed += _routed(_settings(partitioner={"name": name}))
+    for unit in ("s", "us", "iso"):
+        routed += _routed(_settings(query={"time_unit": unit}))
+    for query in ({"types": {"key": "int64", "i": "int64"}}, {"max_jump": "1m"}):
+        routed += _routed(_settings(query=query))
+    return routed + _routed(_settings(input={"format": "csv", "columns": ["key", "time", "i", "f"]}))
+
+
+def _settings(**changed: dict[str, Any]) -> Settings:
+    tables: dict[str, dict[str, Any]] = {
+        "query": {"name": "precompile", "window": "4s", "slide": "1s", "types": {"i": "int64"}}
+        | {"aggregates": _AGGREGATES},
+        "input": {"partitions": 2},
+        "partitioner": {"workers": 4},
+    }
+    for table, fields in changed.items():
+        tables[table] |= fields
+    return load_settings(**tables)
+
+
+def _routed(settings: Settings) -> int:
+    router, records = Router(settings, new_partitioner(settings)), _records(settings)
+    fresh = PartitionState(fingerprint=settings.fingerprint, topic_id="precompile", offset=0)
+    states = dict.fromkeys(range(settings.input_partitions), fresh)
+    half = len(records) // 2
+    frames: dict[int, list[tuple[int, bytes]]] = {}
+    for number, part in enumerate((records[:half], records[half:])):
+        first = number * half
+        slices = [Slice(p, first, first + len(part) - 1, part) for p in states]
+        done = router.route(slices, states)
+        states |= done.states
+        Hottest().note(done.sent.keys, done.sent.hashes, done.sent.workers)
+        for worker, frame in done.frames:
+            frames.setdefault(worker, []).append((number, frame))
+    _aggregated(settings, frames)
+    return 2 * len(records)
+
+
+def _records(settings: Settings) -> Sequence[bytes]:
+    return [_record(settings, number, number * _SPAN_MS // _TUPLES) for number in range(_TUPLES)]
+
+
+def _record(settings: Settings, number: int, at_ms: int) -> bytes:
+    unit = settings.query.time_unit
+    time = {"s": f"{at_ms / 1000}", "us": str(at_ms * 1000), "ms": str(at_ms)}.get(unit, "")
+    if unit == "iso":
+        time = f'"1970-01-01T00:00:{at_ms // 1000:02d}.{at_ms % 1000:03d}Z"'
+    key = number * number % 97
+    if settings.input.format == "csv":
+        return f"{key},{time},{number},{number / 7}".encode()
+    text = key if settings.query.types.get("key") == "int64" else f'"k{key}"'
+    return f'{{"key":{text},"time":{time},"i":{number},"f":{number / 7}}}'.encode()
+
+
+def _aggregated(settings: Settings, frames: dict[int, list[tuple[int, bytes]]]) -> None:
+    plan = AggregatePlan.of(settings.query)
+    layout = Layout(
+        topic_id="precompile",
+        fingerprint=settings.fingerprint,
+        input_partitions=settings.input_partitions,
+        routed_partitions=settings.routed_partitions,
+        buckets=1,
+        max_bytes=1_000_000,
+    )
+    blobs = combine_task(
+        plan, layout, ((w, ((n, pa.py_buffer(f)) for n, f in some)) for w, some in frames.items())
+    )
+    state = _Forgotten()
+    reduce(plan, layout, state, [blob.data for blob in blobs])
+
+
+class _Forgotten(dict[str, bytes]):
+    """A bucket's state that nobody keeps."""
+
+    def put(self, name: str, value: bytes) -> None:
+        self[name] = value
+
+    def delete(self, name: str) -> None:
+        del self[name]
+
+
+def main() -> int:
+    """Say how much was routed."""
+    print(f"kernels are compiled: {compile_all():,} tuples were routed for it", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""What runs in an executor's pod on Kubernetes: `python -m spark_consumers.executor_pod executor`.
+
+Spark's scheduler makes the pod, says in its environment whose executor it is, and expects an image that turns this into
+a Java process. The image that Spark's own distribution builds does it with a shell script, which pyspark does not bring.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from spark_consumers.jars import java_command, spark_jars_dir
+
+_BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
+_OPTION = re.compile(r"SPARK_JAVA_OPT_([0-9]+)")
+_ARGUMENTS = {
+    "--driver-url": "SPARK_DRIVER_URL",
+    "--executor-id": "SPARK_EXECUTOR_ID",
+    "--cores": "SPARK_EXECUTOR_CORES",
+    "--app-id": "SPARK_APPLICATION_ID",
+    "--hostname": "SPARK_EXECUTOR_POD_IP",
+    "--resourceProfileId": "SPARK_RESOURCE_PROFILE_ID",
+    "--podName": "SPARK_EXECUTOR_POD_NAME",
+}
+
+
+def command(environment: Mapping[str, str], *, java: str, jars: Path, folder: str) -> list[str]:
+    """The Java command of the executor that this environment is for. KeyError names what is missing in it."""
+    numbered = ((_OPTION.fullmatch(name), value) for name, value in environment.items())
+    options = sorted((int(found[1]), value) for found, value in numbered if found)
+    memory = environment["SPARK_EXECUTOR_MEMORY"]
+    places = [
+        environment.get("SPARK_EXTRA_CLASSPATH"),
+        environment.get("SPARK_CONF_DIR"),
+        f"{jars}/*",
+        folder,
+    ]
+    arguments = [word for option, name in _ARGUMENTS.items() for word in (option, environment[name])]
+    return [
+        java,
+        *(value for _, value in options),
+        f"-Xms{memory}",
+        f"-Xmx{memory}",
+        "-cp",
+        os.pathsep.join(place for place in places if place),
+        _BACKEND,
+        *arguments,
+    ]
+
+
+def main() -> None:
+    """Become the executor."""
+    if sys.argv[1:] != ["executor"]:
+        sys.exit("Spark's scheduler starts this, with the word `executor`")
+    os.environ.setdefault("SPARK_HOME", str(spark_jars_dir().parent))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        words = command(os.environ, java=java_command(), jars=spark_jars_dir(), folder=os.getcwd())
+    except KeyError as missing:
+        sys.exit(f"{missing} is not in the environment: this is no executor's pod")
+    os.execv(words[0], words)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+"""What an image runs while it is built, so that its services find compiled kernels."""
+
+from __future__ import annotations
+
+from evenflow.partitioners.fitting import online_names
+from partitioner_service.precompile import compile_all
+
+
+def test_every_partitioner_of_the_service_and_every_reader_is_run_once() -> None:
+    readers = 6
+    assert compile_all() == 3_000 * (len(online_names()) + readers) * 2
