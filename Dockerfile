@@ -38,7 +38,7 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=cache,targ
     evenflow-install controller
 FROM packages AS spark-packages
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=cache,target=/root/.cache/pip \
-    evenflow-install spark
+    evenflow-install spark,controller
 FROM packages AS tools-packages
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=cache,target=/root/.cache/pip \
     evenflow-install tools

@@ -20,6 +20,7 @@ from spark_consumers.archive import driver_class_path, using_archive
 from spark_consumers.checkpoints import Stage
 from spark_consumers.demand import executors_wanted, most_executors
 from spark_consumers.jars import spark_kafka_jars
+from spark_consumers.own_pod import own_pod_conf
 
 _LOG = logging.getLogger("evenflow.spark")
 _CHILDREN = re.compile(r"local-cluster\[[^\]]*\]")
@@ -46,6 +47,7 @@ def executors_conf(settings: Settings, stages: Sequence[Stage]) -> dict[str, str
         "spark.storage.decommission.enabled": "true",  # an executor that leaves hands its shuffle files on
         "spark.storage.decommission.replicationReattemptInterval": "1s",  # it looks for more so often: by default 30 s
         **_jars(settings),
+        **(own_pod_conf() if spark.master.startswith("k8s://") else {}),
     }
 
 

@@ -15,22 +15,24 @@ _LOG = logging.getLogger("evenflow.kafka")
 _FIRST_PAUSE, _LAST_PAUSE = 1.0, 15.0
 
 
+
 def wait_for_input(
     settings: Settings,
     *,
+    made_by_us: bool = False,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
     """Return once the input topic is there, or after `kafka.startup_wait`: who reads it then says what is wrong.
 
-    Each trouble is told once as a warning, and each later try as a line. clock, sleep: s.
+    Each trouble is told once as a warning, and each later try as a line. made_by_us: the broker is enough. clock, sleep: s.
     """
     deadline, pause, told = clock() + settings.kafka.startup_wait / 1000, _FIRST_PAUSE, ""
     while clock() < deadline:
-        trouble = _trouble(settings)
+        trouble = _trouble(settings, made_by_us=made_by_us)
         if trouble is None:
             if told:
-                _LOG.info("topic %s is there: going on", settings.topic("input"))
+                _LOG.info("Kafka at %s is ready: going on", settings.kafka.bootstrap_servers)
             return
         level = logging.INFO if trouble.message == told else logging.WARNING
         told = trouble.message
@@ -40,10 +42,10 @@ def wait_for_input(
         pause = min(2 * pause, _LAST_PAUSE)
 
 
-def _trouble(settings: Settings) -> EvenflowError | None:
+def _trouble(settings: Settings, *, made_by_us: bool) -> EvenflowError | None:
     topic = settings.topic("input")
     try:
         found = describe(settings.kafka, [topic])
     except EvenflowError as error:
         return error
-    return None if topic in found else missing_input(settings, [])
+    return None if made_by_us or topic in found else missing_input(settings, [])

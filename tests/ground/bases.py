@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from evenflow.errors import ServiceError
-from spark_consumers.jars import cache_dir
+from spark_consumers.jars import cache_dir, java_command
 from tests.ground.archive import write_image
 from tests.ground.building import build
 from tests.ground.engine import Engine
@@ -58,8 +58,13 @@ def python_base(engine: Engine) -> str:
 
 def java_base(engine: Engine) -> str:
     """Build `JAVA_BASE` on `PYTHON_BASE`; returns its name."""
-    folder = Path(__file__).parent / "images" / "java"
-    return build(engine, folder, JAVA_BASE, arguments={"BASE": python_base(engine)})
+    recipe = Path(__file__).parent / "images" / "java" / "Dockerfile"
+    trusted = Path(java_command()).resolve().parent.parent / "lib" / "security" / "cacerts"
+    with tempfile.TemporaryDirectory(prefix="java-base-") as name:
+        # Java has a store of authorities of its own, and Debian's would know nothing of this machine's.
+        shutil.copyfile(trusted, Path(name) / "cacerts")
+        arguments = {"BASE": python_base(engine)}
+        return build(engine, Path(name), JAVA_BASE, dockerfile=recipe, arguments=arguments)
 
 
 def load(engine: Engine, archive: Path, image: str) -> str:

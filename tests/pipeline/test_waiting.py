@@ -68,4 +68,4 @@ def test_an_input_topic_that_is_made_meanwhile_ends_the_wait(
         wait_for_input(settings, clock=clock, sleep=sleep)
     assert clock.pauses == [1, 2, 4]
     assert f"there is no topic {query_name}.input" in caplog.text
-    assert "is there: going on" in caplog.text
+    assert "is ready: going on" in caplog.text
