@@ -84,6 +84,7 @@ STATUS: dict[str, Any] = {
     "worker_tuples": [600, 400],
     "plan_epoch": 7,
     "plans_ignored": 1,
+    "learning_since": 1_600.0,
     "learned_at": None,
 }
 TOLD = PartitionerRecord(
@@ -128,6 +129,19 @@ def test_what_a_partitioner_does_not_know_is_not_there() -> None:
     starting = scraped(instruments)
     assert starting["evenflow_since_progress_seconds", ()] == 1
     assert ("evenflow_tuples_routed_total", ()) not in starting
+
+
+def test_only_a_partitioner_that_learns_has_a_time_to_save() -> None:
+    instruments = PartitionerInstruments(settings())
+    instruments.watch(lambda: STATUS, lambda: None)
+    seen = scraped(instruments)
+    assert seen["evenflow_learning_begin_timestamp_seconds", ()] == 1_600
+    assert seen["evenflow_snapshot_interval_seconds", ()] == 30
+    instruments.watch(lambda: STATUS | {"learning_since": None}, lambda: None)
+    assert not {name for name, _ in scraped(instruments)} & {
+        "evenflow_learning_begin_timestamp_seconds",
+        "evenflow_snapshot_interval_seconds",
+    }
 
 
 def test_every_reason_of_the_partitioner_is_said_from_the_start() -> None:
