@@ -208,6 +208,13 @@ def test_a_spark_application_adds_up_its_micro_batches() -> None:
     assert (seen["evenflow_executors", ()], seen["evenflow_open_windows", ()]) == (1, 3)
 
 
+def test_repeated_rows_of_the_first_micro_batch_are_an_increase() -> None:
+    instruments = SparkInstruments(settings())
+    assert scraped(instruments)["evenflow_duplicates_dropped_total", ()] == 0
+    instruments.batch(batch())
+    assert scraped(instruments)["evenflow_duplicates_dropped_total", ()] == 7
+
+
 def test_latencies_count_once_for_each_tuple() -> None:
     instruments = SparkInstruments(settings())
     instruments.batch(batch())
