@@ -24,6 +24,7 @@ from evenflow.telemetry import (
     PartitionerRecord,
     Record,
     Stage,
+    Telemetry,
     parse,
 )
 
@@ -69,7 +70,10 @@ class Collected:
 
 
 class Collector:
-    """Takes in records of the telemetry topic. clock: s, monotonic; wall: s since 1970."""
+    """Takes in records of the telemetry topic. clock: s, monotonic; wall: s since 1970.
+
+    told: called with every record of this query, decisions included, and whether it is fresh.
+    """
 
     def __init__(
         self,
@@ -77,7 +81,9 @@ class Collector:
         *,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        told: Callable[[Telemetry, bool], None] = lambda record, fresh: None,
     ) -> None:
+        self._told = told
         self._query = settings.query.name
         self._fingerprint = settings.fingerprint
         self._topic = settings.topic("telemetry")
@@ -104,6 +110,7 @@ class Collector:
                 "of another query", f"it is of query {record.query}, fingerprint {record.fingerprint}"
             )
             return False
+        self._told(record, fresh)
         if isinstance(record, DecisionRecord):
             return False
         self.heard += 1

@@ -12,6 +12,7 @@ from controller.collect import Collected, Heard
 from controller.plan_log import PlanLog, stages_of, unrealised
 from evenflow.elasticity import Observation, StageObservation
 from evenflow.elasticity.observation import Part
+from evenflow.in_charge import in_charge
 from evenflow.settings import Settings
 from evenflow.talking.words import span
 from evenflow.telemetry import BatchRecord, PartitionerRecord, Stage
@@ -218,16 +219,15 @@ def reached(known: Collected) -> int | None:
 def counted(settings: Settings, known: Collected, now: float) -> list[Heard[PartitionerRecord]]:
     """The partitioners that count now: those that are not silent, from the newest on.
 
-    One that has just died still looks alive for a while. Its input partitions belong to others by then, so the newest
-    records count for as long as they own no more than there are.
+    One that has just died still looks alive for a while; it does not count once others own its input partitions.
     """
-    free = settings.input_partitions
-    found = []
-    for heard in reversed(known.partitioners.values()):
-        if heard.age(now) < patience(settings) and heard.record.owned <= free:
-            free -= heard.record.owned
-            found.append(heard)
-    return found
+    limit = patience(settings)
+    return in_charge(
+        (heard for heard in reversed(known.partitioners.values()) if heard.age(now) < limit),
+        partitions=settings.input_partitions,
+        owned=lambda heard: heard.record.owned,
+        anyway=lambda heard: not heard.record.owned,
+    )
 
 
 def stale(settings: Settings, known: Collected, now: float) -> list[str]:

@@ -67,10 +67,9 @@ def load(words: StageWords, now: float) -> float | None:
     record = words.word.record
     if isinstance(record, BatchRecord):
         return _load(record)
-    running, interval = record.running_ms or 0, max(1, record.batch_interval_ms)
-    before = words.batch is not None and words.batch.age(now) <= (running + _BETWEEN * interval) / 1000
-    last = _load(words.batch.record) if words.batch is not None and before else None
-    return last if running <= interval else max(last or 0.0, running / interval)
+    since = ((record.running_ms or 0) + _BETWEEN * max(1, record.batch_interval_ms)) / 1000
+    before = words.batch is not None and words.batch.age(now) <= since
+    return record.load_by_now(_load(words.batch.record) if words.batch is not None and before else None)
 
 
 def _load(batch: BatchRecord) -> float:

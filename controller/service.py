@@ -19,11 +19,12 @@ from controller.realise import Published, Realiser, Replicas, SaidReplicas, Unto
 from controller.talk import Talk
 from evenflow.elasticity import Policy
 from evenflow.errors import ServiceError
+from evenflow.in_charge import in_charge
 from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.stopping import stopped_by_signals
 from evenflow.talking import on_every_line
-from evenflow.telemetry import DecisionRecord
+from evenflow.telemetry import DecisionRecord, Telemetry
 from monitoring.health import Checks, Turns
 from monitoring.instruments.controller import ControllerInstruments
 from monitoring.live.picture import Picture
@@ -138,7 +139,7 @@ class Controller:
         # Rule 14: first whoever controlled the query before is fenced, then the log is read, then anything is decided.
         self._realiser: Realiser = Untouched() if dry_run else Published(settings)
         remembered = remember(settings, policy)
-        self._collector = Collector(settings, clock=clock, wall=wall)
+        self._collector = Collector(settings, clock=clock, wall=wall, told=self._paint)
         self._evaluator = Evaluator(settings)
         self._decider = Decider(settings, policy)
         self._replicas = ReplicaDecider(settings)
@@ -150,7 +151,6 @@ class Controller:
         self._telemetry = Follower(settings, "telemetry", newest=_NEWEST, isolation="read_uncommitted")
         self._fresh_from, self._read_at = self._telemetry.end, clock()
         for message in self._telemetry.all_so_far():
-            self.picture.take(message.value(), old=True)
             self._collector.take(message.value(), fresh=offset_of(message) >= self._fresh_from)
         plans = self._plans.all_so_far()
         self._log.start(plans, reached=reached(self._collector.known), now=clock())
@@ -165,7 +165,6 @@ class Controller:
         self._watch.check()
         self._learn()
         for message in self._new_telemetry(timeout):
-            self.picture.take(message.value())
             if self._collector.take(message.value(), fresh=offset_of(message) >= self._fresh_from):
                 self._judge_when_due()
         self._judge_when_due()
@@ -190,14 +189,18 @@ class Controller:
         # Copies: a scrape asks from a thread of its own.
         partitioners, stages = list(known.partitioners.values()), list(known.stages.items())
         words: dict[str, float | None] = {stage: heard.word.at for stage, heard in stages}
-        free, longest = self._settings.input_partitions, None
-        for heard in reversed(partitioners):  # from the newest on
-            if heard.age(now) < limit or 0 < heard.record.owned <= free:
-                free -= heard.record.owned
-                longest = heard
-        if longest is not None:
-            words["partitioner"] = longest.at
+        answering = in_charge(
+            reversed(partitioners),
+            partitions=self._settings.input_partitions,
+            owned=lambda heard: heard.record.owned,
+            anyway=lambda heard: heard.age(now) < limit,
+        )
+        if answering:
+            words["partitioner"] = answering[-1].at
         return {part: now - (self._begun if at is None else at) for part, at in words.items()}
+
+    def _paint(self, record: Telemetry, fresh: bool) -> None:
+        self.picture.add(record, old=not fresh)
 
     def keep(self) -> None:
         """Keep what the policy has learned; a broker that is gone by now is no reason to end with an error."""

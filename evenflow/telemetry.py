@@ -191,19 +191,17 @@ class HeartbeatRecord(Record):
     executors: Count | None = None
     epoch: Count = 0
 
+    def load_by_now(self, before: float | None) -> float | None:
+        """W while its micro-batch runs; before: that of the last one. For longer than an interval, at least what it has."""
+        running = (self.running_ms or 0) / max(1, self.batch_interval_ms)
+        return before if running <= 1 else max(before or 0.0, running)
+
 
 def present_load(word: BatchRecord | HeartbeatRecord, last: BatchRecord | None) -> float | None:
-    """W of a stage by its newest word, last: its last finished micro-batch. 0 where it waits for input.
-
-    While a micro-batch runs for longer than an interval, at least what it has by now.
-    """
+    """W of a stage by its newest word, last: its last finished micro-batch. 0 where it waits for input."""
     if isinstance(word, BatchRecord):
         return word.load
-    if word.running_ms is None:
-        return 0.0
-    running = word.running_ms / max(1, word.batch_interval_ms)
-    before = last.load if last is not None else None
-    return before if running <= 1 else max(before or 0.0, running)
+    return 0.0 if word.running_ms is None else word.load_by_now(None if last is None else last.load)
 
 
 class DecisionRecord(Record):

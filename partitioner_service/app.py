@@ -78,9 +78,9 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 
 
 def build_app(
-    settings: Settings, plane: DataPlane, folder: Path, instruments: PartitionerInstruments
+    settings: Settings, plane: DataPlane, folder: Path, instruments: PartitionerInstruments, feed: Feed
 ) -> faust.App:
-    """The Faust app of this instance; it keeps nothing, but wants a folder."""
+    """The Faust app of this instance; it keeps nothing, but wants a folder. feed: what its live page shows."""
     options = settings.partitioner
     ours: dict[str, Any] = {
         "broker": [f"kafka://{server}" for server in settings.kafka.bootstrap_servers.split(",")],
@@ -112,7 +112,7 @@ def build_app(
 
     # Faust's own sensors: of the control plane alone. Its page shows all that is in the registry.
     setup_prometheus_sensors(app, "/metrics/", registry=instruments.registry, name_prefix="faust")
-    add_pages(app, settings, plane, Health(plane.clock), Feed(settings))
+    add_pages(app, settings, plane, Health(plane.clock), feed)
     return app
 
 
@@ -158,7 +158,8 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):  # before there is anything that a signal could tear
         loop.add_signal_handler(number, stop.set)
-    app = build_app(settings, plane, folder, instruments)
+    feed = Feed(settings)
+    app = build_app(settings, plane, folder, instruments, feed)
     app.finalize()
     data = DataPlaneService(plane, loop=loop)
     await data.start()
@@ -178,6 +179,7 @@ async def _serve(
         if not control.done():
             log.warning("Faust has not stopped within %g s; leaving it", _GRACE)
             control.cancel()
+        feed.close()
     if data.error is not None:
         raise data.error
 

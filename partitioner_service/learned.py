@@ -25,7 +25,8 @@ _MOST_SLIDES = 1_024
 class LearnedState:
     """Saves snapshots every `snapshot_interval`; gives back the last one when it fits the settings.
 
-    kept_at: when state was last saved, or taken over by this process (s since 1970); None before.
+    since: when this process began to learn; None for a partitioner that learns nothing. kept_at: when state was last saved,
+    or taken over by this process; None before. Both in s since 1970.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class LearnedState:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._wall = wall
+        self.since: float | None = None
         self.kept_at: float | None = None
         self._settings = settings
         self._options = settings.partitioner
@@ -53,6 +55,7 @@ class LearnedState:
         """
         options = self._options
         fresh = new_partitioner(self._settings)
+        self.since = self._wall() if fresh.learns else None
         saved = self._side.snapshot(self._fit())
         if saved is None:
             return fresh, 0

@@ -310,6 +310,7 @@ class DataPlane:
         standing = self._talk.tell(shown, self._work.rejected, self._pace.known())
         self._status = {
             **shown,
+            "learning_since": self._learned.since,
             "learned_at": self._learned.kept_at,
             "plans_ignored": self._plan_log.ignored,
             "standing_still": standing,

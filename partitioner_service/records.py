@@ -50,12 +50,19 @@ class SideRecords:
                 "learned state of %d bytes is too large to save; a restart begins without", len(snapshot)
             )
             return
+
+        def answered(error: object, _: object) -> None:
+            if error is None:
+                kept()
+            else:
+                log.warning("learned state was not saved (quality only): %s", error)
+
         self._produce(
             "snapshots",
             key=self._identity,
             value=snapshot,
             headers=[(_FIT, fit.encode()), (_EPOCH, str(epoch).encode())],
-            on_delivery=lambda error, _: None if error else kept(),
+            on_delivery=answered,
         )
 
     def snapshot(self, fit: str) -> tuple[bytes, int] | None:

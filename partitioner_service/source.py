@@ -42,6 +42,7 @@ _ERROR, _PARTITION, _KEY, _VALUE = map(methodcaller, ("error", "partition", "key
 
 _FORBIDDEN = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}
 _ASK_SECONDS = 2.0
+_ASK_EVERY = 1.0
 
 
 class Source:
@@ -78,6 +79,9 @@ class Source:
         self._settle = settle
         self._stopping = stopping
         self._failure: BaseException | None = None
+        self._clock = clock
+        self._asked_at = clock()
+        self._grown: dict[int, int] = {}
         self.ends = LogEnds(self._ends_now, clock=clock)
         self._consumer: Consumer = clients.consumer(
             settings.kafka, group=data_plane_group(settings), **consumer_config(settings)
@@ -128,10 +132,18 @@ class Source:
         wanted = set(partitions) & set(self.states)
         pause, resume = wanted - self.paused, self.paused - wanted
         if pause:
+            self._asked_at = self._clock()
             self._consumer.pause([TopicPartition(self._topic, p) for p in pause])
         if resume:
             self._consumer.resume([TopicPartition(self._topic, p) for p in resume])
         self.paused = wanted
+        self._ask_after_paused()
+
+    def _ask_after_paused(self) -> None:
+        """How far logs have grown that nobody fetches: librdkafka does not hear of it."""
+        if self.paused and self._clock() - self._asked_at >= _ASK_EVERY:
+            self._asked_at = self._clock()
+            self._grown |= self._ends_now(self.paused)
 
     def _resume_all(self) -> None:
         """While they are still assigned: librdkafka keeps a partition paused through `assign` and rebalances."""
@@ -147,7 +159,8 @@ class Source:
     def lag(self, partition: int) -> int | None:
         """Records between our position and the log's end; None when not known yet."""
         _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
-        return None if high < 0 else max(0, high - self.states[partition].offset)
+        end = max(high, self._grown.get(partition, high))  # logs only grow
+        return None if end < 0 else max(0, end - self.states[partition].offset)
 
     def _ends_now(self, partitions: Collection[int]) -> dict[int, int]:
         return log_ends(self._settings.kafka, self._topic, partitions, timeout=_ASK_SECONDS)

@@ -15,7 +15,6 @@ _LOG = logging.getLogger("evenflow.kafka")
 _FIRST_PAUSE, _LAST_PAUSE = 1.0, 15.0
 
 
-
 def wait_for_input(
     settings: Settings,
     *,

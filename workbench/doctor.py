@@ -17,6 +17,7 @@ from pathlib import Path
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
 from spark_consumers.jars import cache_dir, java_command
+from workbench.doctor_ports import check_ports
 from workbench.doctor_topics import Report, with_topics
 from workbench.findings import Finding
 from workbench.look.sample import SAMPLE
@@ -29,7 +30,7 @@ _MIN_DISK = 5 * 2**30
 
 def examine(settings: Settings, *, most: int = SAMPLE) -> Report:
     """All checks against this machine, the broker of the settings, and at most `most` records of the input topic."""
-    return with_topics(_machine(settings), settings, most=most)
+    return with_topics([*_machine(settings), *check_ports(settings)], settings, most=most)
 
 
 def _machine(settings: Settings) -> list[Finding]:

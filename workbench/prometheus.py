@@ -7,7 +7,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,17 @@ from workbench.processes import ChildProcess
 RULES = Path(__file__).parents[1] / "monitoring" / "prometheus"
 _PATIENCE = 30.0
 _TIMEOUT = 10.0
+Targets = Mapping[str, int | Sequence[int]]
 
 
 class Prometheus:
-    """Use as a context manager. targets: port by job; every, hold: seconds between scrapes, and that an alert waits.
+    """Use as a context manager. targets: port, or ports, by job.
 
-    hold: None as the rules say.
+    every, hold: seconds between scrapes, and that an alert waits; hold: None as the rules say.
     """
 
     def __init__(
-        self, folder: Path, targets: Mapping[str, int], *, every: float = 5.0, hold: float | None = None
+        self, folder: Path, targets: Targets, *, every: float = 5.0, hold: float | None = None
     ) -> None:
         self._folder = folder
         self._config = folder / "prometheus.yml"
@@ -77,6 +78,11 @@ class Prometheus:
         alerts = self._get("api/v1/alerts")["data"]["alerts"]
         return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
 
+    def rules(self) -> set[str]:
+        """How the evaluation of its rules went, "ok" where it did."""
+        groups = self._get("api/v1/rules")["data"]["groups"]
+        return {rule["health"] for group in groups for rule in group["rules"]}
+
     def metadata(self) -> set[str]:
         """Names of all metrics that it has scraped."""
         return set(self._get("api/v1/label/__name__/values")["data"])
@@ -101,14 +107,16 @@ class Prometheus:
             raise ServiceError(f"Prometheus does not answer: {error}") from None
 
 
-def _configuration(targets: Mapping[str, int], every: float) -> str:
+def _configuration(targets: Targets, every: float) -> str:
     config = yaml.safe_load((RULES / "prometheus.yml").read_text())
     config["global"] = dict.fromkeys(("scrape_interval", "evaluation_interval"), _span(every)) | {
         "scrape_timeout": _span(every)
     }
     config["scrape_configs"] = [job for job in config["scrape_configs"] if job["job_name"] in targets]
     for job in config["scrape_configs"]:
-        job["static_configs"] = [{"targets": [f"{HOST}:{targets[job['job_name']]}"]}]
+        ports = targets[job["job_name"]]
+        several = [ports] if isinstance(ports, int) else ports
+        job["static_configs"] = [{"targets": [f"{HOST}:{port}" for port in several]}]
     return str(yaml.safe_dump(config))
 
 

@@ -228,6 +228,11 @@ class Partitioner(ABC):
         """Whether state grows with the distinct keys of the window; False: bounded by workers and options."""
         return self.state_bound(2 * _MANY_KEYS) > self.state_bound(_MANY_KEYS)
 
+    @property
+    def learns(self) -> bool:
+        """Whether it has state of its own, which a restart without a snapshot would lose."""
+        return bool(self._state())
+
     def snapshot(self) -> bytes:
         """Everything needed to continue, as an Arrow IPC stream of one row; read it with `restore`."""
         state = {"_sent": self._sent, **self._state()}

@@ -100,6 +100,13 @@ HOT_KEY_WORKERS = _gauge(
     "evenflow_hot_key_workers", "Fragmentation of the key of this rank: workers that got it.", "rank"
 )
 SNAPSHOT = _gauge("evenflow_snapshot_timestamp_seconds", "When learned state was last saved or restored.")
+LEARNING = _gauge(
+    "evenflow_learning_begin_timestamp_seconds",
+    "When this process began to learn, with saved state or without; none for a partitioner that learns nothing.",
+)
+SNAPSHOT_INTERVAL = _gauge(
+    "evenflow_snapshot_interval_seconds", "How often learned state is to be saved; none likewise."
+)
 WORKERS = _gauge("evenflow_workers", "p: workers in use by the plan in force.")
 PLANS_IGNORED = _counter(
     "evenflow_plans_ignored", "Records of the plan topic that are no plan of this query."

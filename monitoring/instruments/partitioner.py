@@ -21,6 +21,7 @@ class PartitionerInstruments(Instruments):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.query.name, _NAME)
         query = settings.query.name
+        self._snapshot_interval = settings.partitioner.snapshot_interval / 1000
         self._blocks = self.histogram(c.BLOCK_SECONDS).labels(query)
         self._commits = self.histogram(c.COMMIT_SECONDS).labels(query)
         self._status: Callable[[], Mapping[str, Any]] = dict
@@ -67,6 +68,10 @@ class PartitionerInstruments(Instruments):
         sheet.put(c.PLAN_EPOCH, status["plan_epoch"], part=_NAME)
         sheet.put(c.PLANS_IGNORED, status.get("plans_ignored"))
         sheet.put(c.SNAPSHOT, status["learned_at"])
+        since = status.get("learning_since")
+        if since is not None:
+            sheet.put(c.LEARNING, since)
+            sheet.put(c.SNAPSHOT_INTERVAL, self._snapshot_interval)
         for worker, tuples in enumerate(status["worker_tuples"]):
             sheet.put(c.WORKER_TUPLES, tuples, worker=worker)
 

@@ -81,6 +81,8 @@ class SparkInstruments(Instruments):
                 sheet.put(c.BATCH_INTERVAL, word.batch_interval_ms / 1000, stage=stage)
             for part, work in self._works.items():
                 self._write_work(sheet, part, work)
+            # From the start: what repeats after a restart is in the first micro-batch.
+            sheet.put(c.REPEATED, self._repeated["reduce"])
             self._write_results(sheet)
 
     def _write_batch(self, sheet: Sheet, stage: Stage, batch: BatchRecord) -> None:
@@ -94,8 +96,6 @@ class SparkInstruments(Instruments):
         sheet.put(c.PART_KEYS, work.keys, work=part)
         if part == "combine":
             sheet.put(c.REPLICATION, work.replication)
-        else:
-            sheet.put(c.REPEATED, self._repeated[part])
         sheet.put(c.TASK_SPREAD, work.spread, work=part)
 
     def _write_results(self, sheet: Sheet) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from evenflow.in_charge import in_charge
 from evenflow.settings import Settings
 from evenflow.telemetry import (
     BatchRecord,
@@ -67,7 +68,6 @@ class Picture:
         self._unfit = self._repeated = 0
         self._points: deque[tuple[int, str, float]] = deque(maxlen=MOST_POINTS)
         self._decisions: deque[DecisionView] = deque(maxlen=MOST_DECISIONS)
-        self._ignored = 0
 
     def take(self, value: bytes | None, *, old: bool = False) -> bool:
         """Take in one record of any bytes; whether it says something of this query.
@@ -79,8 +79,6 @@ class Picture:
         except ValueError:
             record = None
         if record is None or (record.query, record.fingerprint) != (self._query, self._fingerprint):
-            with self._lock:
-                self._ignored += 1
             return False
         self.add(record, old=old)
         return True
@@ -167,7 +165,6 @@ class Picture:
             hottest=_hottest([instance.record for instance in alive]),
             points=list(self._points),
             decisions=list(self._decisions),
-            ignored=self._ignored,
             verdicts={},
         )
         view.verdicts.update(verdicts(view, unfit=self._unfit, repeated=self._repeated))
@@ -175,12 +172,12 @@ class Picture:
 
     def _counted(self, now: float) -> list[_Instance]:
         """From the longest silent on. One that is silent counts no more once others own its input partitions."""
-        free, found = self._partitions, []
-        for instance in sorted(self._instances.values(), key=lambda one: now - one.at):
-            if now - instance.at < SILENT or instance.record.owned <= max(0, free) > 0:
-                free -= instance.record.owned
-                found.append(instance)
-        return found[::-1]
+        return in_charge(
+            sorted(self._instances.values(), key=lambda one: now - one.at),
+            partitions=self._partitions,
+            owned=lambda one: one.record.owned,
+            anyway=lambda one: now - one.at < SILENT,
+        )[::-1]
 
     def _stage(self, stage: Stage, now: float) -> StageView:
         word, at = self._words[stage]

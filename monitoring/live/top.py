@@ -24,6 +24,7 @@ _BAR = 30
 _MOST_WORKERS = 40
 _SHOWN_DECISIONS = 12
 _SHOWN_PARTS = 4
+_SHOWN_INSTANCES = 20
 
 
 class Top(App[None]):
@@ -186,15 +187,7 @@ def key_rows(view: View) -> Iterator[tuple[str, ...]]:
 
 
 def part_rows(view: View) -> Iterator[tuple[str, ...]]:
-    """Instances, then stages."""
-    for one in view.instances:
-        yield (
-            f"partitioner {one.name}",
-            _said(one.rate),
-            _said(one.lag),
-            str(one.epoch),
-            f"{one.silent:.0f} s ago",
-        )
+    """Stages, then instances from the longest silent on; what was never heard is said as that."""
     for stage in view.stages:
         yield (
             stage.name,
@@ -203,3 +196,18 @@ def part_rows(view: View) -> Iterator[tuple[str, ...]]:
             str(stage.epoch),
             f"{stage.silent:.0f} s ago",
         )
+    if not view.stages:
+        yield "Spark", "?", "?", "?", "not yet"
+    for one in view.instances[:_SHOWN_INSTANCES]:
+        yield (
+            f"partitioner {one.name}",
+            _said(one.rate),
+            _said(one.lag),
+            str(one.epoch),
+            f"{one.silent:.0f} s ago",
+        )
+    if not view.instances:
+        yield "partitioner", "?", "?", "?", "not yet"
+    more = len(view.instances) - _SHOWN_INSTANCES
+    if more > 0:
+        yield f"and {more} partitioners more", "", "", "", ""

@@ -117,7 +117,6 @@ class View:
     hottest: list[dict[str, Any]]
     points: list[tuple[int, str, float]]
     decisions: list[DecisionView]
-    ignored: int
     verdicts: dict[str, Verdict]
 
     def plain(self) -> dict[str, Any]:

@@ -240,6 +240,25 @@ def test_a_pipeline_of_which_nothing_is_known_has_a_page(shown: Shown) -> None:
     shown.tell(make()[0].view())
     assert "not known" in shown.text("#answers")
     assert "No controller has decided anything yet" in shown.text("#decisions")
+    assert shown.text("#instances") == shown.text("#stages") == "none heard yet"
+    assert " 0" not in shown.text("#flow").replace("0 instances", ""), "what is not known is no 0"
+    assert shown.complaints == []
+
+
+@pytest.mark.parametrize("shown", [{"viewport": {"width": 360, "height": 740}}], indirect=True)
+def test_of_a_hundred_instances_and_a_thousand_partitions_those_that_are_silent_stand_above(
+    shown: Shown,
+) -> None:
+    view = a_view()
+    one = replace(view.instances[0], owned=10, slowest=999)
+    many = [replace(one, name="gone", silent=99.0), *(replace(one, name=f"i-{n}") for n in range(99))]
+    shown.tell(replace(view, instances=many, loads=[float(n) for n in range(100)]))
+    rows = shown.text("#instances").splitlines()
+    assert len(rows) == 21
+    assert rows[0].startswith("gone")
+    assert rows[-1] == "and 80 more"
+    assert "100 instances" in shown.text("#flow")
+    assert shown.page.evaluate("document.documentElement.scrollWidth") <= 360
     assert shown.complaints == []
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from monitoring.grafana.panels import FIRING, INSTANCES, QUERY, board, lines, quantile
 
+_UP = 'up{job=~"evenflow.*"}'
+
 
 def build() -> Any:
     """The dashboard."""
@@ -28,25 +30,26 @@ def build() -> Any:
                 ),
                 lines(
                     "Targets",
-                    "1: Prometheus reaches it.",
+                    "Processes that answer Prometheus, and those that do not.",
                     "short",
-                    ('max by (job, instance) (up{job=~"evenflow.*"})', "{{job}} {{instance}}"),
+                    (f"sum by (job) ({_UP})", "{{job}}"),
+                    (f"count by (job) ({_UP}) - sum by (job) ({_UP})", "{{job}}: no answer"),
                     steady=True,
                 ),
                 lines(
                     "Uptime",
-                    "Of each part.",
+                    "Of the youngest process of each part: it falls where one was started again.",
                     "s",
-                    (
-                        'time() - max by (job, instance) (process_start_time_seconds{job=~"evenflow.*"})',
-                        "{{job}} {{instance}}",
-                    ),
+                    ('time() - max by (job) (process_start_time_seconds{job=~"evenflow.*"})', "{{job}}"),
                 ),
                 lines(
                     "Progress of partitioners",
-                    "How long ago the data plane last did something.",
+                    "How long ago the data plane last did something; the ten instances where that is longest ago.",
                     "s",
-                    (f"max by (instance) (evenflow_since_progress_seconds{INSTANCES})", "{{instance}}"),
+                    (
+                        f"topk(10, max by (instance) (evenflow_since_progress_seconds{INSTANCES}))",
+                        "{{instance}}",
+                    ),
                 ),
             ],
         ),
@@ -79,10 +82,10 @@ def build() -> Any:
                 ),
                 lines(
                     "Rebalances",
-                    "Assignments of input partitions, per minute.",
+                    "Assignments of input partitions, per minute; the ten instances with most.",
                     "short",
                     (
-                        f"60 * sum by (instance) (rate(evenflow_rebalances_total{INSTANCES}[5m]))",
+                        f"topk(10, 60 * sum by (instance) (rate(evenflow_rebalances_total{INSTANCES}[5m])))",
                         "{{instance}}",
                     ),
                 ),
@@ -105,10 +108,10 @@ def build() -> Any:
                 ),
                 lines(
                     "Age of learned state",
-                    "Since each instance last saved it.",
+                    "Since an instance last saved it; the ten instances where that is longest ago.",
                     "s",
                     (
-                        f"time() - max by (instance) (evenflow_snapshot_timestamp_seconds{INSTANCES})",
+                        f"topk(10, time() - max by (instance) (evenflow_snapshot_timestamp_seconds{INSTANCES}))",
                         "{{instance}}",
                     ),
                 ),

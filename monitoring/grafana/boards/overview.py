@@ -74,7 +74,7 @@ def build() -> Any:
                 number(
                     "alerts",
                     "Alerts that fire now.",
-                    f"count({FIRING}) or on() vector(0)",
+                    f"count({FIRING}) or 0 * count(evenflow_build_info{QUERY})",
                     "short",
                     (None, GREEN),
                     (1, RED),

@@ -58,16 +58,22 @@ def build() -> Any:
                 ),
                 lines(
                     "Keys",
-                    "Distinct keys of a period by instance, and those that the partitioner may split.",
+                    "Distinct keys of a period, and those that the partitioner may split; the ten instances with most.",
                     "short",
-                    (f"max by (instance) (evenflow_distinct_keys{INSTANCES})", "distinct, {{instance}}"),
-                    (f"max by (instance) (evenflow_head_keys{INSTANCES})", "may be split, {{instance}}"),
+                    (
+                        f"topk(10, max by (instance) (evenflow_distinct_keys{INSTANCES}))",
+                        "distinct, {{instance}}",
+                    ),
+                    (
+                        f"topk(10, max by (instance) (evenflow_head_keys{INSTANCES}))",
+                        "may be split, {{instance}}",
+                    ),
                 ),
                 lines(
                     "Imbalance by instance",
-                    "As each instance measured it in its last period.",
+                    "As an instance measured it in its last period; the ten with most.",
                     "percentunit",
-                    (f"max by (instance) (evenflow_imbalance_ratio{INSTANCES})", "{{instance}}"),
+                    (f"topk(10, max by (instance) (evenflow_imbalance_ratio{INSTANCES}))", "{{instance}}"),
                 ),
             ],
         ),

@@ -65,9 +65,11 @@ def test_decisions_are_read_by_others() -> None:
         wanted_p=1,
         wanted_r=1,
     )
-    collected = collector()
-    assert not collected.take(decision.encode())
+    told: list[tuple[object, bool]] = []
+    collected = Collector(SETTINGS, told=lambda record, fresh: told.append((record, fresh)))
+    assert not collected.take(decision.encode(), fresh=False)
     assert not collected.ignored
+    assert told == [(decision, False)]
 
 
 def test_records_of_another_query_fingerprint_or_version_are_ignored_counted_and_said_once_each(

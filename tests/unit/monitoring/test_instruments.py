@@ -85,6 +85,7 @@ STATUS: dict[str, Any] = {
     "worker_tuples": [600, 400],
     "plan_epoch": 7,
     "plans_ignored": 1,
+    "learning_since": 1_600.0,
     "learned_at": None,
 }
 TOLD = PartitionerRecord(
@@ -129,6 +130,19 @@ def test_what_a_partitioner_does_not_know_is_not_there() -> None:
     starting = scraped(instruments)
     assert starting["evenflow_since_progress_seconds", ()] == 1
     assert ("evenflow_tuples_routed_total", ()) not in starting
+
+
+def test_only_a_partitioner_that_learns_has_a_time_to_save() -> None:
+    instruments = PartitionerInstruments(settings())
+    instruments.watch(lambda: STATUS, lambda: None)
+    seen = scraped(instruments)
+    assert seen["evenflow_learning_begin_timestamp_seconds", ()] == 1_600
+    assert seen["evenflow_snapshot_interval_seconds", ()] == 30
+    instruments.watch(lambda: STATUS | {"learning_since": None}, lambda: None)
+    assert not {name for name, _ in scraped(instruments)} & {
+        "evenflow_learning_begin_timestamp_seconds",
+        "evenflow_snapshot_interval_seconds",
+    }
 
 
 def test_every_reason_of_the_partitioner_is_said_from_the_start() -> None:
@@ -198,6 +212,13 @@ def test_a_spark_application_adds_up_its_micro_batches() -> None:
     assert (seen["evenflow_reducers", ()], seen["evenflow_open_panes", ()]) == (4, 2)
     assert seen["evenflow_result_latency_seconds_bucket", ("1.0",)] == 60
     assert seen["evenflow_result_latency_seconds_sum", ()] == 54
+
+
+def test_repeated_rows_of_the_first_micro_batch_are_an_increase() -> None:
+    instruments = SparkInstruments(settings())
+    assert scraped(instruments)["evenflow_duplicates_dropped_total", ()] == 0
+    instruments.batch(batch())
+    assert scraped(instruments)["evenflow_duplicates_dropped_total", ()] == 7
 
 
 def test_latencies_count_once_for_each_tuple() -> None:

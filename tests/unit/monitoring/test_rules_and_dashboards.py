@@ -150,16 +150,5 @@ def test_each_alert_has_a_runbook_and_a_test() -> None:
         assert rule["labels"]["severity"] in ("page", "ticket", "info")
 
 
-def test_provisioning_names_what_grafana_wants() -> None:
-    folder = ROOT / "monitoring/grafana/provisioning"
-    source = yaml.safe_load((folder / "datasources/prometheus.yml").read_text())
-    assert source["apiVersion"] == 1
-    assert {"name", "type", "access", "url"} <= source["datasources"][0].keys()
-    provider = yaml.safe_load((folder / "dashboards/evenflow.yml").read_text())
-    assert provider["apiVersion"] == 1
-    assert {"name", "type", "options"} <= provider["providers"][0].keys()
-    assert provider["providers"][0]["options"]["path"]
-
-
 def test_the_page_of_metrics_is_the_one_that_the_catalogue_makes() -> None:
     assert (ROOT / "docs/metrics.md").read_text() == page(), "make docs"

@@ -101,7 +101,7 @@ def test_a_hostile_reason_or_name_is_text(words: str) -> None:
     async def play(app: Top, pilot: Any) -> None:
         assert printable(words) in shown(app, "#decisions")
         assert "\x1b" not in shown(app, "#decisions")
-        assert str(app.query_one("#parts", DataTable).get_row_at(0)[0]) == f"partitioner {printable(words)}"
+        assert str(app.query_one("#parts", DataTable).get_row_at(1)[0]) == f"partitioner {printable(words)}"
 
     played(replace(view, decisions=decisions, instances=instances), play)
 
@@ -110,6 +110,9 @@ def test_a_pipeline_of_which_nothing_is_known_is_shown_as_that() -> None:
     async def play(app: Top, pilot: Any) -> None:
         assert "not known" in shown(app, "#answers")
         assert "no controller has decided anything yet" in shown(app, "#decisions")
+        table = app.query_one("#parts", DataTable)
+        heard = [(str(table.get_row_at(row)[0]), str(table.get_row_at(row)[-1])) for row in range(2)]
+        assert heard == [("Spark", "not yet"), ("partitioner", "not yet")]
 
     played(make()[0].view(), play)
 
@@ -120,3 +123,20 @@ def test_of_a_hundred_workers_the_fullest_are_shown() -> None:
     assert len(lines) == module._MOST_WORKERS + 1
     assert "60 workers with less" in lines[-1]
     assert lines[0].startswith("  60 ")
+
+
+def test_a_hundred_workers_and_instances_leave_the_screen_readable() -> None:
+    view = a_view()
+    silent = replace(view.instances[0], name="gone", silent=99.0)
+    many = [silent, *(replace(view.instances[0], name=str(number)) for number in range(99))]
+
+    async def play(app: Top, pilot: Any) -> None:
+        table = app.query_one("#parts", DataTable)
+        names = [str(table.get_row_at(row)[0]) for row in range(table.row_count)]
+        assert names[:2] == ["fused", "partitioner gone"], "what is wrong stands above"
+        assert names[-1] == "and 80 partitioners more"
+        assert len(names) == 22
+        assert "100 partitioners" in shown(app, "#flow")
+        assert "60 workers with less" in shown(app, "#workers")
+
+    played(replace(view, instances=many, loads=[float(number) for number in range(100)]), play)

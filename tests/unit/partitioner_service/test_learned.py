@@ -58,3 +58,8 @@ def test_each_instance_is_one_of_the_sources(instance: str, instances: int, sour
 def test_an_unknown_option_is_refused_before_anything_starts() -> None:
     with pytest.raises(ConfigError, match="unknown option 'thetta' of d-choices"):
         new_partitioner(settings({"name": "d-choices", "options": {"thetta": 1}}))
+
+
+@pytest.mark.parametrize(("name", "learns"), [("hashing", False), ("pkg", True), ("evenflow", True)])
+def test_only_a_partitioner_with_state_of_its_own_learns(name: str, learns: bool) -> None:
+    assert new_partitioner(settings({"name": name})).learns is learns

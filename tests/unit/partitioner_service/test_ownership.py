@@ -15,6 +15,7 @@ from evenflow.errors import ConfigError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from monitoring.instruments.partitioner import PartitionerInstruments
+from monitoring.live.feed import Feed
 from partitioner_service import app, source
 from partitioner_service.blocks import cut
 from partitioner_service.committed import TopicIds, data_plane_group
@@ -241,19 +242,24 @@ def test_either_half_dying_ends_the_process_with_its_error(
         await asyncio.sleep(30)
 
     plane = Plane(RuntimeError("data died") if half == "data" else None)
-    monkeypatch.setattr(app, "build_app", lambda settings, plane, folder, instruments: Control())
+    closed: list[Feed] = []
+    monkeypatch.setattr(Feed, "close", lambda feed: closed.append(feed))
+    monkeypatch.setattr(app, "build_app", lambda *given: Control())
     monkeypatch.setattr(app, "_control", control)
     with pytest.raises(RuntimeError, match=f"{half} died"):
         asyncio.run(
             asyncio.wait_for(app._serve(SETTINGS, plane, tmp_path, PartitionerInstruments(SETTINGS)), 20)
         )  # type: ignore[arg-type]
     assert plane.told.is_set()
+    assert len(closed) == 1, "what the live page follows ends, too"
 
 
 def test_the_two_halves_have_groups_of_their_own_and_a_crash_holds_readers_back_for_ten_seconds(
     tmp_path: Path,
 ) -> None:
-    built = app.build_app(SETTINGS, DataPlane(SETTINGS), tmp_path, PartitionerInstruments(SETTINGS))
+    built = app.build_app(
+        SETTINGS, DataPlane(SETTINGS), tmp_path, PartitionerInstruments(SETTINGS), Feed(SETTINGS)
+    )
     assert built.conf.id != data_plane_group(SETTINGS)
     assert SETTINGS.partitioner.transaction_timeout == 10_000
 
@@ -263,8 +269,8 @@ def test_extras_reach_faust_and_those_it_does_not_know_are_refused(tmp_path: Pat
         return Settings(query={"name": "q"}, input={"partitions": 2}, kafka={"extras": {"faust": extras}})
 
     fine = with_extras(broker_request_timeout=123.0, broker_session_timeout=20.0)
-    built = app.build_app(fine, DataPlane(fine), tmp_path, PartitionerInstruments(fine))
+    built = app.build_app(fine, DataPlane(fine), tmp_path, PartitionerInstruments(fine), Feed(fine))
     assert (built.conf.broker_request_timeout, built.conf.broker_session_timeout) == (123.0, 20.0)
     wrong = with_extras(broker_requests=1.0)
     with pytest.raises(ConfigError, match="broker_requests, which Faust does not know"):
-        app.build_app(wrong, DataPlane(wrong), tmp_path, PartitionerInstruments(wrong))
+        app.build_app(wrong, DataPlane(wrong), tmp_path, PartitionerInstruments(wrong), Feed(wrong))

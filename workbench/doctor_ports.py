@@ -1,0 +1,59 @@
+"""Whether the parts of a query can serve their pages and metrics where the settings say."""
+
+from __future__ import annotations
+
+import socket
+import urllib.request
+from collections.abc import Iterator
+
+from evenflow.settings import Settings
+from workbench.findings import Finding
+
+_PATIENCE = 1.0
+
+
+def check_ports(settings: Settings) -> Iterator[Finding]:
+    """One finding for each port that is set; 0 is any free one, so there is nothing to check."""
+    seen: dict[tuple[str, int], str] = {}
+    for part in ("partitioner", "spark", "control"):
+        served = getattr(settings, part)
+        address = (served.web_host, served.web_port)
+        if served.web_port:
+            yield _check(settings.query.name, part, address, seen.get(address))
+            seen.setdefault(address, f"{part}.web_port")
+
+
+def _check(query: str, part: str, address: tuple[str, int], other: str | None) -> Finding:
+    setting, place = f"{part}.web_port", f"{address[0]}:{address[1]}"
+    do = f"set {setting} to a free port, or to 0"
+    if other is not None:
+        return Finding(setting, "problem", f"{place} is {other}, too: the later part cannot start", do)
+    taken = _taken(address)
+    if taken is None:
+        return Finding(setting, "ok", f"{place} is free")
+    if _ours(query, address):
+        return Finding(setting, "ok", f"{place} is served by this query")
+    do = f"end the process that has it, or {do}; {part}.web_host names the address"
+    return Finding(setting, "problem", f"{place} cannot be listened on: {taken}", do)
+
+
+def _taken(address: tuple[str, int]) -> str | None:
+    """Why nobody can listen there."""
+    try:
+        family, *_, (host, port, *_) = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _ours(query: str, address: tuple[str, int]) -> bool:
+    """Whether a part of this query answers there."""
+    try:
+        with urllib.request.urlopen(
+            f"http://{address[0]}:{address[1]}/metrics/", timeout=_PATIENCE
+        ) as answer:
+            lines = answer.read(1_000_000).decode(errors="replace").splitlines()
+    except (OSError, ValueError):
+        return False
+    return any(line.startswith("evenflow_build_info{") and f'query="{query}"' in line for line in lines)
