@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 from benchmarks.scraping import scraper
@@ -45,10 +46,8 @@ def run(*, smoke: bool) -> dict[str, object]:
 
         with step(f"writing {tuples:,} tuples"):
             write_input(fresh("hashing"), tuples=tuples)
-        return {
-            name.replace("-", "_"): _cost(lambda name=name: fresh(name), name, passes)  # type: ignore[misc]
-            for name in (("evenflow",) if smoke else ("evenflow", "hashing"))
-        }
+        names = ("evenflow",) if smoke else ("evenflow", "hashing")
+        return {name: _cost(partial(fresh, name), name, passes) for name in names}
 
 
 def _cost(settings: Callable[[], Settings], name: str, passes: int) -> dict[str, object]:

@@ -48,6 +48,7 @@ def pairs(pieces: Sequence[Piece], *, warm_up: int = 1) -> list[Pair]:
 
 def cost(measured: Sequence[Pair]) -> dict[str, object]:
     """Ratios of CPU time and of wall time, and whether the first meets the goal."""
+    assert measured, "it was over before both ways had been measured"
     cpu = [without.cpu / one.cpu for one, without in measured]
     wall = [one.tuples / one.seconds * without.seconds / without.tuples for one, without in measured]
     return {
