@@ -31,13 +31,14 @@ from evenflow.twostep import Tally
 from monitoring.instruments.spark import SparkInstruments
 from spark_consumers.checkpoints import Stage
 from spark_consumers.executors import Standing
-from spark_consumers.listener import Tallies, Telemetry
+from spark_consumers.listener import Telemetry
 from spark_consumers.session import end_session, make_session
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Start
 from spark_consumers.sinks.topic import topic_options
 from spark_consumers.stage import stage_frame
 from spark_consumers.talk import Talk
+from spark_consumers.tallies import Tallies
 from spark_consumers.tasks import Told
 from topics.admin import describe, ensure_topics, pipeline_topics
 

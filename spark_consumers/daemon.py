@@ -41,7 +41,7 @@ from evenflow.keys import hash_keys
 from evenflow.settings import Query
 from evenflow.twostep.distinct import distinct
 from evenflow.twostep.tally import sketch
-from spark_consumers import combiner, reducer, sinks  # noqa: F401
+from spark_consumers import combiner, reducer, sinks, tallies  # noqa: F401
 
 
 def warm() -> None:
