@@ -26,6 +26,8 @@ SCENARIOS = (
     "service_start",
     "service_bad_records",
     "service_metrics",
+    "service_metrics_partitioner",
+    "service_metrics_spark",
     "partitioners_speed",
     "partitioners_growth_workers",
     "partitioners_growth_keys",

@@ -1,4 +1,7 @@
-"""What metrics and the live page's figures cost beside the work that they tell of."""
+"""What metrics and the live page's figures cost beside the work that they tell of, in seconds: for information.
+
+What they cost the whole service is judged by `service-metrics-partitioner` and `service-metrics-spark`.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,10 @@ from partitioner_service.route import Router, Sent, Slice
 
 ID = "service-metrics"
 WHAT = "CPU time of what a partitioner notes for metrics beside that of routing, and of a scrape"
-GOAL = 0.02
-"""Share of the time for a block, noted things included."""
 
 _WORKERS, _BLOCK = 8, 50_000
 _KIND = KINDS["number as text"]
-_SCRAPES_APART = 5.0
+_SCRAPES_APART = 15.0
 
 
 def run(*, smoke: bool) -> dict[str, object]:
@@ -34,7 +35,6 @@ def run(*, smoke: bool) -> dict[str, object]:
     repetitions = 3 if smoke else 15
     rows = [_noted(size, repetitions) for size in ((5_000,) if smoke else (500, 5_000, 50_000))]
     return {
-        "goal": GOAL,
         "blocks": rows,
         "scrapes": [_scrape(*size, repetitions) for size in ((4, 8), (1_000, 100))],
     }
@@ -59,7 +59,6 @@ def _noted(size: int, repetitions: int) -> dict[str, Any]:
         "route_ns_per_tuple": round(1e9 * route / tuples, 1),
         "noted_ns_per_tuple": round(1e9 * note / tuples, 1),
         "share": round(note / (route + note), 4),
-        "met": note / (route + note) <= GOAL,
     }
 
 
@@ -81,7 +80,6 @@ def _scrape(partitions: int, workers: int, repetitions: int) -> dict[str, Any]:
         "ms": round(1_000 * seconds, 2),
         "kilobytes": round(len(taken[0][1]) / 1_000, 1),
         "share_of_a_core": round(seconds / _SCRAPES_APART, 4),
-        "met": seconds / _SCRAPES_APART <= GOAL,
     }
 
 

@@ -29,17 +29,20 @@ _FOLDER = "evenflow-bench-"
 
 
 @contextmanager
-def routed_stream(name: str, *, tuples: int, **spark: object) -> Iterator[tuple[Settings, Path, CpuMeter]]:
+def routed_stream(
+    name: str, *, tuples: int, zipf: float = 1.0, window: str = "60s", **spark: object
+) -> Iterator[tuple[Settings, Path, CpuMeter]]:
     """A broker whose routed topic holds the stream as the partitioner writes it (d-choices), and a folder."""
     with measured_broker("driver") as (broker, meter), tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
         settings = settings_for(
             broker.settings(),
             name,
+            query={"window": window},
             partitioner={"name": "d-choices", "workers": WORKERS},
             spark={"checkpoint": f"{folder}/checkpoint", "batch_interval": 0, **spark},
         )
         with step(f"writing and routing {tuples:,} tuples"):
-            write_input(settings, tuples=tuples)
+            write_input(settings, tuples=tuples, zipf=zipf)
             DataPlane(settings, until_ended=True).run()
         yield settings, Path(folder), meter
 

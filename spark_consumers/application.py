@@ -28,12 +28,13 @@ from spark_consumers.cluster import SparkCluster
 from spark_consumers.executors import Executors, Following
 from spark_consumers.health import Health
 from spark_consumers.java_log import JavaLog
-from spark_consumers.listener import Onlooker, Tallies, Telemetry
+from spark_consumers.listener import Onlooker, Telemetry
 from spark_consumers.machines import refuse_unshared
 from spark_consumers.session import end_session, make_session, session_conf
 from spark_consumers.sinks import sink_of
 from spark_consumers.stage import RunningStage
 from spark_consumers.talk import Talk
+from spark_consumers.tallies import Tallies
 from spark_consumers.upstream import unread
 from topics.admin import TopicState, ensure_topics, may_write, pipeline_topics
 from topics.plans import PlanFollower

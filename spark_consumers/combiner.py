@@ -17,27 +17,26 @@ from evenflow.errors import ProtocolError
 from evenflow.twostep import BlobPart, Tally, combine_task
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
-from spark_consumers.tasks import Stopwatch
+from spark_consumers.tasks import Stopwatch, Told
 
 BLOBS = "label int, bucket int, identity binary, blob binary"
 _ARROW = pa.schema(
     [("label", pa.int32()), ("bucket", pa.int32()), ("identity", pa.binary()), ("blob", pa.binary())]
 )
 Batches = Iterator[pa.RecordBatch]
-Told = Callable[[Tally], object]
 
 
 def combined(
-    frames: DataFrame, layout: Layout, *, tasks: int, told: Told = id, wait_us: float = 0
+    frames: DataFrame, layout: Layout, *, tasks: int, told: Told | None, wait_us: float = 0
 ) -> DataFrame:
-    """Blobs (columns BLOBS) of a stream of routed records; what was combined is `told`.
+    """Blobs (columns BLOBS) of a stream of routed records; what was combined is `told`, if anybody listens.
 
     wait_us: microseconds to wait for each tuple, for experiments.
     """
     return frames.coalesce(tasks).mapInArrow(combine_stream(layout, told, wait_us), BLOBS)
 
 
-def combine_stream(layout: Layout, told: Told = id, wait_us: float = 0) -> Callable[[Batches], Batches]:
+def combine_stream(layout: Layout, told: Told | None, wait_us: float = 0) -> Callable[[Batches], Batches]:
     """What one task does with its record batches (partition, offset, value)."""
 
     def task(batches: Batches) -> Batches:
@@ -46,9 +45,11 @@ def combine_stream(layout: Layout, told: Told = id, wait_us: float = 0) -> Calla
         def tell(tally: Tally) -> None:
             if wait_us:
                 time.sleep(tally.tuples * wait_us / 1_000_000)
-            told(watch.timed(tally))
+            if told is not None:
+                told(watch.timed(tally))
 
-        blobs = combine_task(layout.plan, layout, _Rows(batches).stretches(), told=tell)
+        asked = told is not None or wait_us
+        blobs = combine_task(layout.plan, layout, _Rows(batches).stretches(), told=tell if asked else None)
         yield _batch(blobs, layout.buckets)
 
     return task

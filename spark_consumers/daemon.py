@@ -39,8 +39,9 @@ from pyspark.daemon import manager
 from evenflow.aggregates import AGGREGATES, AggregatePlan
 from evenflow.keys import hash_keys
 from evenflow.settings import Query
+from evenflow.twostep.distinct import distinct
 from evenflow.twostep.tally import sketch
-from spark_consumers import combiner, reducer, sinks  # noqa: F401
+from spark_consumers import combiner, reducer, sinks, tallies  # noqa: F401
 
 
 def warm() -> None:
@@ -56,7 +57,9 @@ def warm() -> None:
     partials = plan.combine(pa.table(row, schema=plan.frame_schema))
     plan.merge([partials, partials])
     plan.merge([partials.drop_columns(["pane"])] * 2)
-    sketch(hash_keys(partials["key"]))
+    hashes = hash_keys(partials["key"])
+    sketch(hashes)
+    distinct(hashes)
     pd.DataFrame({"warm": [1]})
 
 

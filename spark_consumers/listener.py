@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from confluent_kafka import KafkaException
-from pyspark import Accumulator, AccumulatorParam, SparkContext
+from pyspark import Accumulator, SparkContext
 
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
@@ -25,18 +25,6 @@ from topics.clients import producer
 
 _LOG = logging.getLogger("evenflow.spark")
 _IDLE_SECONDS = 60.0
-
-
-class Tallies(AccumulatorParam[Tally]):
-    """How Spark adds up what its Python workers tell."""
-
-    def zero(self, value: Tally) -> Tally:
-        """Nothing yet."""
-        return Tally()
-
-    def addInPlace(self, value1: Tally, value2: Tally) -> Tally:  # noqa: N802
-        """Their sum; the later one's stands win."""
-        return value1 + value2
 
 
 class Onlooker(Protocol):

@@ -12,26 +12,23 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark import Accumulator
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from evenflow.twostep import Tally, reduce_windows
+from evenflow.twostep import reduce_windows
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 from spark_consumers.sinks.base import Shape
-from spark_consumers.tasks import Stopwatch
+from spark_consumers.tasks import Stopwatch, Told
 
 _PIECE = 32_768
 _COUNT = struct.Struct("<I")
 
 
-def reduced(
-    blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, tally: Accumulator[Tally]
-) -> DataFrame:
-    """Rows of `schema` from a stream of (label, blob); what was emitted is added to `tally`."""
+def reduced(blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, told: Told | None) -> DataFrame:
+    """Rows of `schema` from a stream of (label, blob); what was emitted is `told`, if anybody listens."""
     return blobs.groupBy("label").transformWithStateInPandas(
-        statefulProcessor=ReduceBucket(layout, shape, tally),
+        statefulProcessor=ReduceBucket(layout, shape, told),
         outputStructType=schema,
         outputMode="Append",
         timeMode="None",
@@ -41,10 +38,10 @@ def reduced(
 class ReduceBucket(StatefulProcessor):
     """The reducer's core for one bucket in one micro-batch."""
 
-    def __init__(self, layout: Layout, shape: Shape, tally: Accumulator[Tally]) -> None:
+    def __init__(self, layout: Layout, shape: Shape, told: Told | None) -> None:
         self._layout = layout
         self._shape = shape
-        self._tally = tally
+        self._told = told
         self._state: Any = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -63,10 +60,7 @@ class ReduceBucket(StatefulProcessor):
         layout = self._layout
         state = MapOfBytes(self._state)
 
-        def tell(tally: Tally) -> None:
-            self._tally.add(watch.timed(tally))
-
-        tables = reduce_windows(layout.plan, layout, state, blobs, told=tell)
+        tables = reduce_windows(layout.plan, layout, state, blobs, told=watch.telling(self._told))
         bucket = bucket_labels(layout.buckets).index(int(key[0]))
         for table in self._shape(tables, bucket):
             yield arrow_frame(table)

@@ -34,6 +34,7 @@ from spark_consumers.sinks.base import Found, Start, spark_types
 from spark_consumers.sinks.topic import topic_options
 from spark_consumers.sources import records
 from spark_consumers.talk import say_where_it_begins
+from spark_consumers.tasks import Told
 from topics.admin import TopicState
 
 _LOG = logging.getLogger("evenflow.spark")
@@ -62,7 +63,9 @@ class RunningStage:
         starting = _resume(settings, topics) if lost else "earliest"
         self._admit(topics, resumed=lost)
         self._end = EndOfTopic(settings, self._role)
-        frame = _frame(spark, settings, name, topics["routed"].topic_id, starting=starting, tally=tally)
+        frame = stage_frame(
+            spark, settings, name, topics["routed"].topic_id, starting=starting, told=tally.add
+        )
         writer = (
             frame.writeStream.queryName(f"{settings.query.name} {name}")
             .outputMode("append")
@@ -154,35 +157,35 @@ def _resume(settings: Settings, topics: Mapping[str, TopicState]) -> str:
     return json.dumps({topics["routed"].name: {str(number): offset for number, offset in resume.items()}})
 
 
-def _frame(
+def stage_frame(
     spark: SparkSession,
     settings: Settings,
     stage: Stage,
     topic_id: str,
     *,
     starting: str,
-    tally: Accumulator[Tally],
+    told: Told | None,
 ) -> DataFrame:
-    """The rows that the stage's sink is to write."""
+    """The rows that the stage's sink is to write; `told`: of what its tasks did, None where nobody listens."""
     layout = Layout.of(settings, topic_id)
     if stage == "reduce":
         labels = ", ".join(str(label) for label in bucket_labels(settings.spark.buckets))
         source = records(spark, settings, settings.topic("partials"), starting=starting)
         blobs = source.selectExpr(f"array({labels})[partition] AS label", "value AS blob")
-        return _reduced(blobs, settings, layout, tally)
+        return _reduced(blobs, settings, layout, told)
     source = records(spark, settings, settings.topic("routed"), starting=starting)
     blobs = combiner.combined(
         source,
         layout,
         tasks=_combine_tasks(spark, settings),
-        told=tally.add,
+        told=told,
         wait_us=settings.spark.combine_wait,
     )
     if stage == "combine":
         return blobs.select(
             col("bucket").alias("partition"), col("identity").alias("key"), col("blob").alias("value")
         )
-    return _reduced(blobs.select("label", "blob"), settings, layout, tally)
+    return _reduced(blobs.select("label", "blob"), settings, layout, told)
 
 
 def _combine_tasks(spark: SparkSession, settings: Settings) -> int:
@@ -199,10 +202,10 @@ def _combine_tasks(spark: SparkSession, settings: Settings) -> int:
     return spark.sparkContext.defaultParallelism * (2 if some_unused else 1)
 
 
-def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, tally: Accumulator[Tally]) -> DataFrame:
+def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, told: Told | None) -> DataFrame:
     sink = sink_of(settings)
     schema = spark_types(sink.schema(settings))
-    return reducer.reduced(blobs, layout, schema=schema, shape=sink.shaper(settings), tally=tally)
+    return reducer.reduced(blobs, layout, schema=schema, shape=sink.shaper(settings), told=told)
 
 
 def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:

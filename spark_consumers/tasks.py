@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from pyspark import TaskContext
 
@@ -10,6 +11,8 @@ from evenflow.twostep import Tally
 
 _BATCH = "streaming.sql.batchId"
 """Spark's own name for the number of the micro-batch that a task belongs to."""
+
+Told = Callable[[Tally], object]
 
 
 class Stopwatch:
@@ -23,3 +26,7 @@ class Stopwatch:
         context = TaskContext.get()
         batch = context.getLocalProperty(_BATCH) if context is not None else None
         return tally.in_batch(int(batch or 0), 1000 * (time.perf_counter() - self._began))
+
+    def telling(self, told: Told | None) -> Told | None:
+        """The same `told`, of tallies that are `timed`."""
+        return None if told is None else lambda tally: told(self.timed(tally))

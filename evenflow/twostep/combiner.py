@@ -19,6 +19,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.arrays import Int64s, UInt64s, no_rows
 from evenflow.errors import ProtocolError
 from evenflow.keys import bucket_of, hash_keys
+from evenflow.twostep.distinct import distinct
 from evenflow.twostep.lanes import RoutedLanes
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.since import Since, since, together
@@ -90,7 +91,7 @@ def combine_task(
 def _tally(ranges: list[_Range], hashes: UInt64s) -> Tally:
     tuples = sum(entry.tuples for entry in ranges)
     ends = np.cumsum([entry.partials.num_rows for entry in ranges])
-    held = sum(len(np.unique(mine)) for mine in np.split(hashes, ends[:-1]))
+    held = sum(map(distinct, np.split(hashes, ends[:-1])))
     came = together(*(entry.came for entry in ranges))
     marks = np.max(np.stack([entry.lanes.marks for entry in ranges]), axis=0)
     work = Work(rows=tuples, keys=sketch(hashes), held=held, came=came)

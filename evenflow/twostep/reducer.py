@@ -80,9 +80,9 @@ def reduce_windows(
         for table in _close(plan, bucket, emitted):
             emitted.rows += table.num_rows
             yield table
-        tally = _tally(plan, bucket, emitted, rows, decoded)
+        tally = None if told is None else _tally(plan, bucket, emitted, rows, decoded)
         bucket.save()
-        if told is not None:
+        if told is not None and tally is not None:
             told(tally)
 
 

@@ -1,0 +1,136 @@
+"""What metrics cost a partitioner instance: its data plane on a real broker, with them and without, in turns.
+
+One data plane reads, parses, routes, frames, produces and commits; after each commit it goes on with or without
+what monitoring needs: reports (rate, keys, hottest keys, the telemetry record), histograms, and a scrape over HTTP every
+15 s of the time that has them. CPU time is that of this process, the client's threads and the asking side of the scrape
+included.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+
+from benchmarks.scraping import scraper
+from benchmarks.stream import settings_for, write_input
+from benchmarks.telling import step, tell
+from benchmarks.with_and_without import Pair, Piece, cost, having, pairs
+from evenflow.settings import Settings
+from evenflow.telemetry import PartitionerRecord
+from monitoring.instruments.partitioner import PartitionerInstruments
+from partitioner_service.plane import DataPlane
+from partitioner_service.prepare import prepare
+from partitioner_service.reports import Reports
+from partitioner_service.route import Router, Sent
+from partitioner_service.source import Source
+from partitioner_service.status import Work
+from workbench.broker import EmbeddedBroker
+
+ID = "service-metrics-partitioner"
+WHAT = "tuples/s of the partitioner's data plane with metrics against the same without (goal: 0.98)"
+
+_LABEL = "data_plane"
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """Ratios for the default partitioner, and for the cheapest: beside less work, the same costs a larger share."""
+    tuples, passes = (1_500_000, 1) if smoke else (10_000_000, 3)
+    numbers = count()
+    with EmbeddedBroker() as broker:
+
+        def fresh(partitioner: str) -> Settings:
+            options = {"name": partitioner, "workers": 8, "commit_interval": 50 if smoke else 500}
+            return settings_for(broker.settings(), f"bench-{next(numbers)}", partitioner=options)
+
+        with step(f"writing {tuples:,} tuples"):
+            write_input(fresh("hashing"), tuples=tuples)
+        names = ("evenflow",) if smoke else ("evenflow", "hashing")
+        return {name: _cost(partial(fresh, name), name, passes) for name in names}
+
+
+def _cost(settings: Callable[[], Settings], name: str, passes: int) -> dict[str, object]:
+    """The whole input several times, each time by a query and a data plane of its own."""
+    measured: list[Pair] = []
+    spent = 0.0
+    for number in range(passes):
+        with step(f"{name}, pass {number + 1} of {passes}"):
+            plane = _MeasuredPlane(prepare(settings()))
+            plane.run()
+            measured += pairs(plane.pieces[:-1])  # the last one waited for the end
+            spent += plane.reports_share / passes
+    found = cost(measured) | {"reports_share_of_cpu": round(spent, 4)}
+    tell(name, found)
+    return found
+
+
+class _Silent(Reports):
+    """Takes no notes and never has anything to say."""
+
+    due = False
+
+    def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
+        """Nothing."""
+
+
+class _Clocked(Reports):
+    """Knows how much of its thread's CPU time it has taken."""
+
+    spent = 0.0
+
+    def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
+        """As ever."""
+        began = time.thread_time()
+        super().note(sent, seconds, workers=workers)
+        self.spent += time.thread_time() - began
+
+    def record(self, source: Source, router: Router, work: Work, *, ignored: int) -> PartitionerRecord:
+        """As ever."""
+        began = time.thread_time()
+        told = super().record(source, router, work, ignored=ignored)
+        self.spent += time.thread_time() - began
+        return told
+
+
+class _MeasuredPlane(DataPlane):
+    """The data plane as it is, which takes what it needs for metrics off and on again."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._instruments = PartitionerInstruments(settings)
+        super().__init__(settings, until_ended=True, onlooker=self._instruments)
+        self._instruments.watch(self.status, lambda: self.told)
+        self._reports = self._telling = _Clocked(settings)
+        self._silent = _Silent(settings)
+        self._begun: tuple[int, float, float] | None = None
+        self.pieces: list[Piece] = []
+
+    @property
+    def reports_share(self) -> float:
+        """Of the CPU time of the pieces that had them."""
+        return self._telling.spent / sum(piece.used[_LABEL] for piece in self.pieces if piece.having)
+
+    def run(self) -> None:
+        with scraper(self._instruments) as self._scrapes:
+            super().run()
+
+    def _report(self) -> None:
+        if self._reports is self._telling:
+            super()._report()
+
+    def _commit(self) -> None:
+        super()._commit()
+        self._turn()
+
+    def _turn(self) -> None:
+        """A piece ends, the next one begins."""
+        now = self._work.tuples, time.perf_counter(), time.process_time()
+        if self._begun is not None:
+            tuples, seconds, cpu = (after - before for after, before in zip(now, self._begun, strict=True))
+            had = self._reports is self._telling
+            self.pieces.append(Piece(had, int(tuples), seconds, {_LABEL: cpu}))
+            self._scrapes.worked(seconds if had else 0.0)
+        self._begun = now
+        has = having(len(self.pieces))
+        self._reports = self._telling if has else self._silent
+        self._onlooker = self._instruments if has else None

@@ -1,0 +1,180 @@
+"""What metrics cost the Spark application: its streams from Kafka to Kafka with them and without, in turns.
+
+One session works off the same topic again and again, each time with a checkpoint of its own. With metrics the tasks tell
+what they did (latencies, keys, repeated and replicated work, stands), Spark's listener makes telemetry and metrics of it,
+and there is a scrape over HTTP every 15 s. Without, nobody asks the tasks and there is no listener. Seconds are those of
+the micro-batches as Spark reports them, CPU time is that of all processes but for the JVM's compilers, start and stop of
+the stream included.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from benchmarks.cpu import CpuMeter
+from benchmarks.scraping import Scraper, scraper
+from benchmarks.spark_stages import routed_stream
+from benchmarks.telling import step, tell
+from benchmarks.with_and_without import Piece, cost, having, pairs
+from evenflow.settings import Settings
+from evenflow.twostep import Tally
+from monitoring.instruments.spark import SparkInstruments
+from spark_consumers.checkpoints import Stage
+from spark_consumers.executors import Standing
+from spark_consumers.listener import Telemetry
+from spark_consumers.session import end_session, make_session
+from spark_consumers.sinks import sink_of
+from spark_consumers.sinks.base import Start
+from spark_consumers.sinks.topic import topic_options
+from spark_consumers.stage import stage_frame
+from spark_consumers.talk import Talk
+from spark_consumers.tallies import Tallies
+from spark_consumers.tasks import Told
+from topics.admin import describe, ensure_topics, pipeline_topics
+
+ID = "service-metrics-spark"
+WHAT = "tuples/s of the Spark application's stages with metrics against the same without (goal: 0.98)"
+
+_STAGES: tuple[Stage, ...] = ("fused", "combine", "reduce")
+_LOOK_SECONDS = 0.25
+_FRAMES = 80
+"""Of a micro-batch: half a million tuples, about a second of work."""
+_SPARE = "bench.partials"
+"""Where measured combiners write to: the partials that reducers read are written once."""
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """Ratios of each stage."""
+    tuples, measured, warm_up = (50_000, 1, 0) if smoke else (2_000_000, 20, 2)
+    stream = routed_stream(
+        "bench-metrics",
+        tuples=tuples,
+        zipf=1.4,
+        window="10s",
+        wiring="split",
+        max_frames_per_batch=_FRAMES,
+    )
+    with stream as (settings, folder, meter):
+        specs = pipeline_topics(settings)
+        spare = replace(specs["partials"], name=_SPARE)
+        ensure_topics(settings.kafka, [*specs.values(), spare])
+        spark = make_session(settings)
+        try:
+            with step("writing the partials"):
+                _Streams(spark, settings, "combine", folder, meter, tuples).drain(settings.topic("partials"))
+            streams = {stage: _Streams(spark, settings, stage, folder, meter, tuples) for stage in _STAGES}
+            return {"tuples": tuples} | {
+                stage: each.cost(measured, warm_up) for stage, each in streams.items()
+            }
+        finally:
+            end_session(spark)
+
+
+class _Clocked(Telemetry):
+    """Knows how much of its thread's CPU time it has taken."""
+
+    spent = 0.0
+
+    def _finished(self, text: str) -> None:
+        began = time.thread_time()
+        super()._finished(text)
+        self.spent += time.thread_time() - began
+
+
+@dataclass
+class _Streams:
+    """One stage over all that there is, as often as it is asked to."""
+
+    spark: SparkSession
+    settings: Settings
+    stage: Stage
+    folder: Path
+    meter: CpuMeter
+    tuples: int
+    listened: float = 0.0
+    """CPU seconds that the listener has taken in Python, by its thread's own clock."""
+
+    def cost(self, measured: int, warm_up: int) -> dict[str, object]:
+        """Of so many pairs, after so many that do not count."""
+        numbers = range(2 * (measured + warm_up))
+        with scraper(self._instruments) as scrapes, step(f"{self.stage}, {len(numbers)} streams"):
+            pieces = [self._piece(having(number), scrapes) for number in numbers]
+        heard = sum(piece.cpu * piece.tuples for piece in pieces if piece.having)
+        found = cost(pairs(pieces, warm_up=warm_up)) | {
+            "listener_share_of_cpu": round(self.listened / heard, 4)
+        }
+        tell(self.stage, found)
+        return found
+
+    def drain(self, into: str) -> None:
+        """Work off everything once, combiners into this topic."""
+        with self._started(None, into) as query:
+            query.awaitTermination()
+
+    @cached_property
+    def _instruments(self) -> SparkInstruments:
+        return SparkInstruments(self.settings)
+
+    @cached_property
+    def _topic_id(self) -> str:
+        topic = self.settings.topic("routed")
+        return describe(self.settings.kafka, [topic])[topic].topic_id
+
+    def _piece(self, has: bool, scrapes: Scraper) -> Piece:
+        """What is made once in the life of an application is made before, and ended after."""
+        if not has:
+            return self._measured(None, lambda: None)
+        tally = self.spark.sparkContext.accumulator(Tally(), Tallies())
+        standing = Standing(slots=self.spark.sparkContext.defaultParallelism)
+        talk = Talk(self.settings, lambda: None)
+        telemetry = _Clocked(self.settings, (self.stage,), tally, talk, lambda: standing, self._instruments)
+        listeners = cast("Any", self.spark.streams)
+        listeners.addListener(telemetry)
+
+        def look() -> None:
+            telemetry.look({self.stage: lambda: True})
+            scrapes.worked(_LOOK_SECONDS)
+
+        try:
+            return self._measured(tally.add, look)
+        finally:
+            listeners.removeListener(telemetry)
+            telemetry.close()
+            self.listened += telemetry.spent
+
+    def _measured(self, told: Told | None, look: Callable[[], None]) -> Piece:
+        began = self.meter.now()
+        with self._started(told, _SPARE) as query:
+            while not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
+                look()
+            used = self.meter.between(began, self.meter.now())
+            return Piece(told is not None, self.tuples, _seconds(query), used)
+
+    @contextmanager
+    def _started(self, told: Told | None, into: str) -> Iterator[StreamingQuery]:
+        spark, settings, stage = self.spark, self.settings, self.stage
+        frame = stage_frame(spark, settings, stage, self._topic_id, starting="earliest", told=told)
+        with tempfile.TemporaryDirectory(dir=self.folder) as checkpoint:
+            writer: Any = frame.writeStream.queryName(f"{settings.query.name} {stage}").outputMode("append")
+            writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+            if stage == "combine":
+                writer = writer.format("kafka").options(**topic_options(settings, into))
+            else:
+                writer = sink_of(settings).attach(writer, settings, Start(spark=spark, run="bench"))
+            yield writer.start()
+
+
+def _seconds(query: StreamingQuery) -> float:
+    """Of its micro-batches with rows; all of them are remembered."""
+    batches = [batch for batch in query.recentProgress if batch["numInputRows"]]
+    return sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000

@@ -1,0 +1,101 @@
+"""What something costs: the same work with it and without it, in turns, as ratios of neighbours.
+
+A ratio is throughput with it over throughput without it: 0.98 is a cost of 2 %. That of CPU time is the one to trust
+while others use the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from benchmarks.cpu import COMPILERS, Used, budget, total
+
+GOAL = 0.98
+"""Metrics may cost 2 % of the throughput."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of work: with it or without it, tuples, seconds, and CPU seconds by process."""
+
+    having: bool
+    tuples: int
+    seconds: float
+    used: Used
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds per tuple, without the JVM's compilers: they come and go as they please."""
+        return (total(self.used) - self.used.get(COMPILERS, 0.0)) / self.tuples
+
+
+Pair = tuple[Piece, Piece]
+"""(with, without)."""
+
+
+def having(number: int) -> bool:
+    """Whether the piece of this number is to have it: with, without, without, with, so that a drift meets both alike."""
+    return number % 4 in (0, 3)
+
+
+def pairs(pieces: Sequence[Piece], *, warm_up: int = 1) -> list[Pair]:
+    """Neighbours of both kinds, from pieces as `having` says; so many of the first pairs do not count."""
+    neighbours = list(zip(pieces[::2], pieces[1::2], strict=False))[warm_up:]
+    return [(one, other) if one.having else (other, one) for one, other in neighbours]
+
+
+def cost(measured: Sequence[Pair]) -> dict[str, object]:
+    """Ratios of CPU time and of wall time, and whether the first meets the goal."""
+    assert measured, "it was over before both ways had been measured"
+    cpu = [without.cpu / one.cpu for one, without in measured]
+    wall = [one.tuples / one.seconds * without.seconds / without.tuples for one, without in measured]
+    return {
+        "pairs": len(measured),
+        "tuples_per_second": round(_rate([one for one, _ in measured])),
+        "tuples_per_second_without": round(_rate([without for _, without in measured])),
+        "with": _budget([one for one, _ in measured]),
+        "without": _budget([without for _, without in measured]),
+        "cpu_ratio": _spread(cpu),
+        "ratio": _spread(wall),
+        "goal": GOAL,
+        "met": _met(_spread(cpu)),
+    }
+
+
+def _met(ratio: Mapping[str, float]) -> bool | None:
+    """None where too much else went on to tell: the goal lies within the interval."""
+    if ratio["median_from"] < GOAL <= ratio["median_to"]:
+        return None
+    return ratio["median"] >= GOAL
+
+
+def _rate(pieces: Sequence[Piece]) -> float:
+    return sum(piece.tuples for piece in pieces) / sum(piece.seconds for piece in pieces)
+
+
+def _budget(pieces: Sequence[Piece]) -> dict[str, object]:
+    labels = {label for piece in pieces for label in piece.used}
+    used = {label: sum(piece.used.get(label, 0.0) for piece in pieces) for label in sorted(labels)}
+    return budget(used, tuples=sum(piece.tuples for piece in pieces))
+
+
+def _spread(ratios: Sequence[float]) -> dict[str, float]:
+    """Median, its 95 % confidence interval (by ranks: no assumption on how they are spread), and the quartiles."""
+    ordered = sorted(ratios)
+    last = len(ordered) - 1
+    off = 0.98 * sqrt(len(ordered))
+    ranks = {
+        "median_from": last / 2 - off, "median": last / 2, "median_to": last / 2 + off,
+        "quarter": last / 4, "three_quarters": 3 * last / 4,
+    }  # fmt: skip
+    return {name: round(_at(ordered, rank), 4) for name, rank in ranks.items()}
+
+
+def _at(ordered: Sequence[float], rank: float) -> float:
+    """The value at a rank that lies between two of them."""
+    rank = min(max(rank, 0.0), len(ordered) - 1.0)
+    low = int(rank)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (rank - low) * (ordered[high] - ordered[low])
