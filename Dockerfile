@@ -53,7 +53,7 @@ FROM java AS spark-jars
 COPY --from=spark-packages /opt/venv /opt/venv
 COPY . /opt/evenflow
 WORKDIR /opt/evenflow
-RUN python -m spark_consumers.jars connector && ln -s /opt/cache/evenflow/jars/*kafka-0-10* /opt/connector
+RUN python -m spark_consumers.jars connector && ln -s /opt/cache/evenflow/jars/*kafka-0-10*/ /opt/connector
 
 # Kernels are compiled here, for all that use them: their cache goes by the time of their sources, so that is fixed.
 FROM partitioner-packages AS kernels
