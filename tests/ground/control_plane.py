@@ -80,7 +80,14 @@ class ControlPlane:
     def _write_secrets(self) -> None:
         authority = trustme.CA()
         authority.cert_pem.write_to_path(self.authority)
-        names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost", "127.0.0.1", API_ADDRESS]
+        names = [
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            "localhost",
+            "127.0.0.1",
+            API_ADDRESS,
+        ]
         server = authority.issue_cert(*names, *([self._node] if self._node else []))
         server.private_key_pem.write_to_path(self._folder / "server.key")
         server.cert_chain_pems[0].write_to_path(self._folder / "server.pem")
@@ -125,7 +132,11 @@ class ControlPlane:
         if self._node is None:
             reached = ["--bind-address=127.0.0.1", "--endpoint-reconciler-type=none"]
         else:
-            reached = ["--bind-address=0.0.0.0", "--endpoint-reconciler-type=lease", f"--advertise-address={self._node}"]
+            reached = [
+                "--bind-address=0.0.0.0",
+                "--endpoint-reconciler-type=lease",
+                f"--advertise-address={self._node}",
+            ]
         return [
             str(KUBERNETES.programs()["kube-apiserver"]),
             f"--etcd-servers=http://127.0.0.1:{self._ports.etcd}",

@@ -56,6 +56,8 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(lock.parent, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
-        with (Path(name) / "lock").open("wb") as file:
+        folder = Path(name)
+        with (folder / "being-locked").open("wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            yield Path(name)
+            (folder / "being-locked").rename(folder / "lock")
+            yield folder

@@ -6,6 +6,7 @@ Images come from archives; what was loaded once stays in the cache.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import tarfile
@@ -26,7 +27,6 @@ DNS_ADDRESS = "10.96.0.10"
 PAUSE_IMAGE = f"evenflow-test/pause:{PAUSE.version}"
 DNS_IMAGE = f"evenflow-test/coredns:{COREDNS.version}"
 _POD_NETWORK = "10.245.0.0/24"
-_CGROUP = "evenflow-node"
 _CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids", "systemd", "devices", "freezer", "blkio")
 _PATIENCE = 60.0
 
@@ -50,8 +50,9 @@ class Node:
     def __init__(self, folder: Path, store: Path) -> None:
         self._folder = folder
         self._store = store
-        remove_cgroups(_CGROUP)
-        _make_cgroups()
+        self._cgroup = f"evenflow-node-{hashlib.sha256(str(store).encode()).hexdigest()[:8]}"
+        remove_cgroups(self._cgroup)
+        _make_cgroups(self._cgroup)
         self.sandbox = Sandbox(["tini", "--", "sleep", "infinity"], log=self._log("sandbox"), network=True)
         try:
             self._inside("sh", "-ec", _SETUP.format(address=NODE_ADDRESS))
@@ -66,7 +67,7 @@ class Node:
     def end(self) -> None:
         """Everything in the node is killed; nothing of it but the images stays."""
         self.sandbox.end()
-        remove_cgroups(_CGROUP)
+        remove_cgroups(self._cgroup)
 
     def start_containers(self) -> None:
         """Start containerd with nothing left of an earlier run, and load the images that each pod needs."""
@@ -144,11 +145,13 @@ class Node:
         }
         network = {"cniVersion": "0.4.0", "name": "pods", "plugins": [routed]}
         (networks / "10-pods.conflist").write_text(json.dumps(network))
-        (self._folder / "containerd.toml").write_text(_containerd_settings(self._store / "containerd", networks))
+        (self._folder / "containerd.toml").write_text(
+            _containerd_settings(self._store / "containerd", networks)
+        )
 
     def _kubelet(self, kubeconfig: Path) -> list[str]:
         settings = self._folder / "kubelet.json"
-        settings.write_text(json.dumps(_KUBELET))
+        settings.write_text(json.dumps(_KUBELET | {"cgroupRoot": f"/{self._cgroup}"}))
         return [
             str(KUBERNETES.programs()["kubelet"]),
             f"--config={settings}",
@@ -179,7 +182,6 @@ _KUBELET: dict[str, Any] = {
     "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
     "authorization": {"mode": "AlwaysAllow"},
     "cgroupDriver": "cgroupfs",
-    "cgroupRoot": f"/{_CGROUP}",
     "clusterDNS": [DNS_ADDRESS],
     "clusterDomain": "cluster.local",
     "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
@@ -228,12 +230,12 @@ def _identity(archive: Path) -> str:
         return str(json.load(manifest)[0]["Config"]).removesuffix(".json")
 
 
-def _make_cgroups() -> None:
+def _make_cgroups(name: str) -> None:
     for controller in _CONTROLLERS:
-        folder = Path("/sys/fs/cgroup") / controller / _CGROUP
+        folder = Path("/sys/fs/cgroup") / controller / name
         if folder.parent.is_dir():
             folder.mkdir(exist_ok=True)
     cpus = Path("/sys/fs/cgroup/cpuset")
-    for name in ("cpuset.cpus", "cpuset.mems"):  # a new group may use none until it is told
-        if (cpus / name).exists():
-            (cpus / _CGROUP / name).write_text((cpus / name).read_text())
+    for file in ("cpuset.cpus", "cpuset.mems"):  # a new group may use none until it is told
+        if (cpus / file).exists():
+            (cpus / name / file).write_text((cpus / file).read_text())

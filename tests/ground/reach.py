@@ -18,7 +18,10 @@ _CHUNK = 1 << 16
 @contextmanager
 def forwarded(pid: int, host: str, port: int) -> Iterator[int]:
     """A port on 127.0.0.1 that stands for `host:port` as the process `pid` sees it."""
-    with Path(f"/proc/{pid}/ns/net").open("rb") as namespace, _Server(namespace.fileno(), host, port) as server:
+    with (
+        Path(f"/proc/{pid}/ns/net").open("rb") as namespace,
+        _Server(namespace.fileno(), host, port) as server,
+    ):
         Thread(target=server.serve_forever, daemon=True).start()
         yield int(server.server_address[1])
         server.shutdown()
