@@ -41,6 +41,12 @@ def test_an_engine_that_nobody_runs_is_said() -> None:
         pass
 
 
+def test_without_root_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(ServiceError, match=r"(?s)needs root.*docker\.io"), engine(environment={}):
+        pass
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_nothing_of_an_engine_stays(place: dict[str, str], tmp_path: Path, killed: bool) -> None:
     before = traces(tmp_path)

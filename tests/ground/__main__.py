@@ -14,7 +14,7 @@ from tests.ground import bases
 from tests.ground.cluster import cluster
 from tests.ground.engine import engine
 from tests.ground.kafka import kafka_image
-from tests.ground.machine import ENGINE_PACKAGES, NODE_PACKAGES, need_packages, need_root
+from tests.ground.machine import ENGINE_PACKAGES, NODE_PACKAGES, need
 from tests.ground.programs import ALL, KUBERNETES
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
@@ -65,8 +65,7 @@ def _prepare_containers() -> None:
 
 
 def _prepare_k8s() -> None:
-    need_root("a Kubernetes node")
-    need_packages(NODE_PACKAGES | ENGINE_PACKAGES)
+    need("a Kubernetes node", NODE_PACKAGES | ENGINE_PACKAGES)
     bases.python_base_archive()
     for build in ALL:
         build.programs()

@@ -21,7 +21,7 @@ from spark_consumers.jars import cache_dir
 from tests.ground.archive import write_image
 from tests.ground.building import build
 from tests.ground.engine import Engine
-from tests.ground.machine import IMAGE_PACKAGES, locked, need_packages, need_root
+from tests.ground.machine import IMAGE_PACKAGES, locked, need
 
 PYTHON_BASE = "evenflow-test/python-base:local"
 JAVA_BASE = "evenflow-test/java-base:local"
@@ -43,8 +43,7 @@ def python_base_archive() -> Path:
     """The archive of `PYTHON_BASE`, made now if need be. Raises ServiceError without root or Debian's packages."""
     archive = cache_dir() / "images" / f"python-base-{_key()}.tar"
     if not archive.exists():
-        need_root("debootstrap")
-        need_packages(IMAGE_PACKAGES)
+        need("a base image made here", IMAGE_PACKAGES)
         with locked(archive):
             if not archive.exists():
                 _make(archive)

@@ -15,7 +15,7 @@ from tests.ground.api_server import kube_of, wait_until
 from tests.ground.control_plane import ControlPlane, Ports
 from tests.ground.engine import Engine
 from tests.ground.kube import Kube
-from tests.ground.machine import NODE_PACKAGES, need_packages, need_root, temporary_folder
+from tests.ground.machine import NODE_PACKAGES, need, temporary_folder
 from tests.ground.node import DNS_ADDRESS, DNS_IMAGE, NODE_ADDRESS, NODE_NAME, Node
 from tests.ground.reach import forwarded
 
@@ -50,8 +50,7 @@ class Cluster(Kube):
 @contextmanager
 def cluster() -> Iterator[Cluster]:
     """A fresh cluster with DNS, gone when the block ends; ServiceError if this machine runs one already."""
-    need_root("a Kubernetes node")
-    need_packages(NODE_PACKAGES)
+    need("a Kubernetes node", NODE_PACKAGES)
     with ExitStack() as ends:
         store = ends.enter_context(_only_one(cache_dir() / "k8s" / "node"))
         folder = ends.enter_context(temporary_folder("evenflow-node-"))

@@ -27,7 +27,7 @@ import psutil
 
 from evenflow.errors import ServiceError
 from spark_consumers.jars import cache_dir
-from tests.ground.machine import ENGINE_PACKAGES, locked, need_packages, need_root
+from tests.ground.machine import ENGINE_PACKAGES, locked, need, run
 from tests.ground.sandbox import Sandbox, remove_cgroups
 
 _PATIENCE = 30.0
@@ -101,8 +101,7 @@ def engine(*, environment: Mapping[str, str] = os.environ) -> Iterator[Engine]:
 
 @contextmanager
 def _own_engine() -> Iterator[Engine]:
-    need_root("a Docker engine of our own")
-    need_packages(ENGINE_PACKAGES)
+    need("a Docker engine of our own", ENGINE_PACKAGES)
     place = _Place(cache_dir() / "docker")
     own = Engine(place.host)
     place.folder.mkdir(parents=True, exist_ok=True)
@@ -165,15 +164,15 @@ class _Place:
         ]
 
     def make_bridge(self) -> None:
-        _ip("link", "add", self.name, "type", "bridge")
-        _ip("addr", "add", f"172.28.{self.number}.1/24", "dev", self.name)
-        _ip("link", "set", self.name, "up")
+        run("ip", "link", "add", self.name, "type", "bridge")
+        run("ip", "addr", "add", f"172.28.{self.number}.1/24", "dev", self.name)
+        run("ip", "link", "set", self.name, "up")
 
     def remove_leftovers(self) -> None:
         """Of an engine that was killed, or has just ended."""
         for link in _links():
             if link == self.name or _address(link).startswith(f"172.29.{self.number}."):
-                _ip("link", "del", link)
+                run("ip", "link", "del", link)
         remove_cgroups(self.name)
         shutil.rmtree(self.run, ignore_errors=True)
 
@@ -219,9 +218,3 @@ def _address(link: str) -> str:
     """The first IPv4 address of a link; empty where it has none."""
     found = [each for each in psutil.net_if_addrs().get(link, ()) if each.family == socket.AF_INET]
     return str(found[0].address) if found else ""
-
-
-def _ip(*words: str) -> None:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise ServiceError(f"ip {' '.join(words)}: {done.stderr.strip()}")
