@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 import socket
@@ -22,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import psutil
 
@@ -57,6 +57,16 @@ class Engine:
             raise ServiceError(f"docker {words[0]} failed:\n{done.stderr.decode(errors='replace')[-4000:]}")
         return done.stdout.decode(errors="replace").strip()
 
+    @contextmanager
+    def saved(self, *images: str) -> Iterator[IO[bytes]]:
+        """One archive of the images, as it is written. Raises ServiceError if it does not come whole."""
+        command = [docker_command(), "save", *images]
+        with subprocess.Popen(command, env=os.environ | self.environment, stdout=subprocess.PIPE) as saving:
+            assert saving.stdout is not None
+            yield saving.stdout
+        if saving.returncode != 0:
+            raise ServiceError(f"{' '.join(command)} ended with status {saving.returncode}")
+
     @property
     def answers(self) -> bool:
         """Whether an engine listens there."""
@@ -66,14 +76,15 @@ class Engine:
             return False
         return True
 
-    def has(self, image: str) -> bool:
-        """Whether the image is there."""
-        return bool(self.docker("image", "ls", "--quiet", image))
+    def identities(self, *images: str) -> dict[str, str]:
+        """The id of each image, without `sha256:`."""
+        found = self.docker("image", "inspect", "--format={{.Id}}", *images).split()
+        return {name: one.removeprefix("sha256:") for name, one in zip(images, found, strict=True)}
 
     def sizes(self, *images: str) -> dict[str, int]:
         """Bytes of each image."""
-        found = json.loads(self.docker("image", "inspect", *images))
-        return {name: int(one["Size"]) for name, one in zip(images, found, strict=True)}
+        found = self.docker("image", "inspect", "--format={{.Size}}", *images).split()
+        return {name: int(one) for name, one in zip(images, found, strict=True)}
 
 
 def docker_command() -> str:
@@ -197,7 +208,7 @@ def _start(place: _Place, own: Engine) -> Sandbox:
 def _stop(sandbox: Sandbox, place: _Place, own: Engine) -> None:
     if sandbox.process.alive:
         _empty(own)
-    sandbox.end(grace=15.0)
+    sandbox.end(grace=_PATIENCE)
     place.remove_leftovers()
 
 

@@ -141,7 +141,7 @@ def test_an_image_of_the_engine_reaches_the_node(room: Room, docker_engine: Engi
     image = "evenflow-test/told:local"
     (tmp_path / "Dockerfile").write_text(f"FROM {PYTHON_BASE}\nENV TOLD=something\n")
     python_base(docker_engine)
-    room.kube.load_from(docker_engine, build(docker_engine, tmp_path, image))
+    room.kube.load_from(docker_engine, build(docker_engine, tmp_path, image), PYTHON_BASE)
     ask = {**pods.container("import os; print(os.environ['TOLD'])"), "image": image}
     assert room.run("", containers=[ask]) == "something\n"
 
