@@ -31,6 +31,7 @@ from tests.ground.machine import ENGINE_PACKAGES, locked, need, run
 from tests.ground.sandbox import Sandbox, remove_cgroups
 
 _PATIENCE = 30.0
+_KEPT = "8GB"  # of layers, between runs
 
 
 @dataclass(frozen=True)
@@ -213,11 +214,13 @@ def _stop(sandbox: Sandbox, place: _Place, own: Engine) -> None:
 
 
 def _empty(own: Engine) -> None:
-    """Take away the containers and networks of tests; images and layers stay."""
+    """Take away the containers and networks of tests, and images without a name; of the layers a good many stay."""
     containers = own.docker("ps", "--all", "--quiet").split()
     if containers:
         own.docker("rm", "--force", "--volumes", *containers)
-    own.docker("network", "prune", "--force")
+    for what in ("network", "image"):
+        own.docker(what, "prune", "--force")
+    own.docker("builder", "prune", "--force", f"--keep-storage={_KEPT}")
 
 
 def _links() -> list[str]:

@@ -71,11 +71,18 @@ class Node:
         """Start containerd with nothing left of an earlier run."""
         self._write_container_settings()
         containerd = self._start_containerd()
-        left = self._ctr("containers", "ls", "--quiet").split()
-        if left:
-            self._ctr("containers", "rm", *left)
+        if self._swept():
             containerd.kill()
             self._start_containerd()
+
+    def _swept(self) -> bool:
+        """Whether there was something to take away: containers, and second names that would keep replaced images."""
+        containers = self._ctr("containers", "ls", "--quiet").split()
+        images = [name for name in self._ctr("images", "ls", "--quiet").split() if name.startswith("sha256:")]
+        for what, names in (("containers", containers), ("images", images)):
+            if names:
+                self._ctr(what, "rm", *names)
+        return bool(containers or images)
 
     def start_node(self, kubeconfig: Path) -> None:
         """Start kubelet and kube-proxy; the API server has a node when they have reached it."""
