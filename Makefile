@@ -43,6 +43,10 @@ test-containers: setup ## the images in Docker containers, with Debian's engine 
 	$(BIN)/python -m tests.ground prepare containers
 	$(BIN)/python -m pytest tests/containers $(FLAGS)
 
+test-k8s: setup ## Kubernetes: an API server and a cluster with real pods, built here once (as root)
+	$(BIN)/python -m tests.ground prepare k8s
+	$(BIN)/python -m pytest tests/k8s $(FLAGS)
+
 test-more: setup ## the longer suites (marked `more`) and a smoke run of every benchmark
 	$(BIN)/python -m workbench.debian chromium
 	$(PYTEST) tests -m more $(FLAGS)

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from evenflow.errors import ServiceError
 from tests.ground.engine import Engine, engine
+from tests.ground.traces import Holder, traces
 
 pytestmark = pytest.mark.containers
-_PATIENCE = 60
-_HELD = """
-import sys
-from tests.ground.engine import engine
-with engine() as own:
-    print(own.host, flush=True)
-    sys.stdin.read()
-"""
 
 
 @pytest.fixture
@@ -50,51 +41,33 @@ def test_an_engine_that_nobody_runs_is_said() -> None:
         pass
 
 
+def test_without_root_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(ServiceError, match=r"(?s)needs root.*docker\.io"), engine(environment={}):
+        pass
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_nothing_of_an_engine_stays(place: dict[str, str], tmp_path: Path, killed: bool) -> None:
-    before = _traces(tmp_path)
-    holder = _Holder(place)
-    assert _traces(tmp_path) != before
+    before = traces(tmp_path)
+    holder = _hold(place)
+    assert traces(tmp_path) != before
     if killed:
-        holder.process.kill()
-        holder.process.communicate()
-        holder = _Holder(place)  # the next one finds what the killed one left
+        holder.kill()
+        holder = _hold(place)  # the next one finds what the killed one left
     holder.let_go()
-    assert _traces(tmp_path) == before
+    assert traces(tmp_path) == before
 
 
 def test_processes_share_one_engine(place: dict[str, str]) -> None:
-    first, second = _Holder(place), _Holder(place)
-    assert first.host == second.host
+    first, second = _hold(place), _hold(place)
+    assert first.said == second.said
     second.let_go()
-    assert Engine(first.host).answers
+    third = _hold(place)
+    assert third.said == first.said
+    third.let_go()
     first.let_go()
-    assert not Engine(first.host).answers
 
 
-class _Holder:
-    """A process that has an engine until it is told to let go."""
-
-    def __init__(self, place: dict[str, str]) -> None:
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen([sys.executable, "-c", _HELD], env=place, text=True, **pipes)
-        assert self.process.stdout is not None
-        self.host = self.process.stdout.readline().strip()
-
-    def let_go(self) -> None:
-        self.process.communicate("", timeout=_PATIENCE)
-        assert self.process.returncode == 0
-
-
-def _traces(folder: Path) -> dict[str, str]:
-    """What of the machine an engine may change. folder: where its files are."""
-    mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if str(folder) in line]
-    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout.splitlines()
-    return {
-        "mounts": str(mounts),
-        "processes": str([line for line in running if str(folder) in line]),
-        "links": str(sorted(os.listdir("/sys/class/net"))),
-        "control groups": str(sorted(map(str, Path("/sys/fs/cgroup").glob("*/evenflow-*")))),
-        "packet filter": subprocess.run(["iptables-save"], capture_output=True, text=True).stdout,
-        "forwarding": Path("/proc/sys/net/ipv4/ip_forward").read_text(),
-    }
+def _hold(place: dict[str, str]) -> Holder:
+    return Holder("tests.ground.engine", "engine", place)

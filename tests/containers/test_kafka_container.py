@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from testcontainers.community.kafka import KafkaContainer
+
+from tests.ground.engine import Engine
+from tests.ground.wires import cut, slowed
 
 pytestmark = pytest.mark.containers
 _PATIENCE = 60
 
 
 @pytest.fixture(scope="module")
-def bootstrap(kafka_image: str) -> Iterator[str]:
-    with KafkaContainer(kafka_image).with_kraft() as kafka:
-        yield kafka.get_bootstrap_server()
+def kafka(kafka_image: str) -> Iterator[KafkaContainer]:
+    with KafkaContainer(kafka_image).with_kraft() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def bootstrap(kafka: KafkaContainer) -> str:
+    return str(kafka.get_bootstrap_server())
 
 
 @pytest.fixture
@@ -44,6 +52,22 @@ def test_only_a_committed_transaction_is_read(bootstrap: str, topic: str) -> Non
         producer.flush(_PATIENCE)
         end(_PATIENCE)
     assert _first(bootstrap, topic).value() == b"kept"
+
+
+def test_a_container_whose_cable_is_cut_does_not_answer_until_it_is_whole(
+    docker_engine: Engine, kafka: KafkaContainer, bootstrap: str
+) -> None:
+    container = kafka.get_wrapped_container().id
+    with cut(docker_engine, container), pytest.raises(KafkaException):
+        AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=3)
+    assert AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=_PATIENCE).brokers
+
+
+def test_a_container_whose_cable_is_slow_still_answers(
+    docker_engine: Engine, kafka: KafkaContainer, bootstrap: str
+) -> None:
+    with slowed(docker_engine, kafka.get_wrapped_container().id, "256kbit"):
+        assert AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=_PATIENCE).brokers
 
 
 def _first(bootstrap: str, topic: str):  # type: ignore[no-untyped-def]

@@ -10,8 +10,12 @@ from enum import StrEnum
 import typer
 
 from evenflow.errors import EvenflowError
+from tests.ground import bases
+from tests.ground.cluster import cluster
 from tests.ground.engine import engine
 from tests.ground.kafka import kafka_image
+from tests.ground.machine import ENGINE_PACKAGES, NODE_PACKAGES, need
+from tests.ground.programs import ALL, KUBERNETES
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 
@@ -20,6 +24,7 @@ class Suite(StrEnum):
     """What a suite stands on."""
 
     CONTAINERS = "containers"
+    K8S = "k8s"
 
 
 @app.command()
@@ -38,6 +43,16 @@ def run_engine() -> None:
         _until_asked_to_end()
 
 
+@app.command(name="cluster")
+def run_cluster() -> None:
+    """A Kubernetes cluster with the Python base image, until Ctrl-C."""
+    with cluster() as own:
+        own.load(bases.python_base_archive(), bases.PYTHON_BASE)
+        print(f"export KUBECONFIG={own.kubeconfig}")
+        print(f"export PATH={KUBERNETES.folder}:$PATH", flush=True)
+        _until_asked_to_end()
+
+
 def _until_asked_to_end() -> None:
     ends = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
@@ -49,7 +64,17 @@ def _prepare_containers() -> None:
         kafka_image(own)
 
 
-_PREPARED: dict[Suite, Callable[[], None]] = {Suite.CONTAINERS: _prepare_containers}
+def _prepare_k8s() -> None:
+    need("a Kubernetes node", NODE_PACKAGES | ENGINE_PACKAGES)
+    bases.python_base_archive()
+    for build in ALL:
+        build.programs()
+
+
+_PREPARED: dict[Suite, Callable[[], None]] = {
+    Suite.CONTAINERS: _prepare_containers,
+    Suite.K8S: _prepare_k8s,
+}
 
 
 def main() -> int:

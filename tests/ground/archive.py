@@ -46,6 +46,14 @@ def image_of_program(archive: Path, name: str, program: Path) -> None:
     write_image(archive, name, lambda layer: layer.add(program, arcname=at), command=[at])
 
 
+def identity(archive: Path) -> str:
+    """The id of the archive's only image, without `sha256:`."""
+    with tarfile.open(archive) as content:
+        manifest = content.extractfile("manifest.json")
+        assert manifest is not None
+        return Path(json.load(manifest)[0]["Config"]).stem
+
+
 def _config(layer: str, command: Sequence[str], environment: Sequence[str]) -> bytes:
     return json.dumps(
         {

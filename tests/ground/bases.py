@@ -7,21 +7,19 @@ of. `java_base` adds Debian's Java 17 runtime, in a layer of its own.
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from pathlib import Path
 
 from evenflow.errors import ServiceError
 from spark_consumers.jars import cache_dir, java_command
-from tests.ground.archive import write_image
+from tests.ground.archive import identity, write_image
 from tests.ground.building import build
 from tests.ground.engine import Engine
-from tests.ground.machine import IMAGE_PACKAGES, locked, need_packages, need_root
+from tests.ground.machine import IMAGE_PACKAGES, locked, need
 
 PYTHON_BASE = "evenflow-test/python-base:local"
 JAVA_BASE = "evenflow-test/java-base:local"
@@ -43,8 +41,7 @@ def python_base_archive() -> Path:
     """The archive of `PYTHON_BASE`, made now if need be. Raises ServiceError without root or Debian's packages."""
     archive = cache_dir() / "images" / f"python-base-{_key()}.tar"
     if not archive.exists():
-        need_root("debootstrap")
-        need_packages(IMAGE_PACKAGES)
+        need("a base image made here", IMAGE_PACKAGES)
         with locked(archive):
             if not archive.exists():
                 _make(archive)
@@ -69,12 +66,8 @@ def java_base(engine: Engine) -> str:
 
 def load(engine: Engine, archive: Path, image: str) -> str:
     """Load an archive that holds `image`, unless the engine has just that one; returns the image's name."""
-    with tarfile.open(archive) as content:
-        manifest = content.extractfile("manifest.json")
-        assert manifest is not None
-        identity = json.load(manifest)[0]["Config"].removesuffix(".json")
     present = engine.docker("image", "ls", "--quiet", "--no-trunc", image)
-    if present != f"sha256:{identity}":
+    if present != f"sha256:{identity(archive)}":
         engine.docker("load", "--input", archive)
     return image
 

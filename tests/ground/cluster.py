@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,13 +11,16 @@ from pathlib import Path
 from evenflow.errors import ServiceError
 from spark_consumers.jars import cache_dir
 from tests.ground.api_server import kube_of, wait_until
+from tests.ground.archive import identity, image_of_program
 from tests.ground.control_plane import ControlPlane, Ports
 from tests.ground.engine import Engine
 from tests.ground.kube import Kube
-from tests.ground.machine import NODE_PACKAGES, need_packages, need_root, temporary_folder
-from tests.ground.node import DNS_ADDRESS, DNS_IMAGE, NODE_ADDRESS, NODE_NAME, Node
+from tests.ground.machine import NODE_PACKAGES, need, temporary_folder
+from tests.ground.node import DNS_ADDRESS, NODE_ADDRESS, NODE_NAME, PAUSE_IMAGE, Node
+from tests.ground.programs import COREDNS, PAUSE, GoBuild
 from tests.ground.reach import forwarded
 
+_DNS_IMAGE = f"evenflow-test/coredns:{COREDNS.version}"
 _DNS = Path(__file__).parent / "manifests" / "dns.yaml"
 
 
@@ -28,19 +30,19 @@ class Cluster(Kube):
 
     node: Node
 
-    def load(self, archive: Path, image: str) -> str:
-        """Give the node an image from an archive of `docker save`; returns its name."""
-        self.node.load(archive, image)
-        return image
+    def load(self, archive: Path, image: str) -> None:
+        """Give the node an image from an archive of that one image, unless it has just that one."""
+        this = {image: identity(archive)}
+        if not self.node.has(this):
+            with archive.open("rb") as content:
+                self.node.load(content, this)
 
-    def load_from(self, engine: Engine, image: str) -> str:
-        """Give the node an image of the engine, unless it has just that one; returns its name."""
-        identity = engine.docker("image", "inspect", "--format={{.Id}}", image).removeprefix("sha256:")
-        if not self.node.has(image, identity):
-            with tempfile.NamedTemporaryFile(prefix="evenflow-image-", suffix=".tar") as archive:
-                engine.docker("save", f"--output={archive.name}", image)
-                self.node.load(Path(archive.name), image)
-        return image
+    def load_from(self, engine: Engine, *images: str) -> None:
+        """Give the node images of the engine, less those that it has. A layer that several share comes once."""
+        missing = [name for name, one in engine.identities(*images).items() if not self.node.has({name: one})]
+        if missing:
+            with engine.saved(*missing) as archive:
+                self.node.load(archive, engine.identities(*missing))
 
     def forwarded(self, host: str, port: int) -> AbstractContextManager[int]:
         """A port on 127.0.0.1 that stands for `host:port` of the cluster: a pod's address, or a service's."""
@@ -50,8 +52,7 @@ class Cluster(Kube):
 @contextmanager
 def cluster() -> Iterator[Cluster]:
     """A fresh cluster with DNS, gone when the block ends; ServiceError if this machine runs one already."""
-    need_root("a Kubernetes node")
-    need_packages(NODE_PACKAGES)
+    need("a Kubernetes node", NODE_PACKAGES)
     with ExitStack() as ends:
         store = ends.enter_context(_only_one(cache_dir() / "k8s" / "node"))
         folder = ends.enter_context(temporary_folder("evenflow-node-"))
@@ -62,18 +63,30 @@ def cluster() -> Iterator[Cluster]:
         port = ends.enter_context(forwarded(node.sandbox.pid, "127.0.0.1", ports.api))
         node.start_containers()
         plane.start(port)
+        made = Cluster(kube_of(plane, folder, port).kubeconfig, node)
+        for build, image in ((PAUSE, PAUSE_IMAGE), (COREDNS, _DNS_IMAGE)):
+            made.load(_program_image(build, image), image)
         node.start_node(plane.kubeconfig)
-        yield _ready(Cluster(kube_of(plane, folder, port).kubeconfig, node))
+        _wait_for_the_node(made)
+        yield made
 
 
-def _ready(made: Cluster) -> Cluster:
-    """When its node takes pods and names resolve."""
-    manifest = _DNS.read_text().replace("IMAGE", DNS_IMAGE).replace("ADDRESS", DNS_ADDRESS)
+def _wait_for_the_node(made: Cluster) -> None:
+    """Until it takes pods and names resolve."""
+    manifest = _DNS.read_text().replace("IMAGE", _DNS_IMAGE).replace("ADDRESS", DNS_ADDRESS)
     made.kubectl("apply", "--server-side", "--filename=-", given=manifest)
     wait_until(lambda: made.get("nodes")["items"], "the node does not register")
     made.kubectl("wait", "--for=condition=Ready", f"node/{NODE_NAME}", "--timeout=60s")
     made.kubectl("--namespace=kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s")
-    return made
+
+
+def _program_image(build: GoBuild, image: str) -> Path:
+    """The archive of an image that holds the build's only program."""
+    archive = build.folder / "image.tar"
+    if not archive.exists():
+        (program,) = build.programs().values()
+        image_of_program(archive, image, program)
+    return archive
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 import socket
@@ -22,15 +21,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import psutil
 
 from evenflow.errors import ServiceError
 from spark_consumers.jars import cache_dir
-from tests.ground.machine import ENGINE_PACKAGES, locked, need_packages, need_root
+from tests.ground.machine import ENGINE_PACKAGES, locked, need, run
 from tests.ground.sandbox import Sandbox, remove_cgroups
 
 _PATIENCE = 30.0
+_KEPT = "8GB"  # of layers, between runs
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,16 @@ class Engine:
             raise ServiceError(f"docker {words[0]} failed:\n{done.stderr.decode(errors='replace')[-4000:]}")
         return done.stdout.decode(errors="replace").strip()
 
+    @contextmanager
+    def saved(self, *images: str) -> Iterator[IO[bytes]]:
+        """One archive of the images, as it is written. Raises ServiceError if it does not come whole."""
+        command = [docker_command(), "save", *images]
+        with subprocess.Popen(command, env=os.environ | self.environment, stdout=subprocess.PIPE) as saving:
+            assert saving.stdout is not None
+            yield saving.stdout
+        if saving.returncode != 0:
+            raise ServiceError(f"{' '.join(command)} ended with status {saving.returncode}")
+
     @property
     def answers(self) -> bool:
         """Whether an engine listens there."""
@@ -66,14 +77,15 @@ class Engine:
             return False
         return True
 
-    def has(self, image: str) -> bool:
-        """Whether the image is there."""
-        return bool(self.docker("image", "ls", "--quiet", image))
+    def identities(self, *images: str) -> dict[str, str]:
+        """The id of each image, without `sha256:`."""
+        found = self.docker("image", "inspect", "--format={{.Id}}", *images).split()
+        return {name: one.removeprefix("sha256:") for name, one in zip(images, found, strict=True)}
 
     def sizes(self, *images: str) -> dict[str, int]:
         """Bytes of each image."""
-        found = json.loads(self.docker("image", "inspect", *images))
-        return {name: int(one["Size"]) for name, one in zip(images, found, strict=True)}
+        found = self.docker("image", "inspect", "--format={{.Size}}", *images).split()
+        return {name: int(one) for name, one in zip(images, found, strict=True)}
 
 
 def docker_command() -> str:
@@ -101,8 +113,7 @@ def engine(*, environment: Mapping[str, str] = os.environ) -> Iterator[Engine]:
 
 @contextmanager
 def _own_engine() -> Iterator[Engine]:
-    need_root("a Docker engine of our own")
-    need_packages(ENGINE_PACKAGES)
+    need("a Docker engine of our own", ENGINE_PACKAGES)
     place = _Place(cache_dir() / "docker")
     own = Engine(place.host)
     place.folder.mkdir(parents=True, exist_ok=True)
@@ -165,15 +176,15 @@ class _Place:
         ]
 
     def make_bridge(self) -> None:
-        _ip("link", "add", self.name, "type", "bridge")
-        _ip("addr", "add", f"172.28.{self.number}.1/24", "dev", self.name)
-        _ip("link", "set", self.name, "up")
+        run("ip", "link", "add", self.name, "type", "bridge")
+        run("ip", "addr", "add", f"172.28.{self.number}.1/24", "dev", self.name)
+        run("ip", "link", "set", self.name, "up")
 
     def remove_leftovers(self) -> None:
         """Of an engine that was killed, or has just ended."""
         for link in _links():
             if link == self.name or _address(link).startswith(f"172.29.{self.number}."):
-                _ip("link", "del", link)
+                run("ip", "link", "del", link)
         remove_cgroups(self.name)
         shutil.rmtree(self.run, ignore_errors=True)
 
@@ -198,16 +209,18 @@ def _start(place: _Place, own: Engine) -> Sandbox:
 def _stop(sandbox: Sandbox, place: _Place, own: Engine) -> None:
     if sandbox.process.alive:
         _empty(own)
-    sandbox.end(grace=15.0)
+    sandbox.end(grace=_PATIENCE)
     place.remove_leftovers()
 
 
 def _empty(own: Engine) -> None:
-    """Take away the containers and networks of tests; images and layers stay."""
+    """Take away the containers and networks of tests, and images without a name; of the layers a good many stay."""
     containers = own.docker("ps", "--all", "--quiet").split()
     if containers:
         own.docker("rm", "--force", "--volumes", *containers)
-    own.docker("network", "prune", "--force")
+    for what in ("network", "image"):
+        own.docker(what, "prune", "--force")
+    own.docker("builder", "prune", "--force", f"--keep-storage={_KEPT}")
 
 
 def _links() -> list[str]:
@@ -219,9 +232,3 @@ def _address(link: str) -> str:
     """The first IPv4 address of a link; empty where it has none."""
     found = [each for each in psutil.net_if_addrs().get(link, ()) if each.family == socket.AF_INET]
     return str(found[0].address) if found else ""
-
-
-def _ip(*words: str) -> None:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise ServiceError(f"ip {' '.join(words)}: {done.stderr.strip()}")

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 import pytest
 from testcontainers.core.config import ConnectionMode, testcontainers_config
 
+from tests.ground import api_server as api_servers
 from tests.ground import bases, kafka
+from tests.ground import cluster as clusters
+from tests.ground.cluster import Cluster
 from tests.ground.engine import Engine, engine
+from tests.ground.kube import Kube
 
-__all__ = ["docker_engine", "java_base", "kafka_image", "python_base"]
+__all__ = ["api_server", "cluster", "docker_engine", "java_base", "kafka_image", "python_base"]
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +49,18 @@ def java_base(docker_engine: Engine) -> str:
 def kafka_image(docker_engine: Engine) -> str:
     """Name of the image that KafkaContainer takes."""
     return kafka.kafka_image(docker_engine)
+
+
+@pytest.fixture(scope="session")
+def api_server() -> Iterator[Kube]:
+    """An API server with two simulated nodes, whose pods are Ready and do nothing."""
+    with api_servers.api_server(nodes=2) as kube:
+        yield kube
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A cluster with a real node, which has the image `bases.PYTHON_BASE`."""
+    with clusters.cluster() as kube:
+        kube.load(bases.python_base_archive(), bases.PYTHON_BASE)
+        yield kube

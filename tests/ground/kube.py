@@ -49,7 +49,7 @@ class Kube:
 
     def client(self, user: str | None = None) -> client.ApiClient:
         """Python's client, as the administrator or as `user`: `system:serviceaccount:NAMESPACE:NAME` is one."""
-        made = config.new_client_from_config(str(self.kubeconfig))
+        made: client.ApiClient = config.new_client_from_config(str(self.kubeconfig))
         made.configuration.proxy = None
         if user is not None:
             made.set_default_header("Impersonate-User", user)

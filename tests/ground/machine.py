@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -27,16 +28,22 @@ NODE_PACKAGES = {
 }
 
 
-def need_root(what: str) -> None:
-    """ServiceError for anybody else."""
+def need(what: str, packages: Mapping[str, str]) -> None:
+    """Install those of the packages that are missing. Raises ServiceError for anybody but root."""
     if os.geteuid() != 0:
-        raise ServiceError(f"{what} needs root, and you are user {os.geteuid()}", hint="run it as root")
-
-
-def need_packages(packages: dict[str, str]) -> None:
-    """Install those that are missing, as root; otherwise ServiceError says what to install."""
+        raise ServiceError(
+            f"{what} needs root, and you are user {os.geteuid()}",
+            hint=f"run it as root, which also installs what is missing of Debian's {', '.join(packages)}",
+        )
     for package, program in packages.items():
         install(package, program)
+
+
+def run(*command: str) -> None:
+    """Run a command of the system. Raises ServiceError with its complaint."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise ServiceError(f"{' '.join(command)}: {done.stderr.strip()}")
 
 
 @contextmanager
@@ -56,6 +63,8 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(lock.parent, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
-        with (Path(name) / "lock").open("wb") as file:
+        folder = Path(name)
+        with (folder / "being-locked").open("wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            yield Path(name)
+            (folder / "being-locked").rename(folder / "lock")
+            yield folder

@@ -6,17 +6,16 @@ Images come from archives; what was loaded once stays in the cache.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
-import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from evenflow.errors import ServiceError
-from tests.ground.archive import image_of_program
-from tests.ground.programs import COREDNS, KUBERNETES, PAUSE, GoBuild
+from tests.ground.programs import KUBERNETES, PAUSE
 from tests.ground.sandbox import Sandbox, remove_cgroups
 from workbench.processes import ChildProcess
 
@@ -24,11 +23,10 @@ NODE_NAME = "node"
 NODE_ADDRESS = "10.99.0.1"
 DNS_ADDRESS = "10.96.0.10"
 PAUSE_IMAGE = f"evenflow-test/pause:{PAUSE.version}"
-DNS_IMAGE = f"evenflow-test/coredns:{COREDNS.version}"
 _POD_NETWORK = "10.245.0.0/24"
-_CGROUP = "evenflow-node"
 _CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids", "systemd", "devices", "freezer", "blkio")
 _PATIENCE = 60.0
+_LONG_PATIENCE = 900.0
 
 # What kubelet and the network plugins write in fixed places stays in the node's own mounts. The address of the bridge is
 # the node's; the default route leads to nobody, so what is for no service and no pod is lost.
@@ -50,8 +48,9 @@ class Node:
     def __init__(self, folder: Path, store: Path) -> None:
         self._folder = folder
         self._store = store
-        remove_cgroups(_CGROUP)
-        _make_cgroups()
+        self._cgroup = f"evenflow-node-{hashlib.sha256(str(store).encode()).hexdigest()[:8]}"
+        remove_cgroups(self._cgroup)
+        _make_cgroups(self._cgroup)
         self.sandbox = Sandbox(["tini", "--", "sleep", "infinity"], log=self._log("sandbox"), network=True)
         try:
             self._inside("sh", "-ec", _SETUP.format(address=NODE_ADDRESS))
@@ -66,45 +65,54 @@ class Node:
     def end(self) -> None:
         """Everything in the node is killed; nothing of it but the images stays."""
         self.sandbox.end()
-        remove_cgroups(_CGROUP)
+        remove_cgroups(self._cgroup)
 
     def start_containers(self) -> None:
-        """Start containerd with nothing left of an earlier run, and load the images that each pod needs."""
+        """Start containerd with nothing left of an earlier run."""
         self._write_container_settings()
         containerd = self._start_containerd()
-        left = self._ctr("containers", "ls", "--quiet").split()
-        if left:
-            self._ctr("containers", "rm", *left)
+        if self._swept():
             containerd.kill()
             self._start_containerd()
-        for build, image in ((PAUSE, PAUSE_IMAGE), (COREDNS, DNS_IMAGE)):
-            self.load(_program_image(build, image), image)
+
+    def _swept(self) -> bool:
+        """Whether there was something to take away: containers, and second names that would keep replaced images."""
+        containers = self._ctr("containers", "ls", "--quiet").split()
+        images = [name for name in self._ctr("images", "ls", "--quiet").split() if name.startswith("sha256:")]
+        for what, names in (("containers", containers), ("images", images)):
+            if names:
+                self._ctr(what, "rm", *names)
+        return bool(containers or images)
 
     def start_node(self, kubeconfig: Path) -> None:
         """Start kubelet and kube-proxy; the API server has a node when they have reached it."""
         self.start("kubelet", self._kubelet(kubeconfig))
         self.start("kube-proxy", self._proxy(kubeconfig))
 
-    def load(self, archive: Path, image: str) -> None:
-        """Load an archive that holds `image`, unless just that one was loaded before."""
-        loaded = self._loaded()
-        identity = _identity(archive)
-        if loaded.get(image) != identity:
-            self._ctr("images", "import", str(archive))
-            self._record(loaded | {image: identity})
+    def load(self, archive: IO[bytes], images: Mapping[str, str]) -> None:
+        """Load an archive. images: what it holds, by name, as ids without `sha256:`."""
+        self._ctr("images", "import", "-", given=archive)
+        (self._store / "loaded.json").write_text(json.dumps(self._loaded() | dict(images), indent=1))
 
-    def has(self, image: str, identity: str) -> bool:
-        """Whether this very image was loaded; identity: its id without `sha256:`."""
-        return self._loaded().get(image) == identity
+    def has(self, images: Mapping[str, str]) -> bool:
+        """Whether just these images were loaded, in this run or an earlier one."""
+        return images.items() <= self._loaded().items()
 
-    def _inside(self, *command: str) -> str:
-        done = subprocess.run(self.sandbox.inside(command), capture_output=True, text=True, timeout=600)
+    def _inside(self, *command: str, given: IO[bytes] | None = None) -> str:
+        done = subprocess.run(
+            self.sandbox.inside(command),
+            stdin=given or subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_LONG_PATIENCE,
+        )
         if done.returncode != 0:
-            raise ServiceError(f"{command[0]} failed in the node: {done.stderr[-2000:]}")
-        return done.stdout
+            raise ServiceError(
+                f"{command[0]} failed in the node: {done.stderr.decode(errors='replace')[-2000:]}"
+            )
+        return done.stdout.decode()
 
-    def _ctr(self, *words: str) -> str:
-        return self._inside("ctr", "--namespace=k8s.io", *words)
+    def _ctr(self, *words: str, given: IO[bytes] | None = None) -> str:
+        return self._inside("ctr", "--namespace=k8s.io", *words, given=given)
 
     def _log(self, name: str) -> Path:
         return self._folder / "log" / f"{name}.log"
@@ -114,9 +122,6 @@ class Node:
             return dict(json.loads((self._store / "loaded.json").read_text()))
         except (OSError, ValueError):
             return {}
-
-    def _record(self, loaded: dict[str, str]) -> None:
-        (self._store / "loaded.json").write_text(json.dumps(loaded, indent=1))
 
     def _start_containerd(self) -> ChildProcess:
         containerd = self.start("containerd", ["containerd", f"--config={self._folder / 'containerd.toml'}"])
@@ -150,7 +155,7 @@ class Node:
 
     def _kubelet(self, kubeconfig: Path) -> list[str]:
         settings = self._folder / "kubelet.json"
-        settings.write_text(json.dumps(_KUBELET))
+        settings.write_text(json.dumps(_KUBELET | {"cgroupRoot": f"/{self._cgroup}"}))
         return [
             str(KUBERNETES.programs()["kubelet"]),
             f"--config={settings}",
@@ -181,7 +186,6 @@ _KUBELET: dict[str, Any] = {
     "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
     "authorization": {"mode": "AlwaysAllow"},
     "cgroupDriver": "cgroupfs",
-    "cgroupRoot": f"/{_CGROUP}",
     "clusterDNS": [DNS_ADDRESS],
     "clusterDomain": "cluster.local",
     "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
@@ -213,29 +217,12 @@ root = "{root}"
 """
 
 
-def _program_image(build: GoBuild, image: str) -> Path:
-    """The archive of an image that holds the build's only program."""
-    archive = build.folder / "image.tar"
-    if not archive.exists():
-        (program,) = build.programs().values()
-        image_of_program(archive, image, program)
-    return archive
-
-
-def _identity(archive: Path) -> str:
-    """Of the archive's only image."""
-    with tarfile.open(archive) as content:
-        manifest = content.extractfile("manifest.json")
-        assert manifest is not None
-        return str(json.load(manifest)[0]["Config"]).removesuffix(".json")
-
-
-def _make_cgroups() -> None:
+def _make_cgroups(name: str) -> None:
     for controller in _CONTROLLERS:
-        folder = Path("/sys/fs/cgroup") / controller / _CGROUP
+        folder = Path("/sys/fs/cgroup") / controller / name
         if folder.parent.is_dir():
             folder.mkdir(exist_ok=True)
     cpus = Path("/sys/fs/cgroup/cpuset")
-    for name in ("cpuset.cpus", "cpuset.mems"):  # a new group may use none until it is told
-        if (cpus / name).exists():
-            (cpus / _CGROUP / name).write_text((cpus / name).read_text())
+    for file in ("cpuset.cpus", "cpuset.mems"):  # a new group may use none until it is told
+        if (cpus / file).exists():
+            (cpus / name / file).write_text((cpus / file).read_text())

@@ -1,0 +1,48 @@
+"""Faults of the network between containers, made at the machine's end of a container's cable. They need root.
+
+A container has one cable for each network that it is on; here is its first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from evenflow.errors import ServiceError
+from tests.ground.engine import Engine
+from tests.ground.machine import run
+
+
+@contextmanager
+def cut(engine: Engine, container: str) -> Iterator[None]:
+    """Nothing reaches the container, nor leaves it; neither side is told."""
+    cable = _cable(engine, container)
+    run("ip", "link", "set", cable, "down")
+    try:
+        yield
+    finally:
+        run("ip", "link", "set", cable, "up")
+
+
+@contextmanager
+def slowed(engine: Engine, container: str, rate: str) -> Iterator[None]:
+    """What others send to the container comes at `rate` in `tc`'s words, such as `256kbit`; the rest waits."""
+    cable = _cable(engine, container)
+    run("tc", "qdisc", "add", "dev", cable, "root", "tbf", "rate", rate, "burst", "16kb", "latency", "10s")
+    try:
+        yield
+    finally:
+        run("tc", "qdisc", "del", "dev", cable, "root")
+
+
+def _cable(engine: Engine, container: str) -> str:
+    """The name of the machine's end; the container knows its number."""
+    number = engine.docker("exec", container, "cat", "/sys/class/net/eth0/iflink")
+    for link in Path("/sys/class/net").iterdir():
+        if (link / "ifindex").read_text().strip() == number:
+            return link.name
+    raise ServiceError(
+        f"the cable of container {container} has no end on this machine",
+        hint="does its engine run elsewhere?",
+    )
