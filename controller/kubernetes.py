@@ -23,7 +23,7 @@ from evenflow.talking import Concern, Concerns
 
 log = logging.getLogger("controller")
 
-LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15.0, 10.0, 2.0
+LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15, 10, 2
 """A lease that was not renewed for so long is free; a leader that cannot renew gives up earlier; how often either asks."""
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _ANSWER_SECONDS = 5.0
@@ -45,7 +45,8 @@ def connected() -> Any:
         if "KUBERNETES_SERVICE_HOST" in os.environ:
             kubernetes.config.load_incluster_config()
         else:
-            kubernetes.config.load_kube_config()
+            # Named, as the package reads the variable only once, when it is imported.
+            kubernetes.config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
     except kubernetes.config.ConfigException as error:
         raise ConfigError(
             f"control.lease and control.replicas_of need a Kubernetes API server: {error}",

@@ -1,0 +1,169 @@
+"""What `k8s/` holds, on a real API server: it is accepted as it is, and each account may do what it needs and no more."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kubernetes.client import ApiException, AppsV1Api, CoreV1Api
+
+from controller.kubernetes import ScaledReplicas, leading
+from evenflow.errors import ServiceError
+from evenflow.settings import Settings, load_settings
+from tests.ground.kube import Kube
+
+pytestmark = pytest.mark.k8s
+ROOT = Path(__file__).parents[2]
+SPACE = "evenflow"
+PARTITIONER = "evenflow-partitioner"
+
+
+@pytest.fixture(scope="module")
+def kube(api_server: Kube) -> Kube:
+    return api_server
+
+
+@pytest.fixture(scope="module")
+def applied(kube: Kube) -> Iterator[Kube]:
+    """The overlay for one node, as a user applies it, but strictly."""
+    kube.kubectl(
+        "apply", "--server-side", "--validate=strict", "-f", ROOT / "k8s/overlays/local/namespace.yaml"
+    )
+    kube.kubectl("apply", "--server-side", "--validate=strict", "-k", ROOT / "k8s/overlays/local")
+    yield kube
+    kube.kubectl("delete", "namespace", SPACE, "--wait=false")
+
+
+def as_account(kube: Kube, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on, KUBECONFIG is that of this service account."""
+    token = kube.kubectl("create", "token", name, f"--namespace={SPACE}").strip()
+    content = json.loads(kube.kubectl("config", "view", "--raw", "--output=json"))
+    content["users"] = [{"name": "admin", "user": {"token": token}}]
+    file = folder / f"{name}.json"
+    file.write_text(json.dumps(content))
+    monkeypatch.setenv("KUBECONFIG", str(file))
+
+
+def settings(**control: str) -> Settings:
+    return load_settings(
+        query={"name": "q"},
+        input={"partitions": 4},
+        control={
+            "namespace": SPACE,
+            "replicas_of": f"statefulset/{PARTITIONER}",
+            "lease": "evenflow-controller",
+        }
+        | control,
+    )
+
+
+@pytest.mark.parametrize("folder", ["k8s/demo", "k8s/overlays/local"])
+def test_all_of_it_is_accepted_without_a_warning(applied: Kube, folder: str) -> None:
+    said = applied.kubectl(
+        "apply", "--server-side", "--validate=strict", "--dry-run=server", "-k", ROOT / folder
+    )
+    assert "Warning" not in said
+
+
+def test_every_container_is_locked_down_and_says_what_it_needs(applied: Kube) -> None:
+    for kind in ("deployments", "statefulsets"):
+        for one in applied.get(kind, f"--namespace={SPACE}", "--selector=app.kubernetes.io/name=evenflow")[
+            "items"
+        ]:
+            pod = one["spec"]["template"]["spec"]
+            assert pod["securityContext"]["runAsNonRoot"] is True
+            assert pod["enableServiceLinks"] is False
+            assert pod["terminationGracePeriodSeconds"] >= 30
+            for container in pod["containers"]:
+                assert container["securityContext"]["readOnlyRootFilesystem"] is True
+                assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+                assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(container)
+                assert {"cpu", "memory"} <= set(container["resources"]["requests"])
+
+
+def test_the_controller_sets_the_replicas_of_the_partitioners(
+    applied: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    as_account(applied, "evenflow-controller", tmp_path, monkeypatch)
+    caplog.set_level(logging.INFO, "controller")
+    replicas = ScaledReplicas(settings())
+    for wanted in (3, 1):
+        replicas.ask(now=9, wanted=wanted, reason="a test")
+        assert applied.get(f"statefulset/{PARTITIONER}", f"--namespace={SPACE}")["spec"]["replicas"] == wanted
+    replicas.ask(now=9, wanted=1, reason="a test")
+    assert caplog.text.count("replicas ") == 2, "what is there already is not asked for"
+
+
+def test_a_workload_that_it_may_not_scale_is_told_once_and_the_controller_goes_on(
+    applied: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    as_account(applied, "evenflow-controller", tmp_path, monkeypatch)
+    replicas = ScaledReplicas(settings(replicas_of="statefulset/kafka"))
+    for _ in range(3):
+        replicas.ask(now=1, wanted=2, reason="a test")
+    assert caplog.text.count("cannot be set to 2: 403 Forbidden") == 1
+    assert applied.get("statefulset/kafka", f"--namespace={SPACE}")["spec"]["replicas"] == 1
+
+
+def test_the_controller_may_do_nothing_else(
+    applied: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_account(applied, "evenflow-controller", tmp_path, monkeypatch)
+    from controller.kubernetes import connected
+
+    connected()
+    apps, core = AppsV1Api(), CoreV1Api()
+    for attempt in (
+        lambda: apps.delete_namespaced_stateful_set(PARTITIONER, SPACE),
+        lambda: apps.patch_namespaced_stateful_set(PARTITIONER, SPACE, {"spec": {"replicas": 9}}),
+        lambda: core.list_namespaced_pod(SPACE),
+        lambda: core.list_namespaced_secret(SPACE),
+    ):
+        with pytest.raises(ApiException) as refused:
+            attempt()
+        assert refused.value.status == 403
+
+
+@pytest.mark.parametrize("account", ["evenflow-combiner", "evenflow-reducer"])
+def test_a_driver_may_make_and_sweep_up_executors_in_its_namespace_only(applied: Kube, account: str) -> None:
+    who = f"--as=system:serviceaccount:{SPACE}:{account}"
+
+    def may(verb: str, what: str, space: str = SPACE) -> bool:
+        try:
+            return applied.kubectl("auth", "can-i", verb, what, f"--namespace={space}", who).strip() == "yes"
+        except ServiceError:  # its answer is its exit status, too
+            return False
+
+    for verb in ("create", "get", "list", "watch", "delete", "deletecollection"):
+        assert may(verb, "pods"), verb
+    assert may("deletecollection", "services")
+    assert not may("create", "pods", "default")
+    assert not may("get", "secrets")
+    assert not may("patch", "statefulsets")
+
+
+def test_of_two_controllers_one_leads_and_the_other_one_takes_over_at_once(
+    applied: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_account(applied, "evenflow-controller", tmp_path, monkeypatch)
+    from controller.kubernetes import LeaseElection
+
+    first, second = (LeaseElection(settings(), identity=name) for name in ("first", "second"))
+    began = threading.Event()
+    with leading(settings(), threading.Event(), election=first, pause=0.2) as leads:
+        assert leads()
+        assert not second.holds()
+        assert _holder(applied) == "first"
+    assert _holder(applied) is None, "given up, not left to end"
+    with leading(settings(), began, election=second, pause=0.2) as leads:
+        assert leads()
+        assert _holder(applied) == "second"
+
+
+def _holder(kube: Kube) -> str | None:
+    lease = kube.get("lease/evenflow-controller", f"--namespace={SPACE}")
+    return lease["spec"].get("holderIdentity")
