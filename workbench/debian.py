@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from evenflow.errors import ServiceError
@@ -68,36 +69,34 @@ def _run(command: list[str], folder: Path) -> str | None:
     return None if done.returncode == 0 else (done.stderr.strip() or f"{command[0]} failed")[-500:]
 
 
-def install(package: str, name: str) -> None:
-    """Install the package if its program is missing. Raises ServiceError where that cannot be done."""
-    if shutil.which(name) is not None:
+def install(packages: Mapping[str, str]) -> None:
+    """Install the packages whose program is missing. packages: a program of each, by the package's name.
+
+    Raises ServiceError where that cannot be done.
+    """
+    missing = {package: name for package, name in packages.items() if shutil.which(name) is None}
+    if not missing:
         return
-    command = [
-        "apt-get",
-        "-o",
-        "DPkg::Lock::Timeout=300",
-        "install",
-        "-y",
-        "-qq",
-        "--no-install-recommends",
-        package,
-    ]
+    options = ["-o", "DPkg::Lock::Timeout=300", "-y", "-qq", "--no-install-recommends"]
+    command = ["apt-get", "install", *options, *missing]
     trouble: str | None = "you are not root"
     if os.geteuid() == 0:
         here = Path.cwd()
         trouble = _run(["apt-get", "update", "-qq"], here) or _run(command, here)
-    if trouble is not None or shutil.which(name) is None:
-        raise ServiceError(
-            f"{name} is needed, and Debian's package {package} is not installed: {trouble or 'it brings no such program'}",
-            hint=f"as root: apt-get update, then {' '.join(command)}",
-        )
+    for package, name in missing.items():
+        if trouble is not None or shutil.which(name) is None:
+            raise ServiceError(
+                f"{name} is needed, and Debian's package {package} is not installed: "
+                f"{trouble or 'it brings no such program'}",
+                hint=f"as root: apt-get update, then {' '.join(command)}",
+            )
 
 
 def main() -> int:
     """The exit status."""
     package = sys.argv[1]
     try:
-        install(package, sys.argv[2] if len(sys.argv) > 2 else package)
+        install({package: sys.argv[2] if len(sys.argv) > 2 else package})
     except ServiceError as error:
         print(f"{error.message}\n  -> {error.hint}", file=sys.stderr)
         return 1

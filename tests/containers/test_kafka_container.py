@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from testcontainers.community.kafka import KafkaContainer
 
@@ -70,7 +70,7 @@ def test_a_container_whose_cable_is_slow_still_answers(
         assert AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=_PATIENCE).brokers
 
 
-def _first(bootstrap: str, topic: str):  # type: ignore[no-untyped-def]
+def _first(bootstrap: str, topic: str) -> Message:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     try:

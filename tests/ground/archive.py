@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_EPOCH = "1970-01-01T00:00:00Z"
+_CREATED = "1970-01-01T00:00:00Z"
 
 
 def write_image(
@@ -59,10 +59,10 @@ def _config(layer: str, command: Sequence[str], environment: Sequence[str]) -> b
         {
             "architecture": "amd64",
             "os": "linux",
-            "created": _EPOCH,
+            "created": _CREATED,
             "config": {"Cmd": list(command), "Env": list(environment)},
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer}"]},
-            "history": [{"created": _EPOCH, "created_by": "evenflow's test ground"}],
+            "history": [{"created": _CREATED, "created_by": "evenflow's test ground"}],
         }
     ).encode()
 

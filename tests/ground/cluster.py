@@ -67,7 +67,10 @@ def cluster() -> Iterator[Cluster]:
         for build, image in ((PAUSE, PAUSE_IMAGE), (COREDNS, _DNS_IMAGE)):
             made.load(_program_image(build, image), image)
         node.start_node(plane.kubeconfig)
-        _wait_for_the_node(made)
+        try:
+            _wait_for_the_node(made)
+        except ServiceError as error:
+            raise ServiceError(f"{error.message}; the end of kubelet's log:\n{node.kubelet.tail()}") from None
         yield made
 
 

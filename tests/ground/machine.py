@@ -23,7 +23,6 @@ NODE_PACKAGES = {
     "containernetworking-plugins": "/usr/lib/cni/bridge",
     "iproute2": "ip",
     "iptables": "iptables",
-    "conntrack": "conntrack",
     "tini": "tini",
 }
 
@@ -35,8 +34,7 @@ def need(what: str, packages: Mapping[str, str]) -> None:
             f"{what} needs root, and you are user {os.geteuid()}",
             hint=f"run it as root, which also installs what is missing of Debian's {', '.join(packages)}",
         )
-    for package, program in packages.items():
-        install(package, program)
+    install(packages)
 
 
 def run(*command: str) -> None:

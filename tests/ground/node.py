@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from evenflow.errors import ServiceError
 from tests.ground.programs import KUBERNETES, PAUSE
-from tests.ground.sandbox import Sandbox, remove_cgroups
+from tests.ground.sandbox import Sandbox, make_cgroups, remove_cgroups
 from workbench.processes import ChildProcess
 
 NODE_NAME = "node"
@@ -24,7 +24,6 @@ NODE_ADDRESS = "10.99.0.1"
 DNS_ADDRESS = "10.96.0.10"
 PAUSE_IMAGE = f"evenflow-test/pause:{PAUSE.version}"
 _POD_NETWORK = "10.245.0.0/24"
-_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids", "systemd", "devices", "freezer", "blkio")
 _PATIENCE = 60.0
 _LONG_PATIENCE = 900.0
 
@@ -50,7 +49,7 @@ class Node:
         self._store = store
         self._cgroup = f"evenflow-node-{hashlib.sha256(str(store).encode()).hexdigest()[:8]}"
         remove_cgroups(self._cgroup)
-        _make_cgroups(self._cgroup)
+        make_cgroups(self._cgroup)
         self.sandbox = Sandbox(["tini", "--", "sleep", "infinity"], log=self._log("sandbox"), network=True)
         try:
             self._inside("sh", "-ec", _SETUP.format(address=NODE_ADDRESS))
@@ -86,8 +85,8 @@ class Node:
 
     def start_node(self, kubeconfig: Path) -> None:
         """Start kubelet and kube-proxy; the API server has a node when they have reached it."""
-        self.start("kubelet", self._kubelet(kubeconfig))
-        self.start("kube-proxy", self._proxy(kubeconfig))
+        self.kubelet = self.start("kubelet", self._kubelet_command(kubeconfig))
+        self.start("kube-proxy", self._proxy_command(kubeconfig))
 
     def load(self, archive: IO[bytes], images: Mapping[str, str]) -> None:
         """Load an archive. images: what it holds, by name, as ids without `sha256:`."""
@@ -153,7 +152,7 @@ class Node:
             _containerd_settings(self._store / "containerd", networks)
         )
 
-    def _kubelet(self, kubeconfig: Path) -> list[str]:
+    def _kubelet_command(self, kubeconfig: Path) -> list[str]:
         settings = self._folder / "kubelet.json"
         settings.write_text(json.dumps(_KUBELET | {"cgroupRoot": f"/{self._cgroup}"}))
         return [
@@ -165,7 +164,7 @@ class Node:
             f"--cert-dir={self._folder / 'kubelet'}",
         ]
 
-    def _proxy(self, kubeconfig: Path) -> list[str]:
+    def _proxy_command(self, kubeconfig: Path) -> list[str]:
         return [
             str(KUBERNETES.programs()["kube-proxy"]),
             f"--kubeconfig={kubeconfig}",
@@ -215,14 +214,3 @@ root = "{root}"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
 """
-
-
-def _make_cgroups(name: str) -> None:
-    for controller in _CONTROLLERS:
-        folder = Path("/sys/fs/cgroup") / controller / name
-        if folder.parent.is_dir():
-            folder.mkdir(exist_ok=True)
-    cpus = Path("/sys/fs/cgroup/cpuset")
-    for file in ("cpuset.cpus", "cpuset.mems"):  # a new group may use none until it is told
-        if (cpus / file).exists():
-            (cpus / name / file).write_text((cpus / file).read_text())

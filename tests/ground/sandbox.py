@@ -18,6 +18,7 @@ from workbench.processes import ChildProcess
 
 _PATIENCE = 10.0
 _CGROUPS = Path("/sys/fs/cgroup")
+_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids", "systemd", "devices", "freezer", "blkio")
 
 
 class Sandbox:
@@ -59,10 +60,24 @@ class Sandbox:
         self.process.kill()
 
 
+def make_cgroups(name: str) -> None:
+    """A control group of that name in every hierarchy of version 1. Raises ServiceError where there are none."""
+    hierarchies = [_CGROUPS / controller for controller in _CONTROLLERS if (_CGROUPS / controller).is_dir()]
+    if not hierarchies:
+        raise ServiceError(
+            "a Kubernetes node of our own needs control groups of version 1",
+            hint="start the machine with systemd.unified_cgroup_hierarchy=0, or try the manifests on a cluster you have",
+        )
+    for hierarchy in hierarchies:
+        (hierarchy / name).mkdir(exist_ok=True)
+    for file in ("cpuset.cpus", "cpuset.mems"):  # a new group may use none until it is told
+        (_CGROUPS / "cpuset" / name / file).write_text((_CGROUPS / "cpuset" / file).read_text())
+
+
 def remove_cgroups(name: str) -> None:
     """The control groups of that name, in every hierarchy, whose processes have ended."""
     deadline = time.monotonic() + _PATIENCE
-    for root in _CGROUPS.glob(f"*/{name}"):
+    for root in (*_CGROUPS.glob(f"*/{name}"), *_CGROUPS.glob(name)):
         folders = sorted((each for each in root.rglob("*") if each.is_dir()), reverse=True)
         for folder in [*folders, root]:
             _remove(folder, deadline)

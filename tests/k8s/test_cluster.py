@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import urllib.request
 from collections.abc import Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spark_consumers.jars import cache_dir
+from tests.ground.api_server import wait_until
 from tests.ground.bases import PYTHON_BASE, python_base
 from tests.ground.building import build
 from tests.ground.cluster import Cluster
@@ -34,6 +36,17 @@ for what in ("pods", "secrets"):
         print(what, urllib.request.urlopen(request, context=context, timeout=20).status)
     except urllib.error.HTTPError as error:
         print(what, error.code)
+"""
+
+# The node learns of a service's pods a moment after they are ready.
+_FETCH = """
+import time, urllib.request
+def fetch(address):
+    for _ in range(100):
+        try:
+            return urllib.request.urlopen(address, timeout=20).status
+        except OSError:
+            time.sleep(0.1)
 """
 
 
@@ -82,8 +95,7 @@ def test_a_service_and_each_of_its_pods_have_names(room: Room) -> None:
     room.apply(*pods.server("web", replicas=2))
     room.wait("statefulset/web", "jsonpath={.status.readyReplicas}=2")
     names = ["http://web", "http://web-0.web-each:8080", "http://web-1.web-each:8080"]
-    code = f"import urllib.request as u\nfor n in {names}: print(u.urlopen(n, timeout=20).status)"
-    assert room.run(code) == "200\n" * 3
+    assert room.run(f"{_FETCH}\nfor name in {names}: print(fetch(name))") == "200\n" * 3
 
 
 def test_a_pod_reaches_nothing_outside(room: Room) -> None:
@@ -105,7 +117,7 @@ def test_a_test_reaches_a_pod_and_a_service(room: Room) -> None:
     at_service = room.kubectl("get", "service", "web", "--output=jsonpath={.spec.clusterIP}")
     for host, port in ((at_pod, 8080), (at_service, 80)):
         with room.kube.forwarded(host, port) as here:
-            assert urllib.request.urlopen(f"http://127.0.0.1:{here}/", timeout=20).status == 200
+            wait_until(lambda here=here: _answers(here), f"{host}:{port} does not answer")
 
 
 def test_pods_are_scaled_from_1_to_3_to_1(room: Room) -> None:
@@ -173,6 +185,13 @@ def test_nothing_of_a_cluster_stays(place: dict[str, str], tmp_path: Path, kille
 def test_a_second_cluster_is_refused(cluster: Cluster) -> None:
     complaint = _hold(os.environ).let_go()
     assert "another run on this machine has a Kubernetes node" in complaint
+
+
+def _answers(port: int) -> bool:
+    try:
+        return bool(urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20).status == 200)
+    except (OSError, HTTPException):
+        return False
 
 
 def _hold(place: Mapping[str, str]) -> Holder:
