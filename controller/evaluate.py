@@ -237,9 +237,10 @@ def stale(settings: Settings, known: Collected, now: float) -> list[str]:
 
 def _silent_partitioners(settings: Settings, known: Collected, now: float) -> list[str]:
     alive = counted(settings, known, now)
-    expected = settings.partitioner.instances
+    unowned = settings.input_partitions - sum(heard.record.owned for heard in alive)
+    # Where somebody sets how many there are, the settings only say how many there may be.
+    expected = 1 if settings.control.replicas_of is not None else settings.partitioner.instances
     if len(alive) >= expected:
-        unowned = settings.input_partitions - sum(heard.record.owned for heard in alive)
         return [f"{unowned} input partitions belong to no partitioner that speaks"] if unowned else []
     names = {heard.record.instance for heard in alive}
     silent = [heard for name, heard in known.partitioners.items() if name not in names]

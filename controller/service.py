@@ -14,7 +14,7 @@ from controller.decide import Decider, Judgement, ReplicaDecider, policy_of
 from controller.evaluate import Evaluator, Rounds, patience, reached
 from controller.kubernetes import ScaledReplicas, leading, lost
 from controller.memory import remember
-from controller.plan_log import PlanLog
+from controller.plan_log import PlanLog, stages_of
 from controller.realise import Published, Realiser, Replicas, SaidReplicas, Untouched
 from controller.talk import Talk
 from evenflow.elasticity import Policy
@@ -66,13 +66,15 @@ def control(
     instruments = ControllerInstruments(settings)
     host, port = settings.control.web_host, settings.control.web_port
     controller: Controller | None = None
-    loop = Turns("the controller's loop", clock=clock)
+    loop, led = Turns("the controller's loop", clock=clock), threading.Event()
 
     def view() -> View | None:
         return None if controller is None else controller.picture.view()
 
     def health() -> Checks:
-        return Checks(loop.trouble())  # a controller that waits for the lease is well
+        # Who waits for the lease is well.
+        starting = led.is_set() and not loop.begun
+        return Checks(loop.trouble(), "it has not begun to control yet" if starting else None)
 
     if dry_run:
         alone = settings.control.model_copy(update={"lease": None, "replicas_of": None})
@@ -84,6 +86,7 @@ def control(
     with stopped_by_signals(stop), pages, leading(settings, stop, clock=clock) as leads:
         if stop.is_set():
             return
+        led.set()
         controller = Controller(
             settings,
             dry_run=dry_run,
@@ -93,7 +96,10 @@ def control(
             wall=wall,
         )
         instruments.watch(
-            heard=lambda: controller.heard, ignored=controller.ignored, silence=controller.silence
+            heard=lambda: controller.heard,
+            ignored=controller.ignored,
+            silence=controller.silence,
+            patience=patience(settings),
         )
         try:
             while not stop.is_set():
@@ -187,8 +193,10 @@ class Controller:
         """
         now, known, limit = self._clock(), self._collector.known, patience(self._settings)
         # Copies: a scrape asks from a thread of its own.
-        partitioners, stages = list(known.partitioners.values()), list(known.stages.items())
-        words: dict[str, float | None] = {stage: heard.word.at for stage, heard in stages}
+        partitioners, ours = list(known.partitioners.values()), stages_of(self._settings)
+        words: dict[str, float | None] = {
+            stage: heard.word.at for stage, heard in list(known.stages.items()) if stage in ours
+        }
         answering = in_charge(
             reversed(partitioners),
             partitions=self._settings.input_partitions,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -47,7 +48,8 @@ def served(
     anything; where it is left out there is no such page. Raises ConfigError where nothing can listen there.
     """
     try:
-        server = make_server(host, port, _pages(instruments, health, view), _Server, handler_class=_Quiet)
+        kind = _Server6 if ":" in host else _Server
+        server = make_server(host, port, _pages(instruments, health, view), kind, handler_class=_Quiet)
     except (OSError, OverflowError) as error:
         raise ConfigError(
             f"metrics cannot be served at {host}:{port}: {error}",
@@ -56,7 +58,7 @@ def served(
     thread = threading.Thread(target=server.serve_forever, name="evenflow-web", daemon=True)
     thread.start()
     try:
-        where = f"http://{host}:{server.server_port}"
+        where = f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}"
         _LOG.info("metrics: %s%s%s", where, METRICS, f", live page: {where}{PATH}" if view else "")
         yield server.server_port
     finally:
@@ -71,6 +73,10 @@ class _Server(ThreadingWSGIServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Browsers open connections that they do not use, and leave in the middle of an answer."""
         _LOG.debug("a request of %s was not served", client_address, exc_info=True)
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
 
 
 class _Quiet(WSGIRequestHandler):

@@ -83,5 +83,5 @@ class Rejected:
 
 
 def _detail(group: Rejections) -> str:
-    """What is wrong with the last of them."""
-    return str(group.details[-1].as_py().decode(errors="replace"))
+    """What is wrong with the last of them, less what it holds: a log is no place for that."""
+    return group.words or str(group.details[-1].as_py().decode(errors="replace"))

@@ -122,7 +122,7 @@ class Reports:
     def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
         """A block was routed in so long, with so many workers in use at its end."""
         self._periods.note(sent, seconds, workers=workers, now=self._clock())
-        self._windows.note(sent.panes, sent.pane_loads, workers=workers)
+        self._windows.note(sent.by_pane, workers=workers)
         self._periods.roll(self._clock())
 
     def record(self, source: Source, router: Router, work: Work, *, ignored: int) -> PartitionerRecord:

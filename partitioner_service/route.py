@@ -27,7 +27,7 @@ from evenflow.windows import NO_MARK, pane_of, panes_closed_by
 from partitioner_service.framing import Framer, Shares
 from partitioner_service.in_force import InForce
 from partitioner_service.parse import Parsed, Parser, taken_apart
-from partitioner_service.window_loads import loads_by_pane
+from partitioner_service.window_loads import PaneLoads, pane_loads
 
 UNREADABLE = "unreadable"
 REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump"}
@@ -69,7 +69,8 @@ class Slice:
 class Rejections:
     """Records of one slice that are rejected for one reason, an entry each.
 
-    positions: in the slice, ascending; details: what is wrong, UTF-8; marks and times (ms): what each was held against,
+    positions: in the slice, ascending; details: what is wrong, UTF-8; words: the last detail without what its record holds,
+    for logs, '' where a detail never quotes one; marks and times (ms): what each was held against,
     and its own event time, both empty where it was not judged by time.
     """
 
@@ -79,22 +80,21 @@ class Rejections:
     details: pa.BinaryArray
     marks: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
     times: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    words: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Sent:
     """The tuples of a block: keys, their hashes, and the worker of each; all have shape (tuples,).
 
-    loads: tuples by worker, shape (routed partitions,). panes: those that have tuples, ascending; pane_loads: tuples by pane
-    and worker, shape (panes, routed partitions).
+    loads: tuples by worker, shape (routed partitions,); by_pane: the same by pane.
     """
 
     keys: pa.BinaryArray
     hashes: UInt64s
     workers: Int32s
     loads: Int64s
-    panes: Int64s
-    pane_loads: Int64s
+    by_pane: PaneLoads
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,7 @@ class Router:
             hashes=np.empty(0, np.uint64),
             workers=np.empty(0, np.int32),
             loads=nobody,
-            panes=np.empty(0, np.int64),
-            pane_loads=np.empty((0, self._routed), np.int64),
+            by_pane=pane_loads(nobody[:0], nobody[:0], nobody),
         )
 
     @property
@@ -274,7 +273,7 @@ class Router:
         panes = pane_of(tuples.times, self._query.slide_ms)
         shares = Shares(rows=self._batch(tuples, panes).take(pa.array(order)), epochs=epochs, bounds=bounds)
         loads = np.diff(bounds).reshape(self._routed, len(epochs)).sum(axis=1)
-        return Sent(tuples.keys, hashes, workers, loads, *loads_by_pane(panes, workers, loads)), shares
+        return Sent(tuples.keys, hashes, workers, loads, pane_loads(panes, workers, loads)), shares
 
     def _assigned(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
         """The cell of each tuple, worker * plans + plan; and the epochs of the plans. In order of event time.
@@ -315,12 +314,12 @@ def _after_markers(piece: Slice, state: PartitionState) -> tuple[PartitionState,
 
 def _unreadable(piece: Slice, parsed: Parsed, ended_at: int) -> Iterator[Rejections]:
     bad = parsed.bad.between(0, ended_at)
-    rows, details = bad.rows, bad.details
+    rows, details, kinds = bad.rows, bad.details, bad.kinds
     if piece.markers:  # a marker has no value either
         keep = ~np.isin(rows, list(piece.markers))
-        rows, details = rows[keep], details.filter(pa.array(keep))
+        rows, details, kinds = rows[keep], details.filter(pa.array(keep)), kinds[keep]
     if len(rows):
-        yield Rejections(piece.partition, UNREADABLE, rows, details)
+        yield Rejections(piece.partition, UNREADABLE, rows, details, words=bad.words[kinds[-1]])
 
 
 def _after_end(piece: Slice, ended_at: int) -> Iterator[Rejections]:

@@ -1,46 +1,59 @@
 """The imbalance of event-time windows, as far as one instance routed them: what the papers measure, while it happens.
 
-Tuples of a transaction that was aborted and routed again count twice.
+For people: so what is kept is bounded, and of a window that is not known as a whole nothing is told. Tuples of a
+transaction that was aborted and routed again count twice.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from evenflow.arrays import Int64s
 from evenflow.metrics import imbalance
-from evenflow.metrics.loads import pane_loads
 from evenflow.settings import Query
 from evenflow.windows import panes_closed_by, window_bounds
 
-_MOST_CELLS = 1 << 20
-"""Counters (panes x workers) that are remembered: 8 MiB."""
-_NEAR = 64
+_MOST_CELLS = 1 << 18
+"""Counters (panes x workers) that are remembered: 2 MiB."""
+_MOST_PANES = 2_048
+_MOST_CELLS_OF_A_BLOCK = 1 << 15
 
 
-def loads_by_pane(panes: Int64s, workers: Int64s, loads: Int64s) -> tuple[Int64s, Int64s]:
-    """(panes that have tuples, ascending; tuples by pane and worker, shape (panes, workers)) of at least one tuple.
+class PaneLoads(NamedTuple):
+    """Of a block. panes: those that have tuples, ascending; loads: tuples by pane and worker, shape (panes, workers).
 
-    loads: tuples by worker. Nearly free where all tuples are of one pane, which is usual.
+    Both are empty where the block has no tuples, or spans so many panes that they were not counted. last: its last pane.
     """
+
+    panes: Int64s
+    loads: Int64s
+    last: int | None
+
+
+def pane_loads(panes: Int64s, workers: Int64s, loads: Int64s) -> PaneLoads:
+    """panes, workers: of each tuple. loads: tuples by worker. Nearly free where all tuples are of one pane, as usual."""
+    n, nothing = len(loads), np.empty(0, np.int64)
+    if not len(panes):
+        return PaneLoads(nothing, np.empty((0, n), np.int64), None)
     first, last = int(panes.min()), int(panes.max())
     if first == last:
-        return np.array([first]), loads.reshape(1, -1)
-    if last - first >= _NEAR:
-        return pane_loads(workers, panes, len(loads))
-    size = (last - first + 1) * len(loads)
-    cells = np.bincount((panes - first) * len(loads) + workers, minlength=size).reshape(-1, len(loads))
+        return PaneLoads(np.array([first]), loads.reshape(1, -1), last)
+    size = (last - first + 1) * n
+    if size > _MOST_CELLS_OF_A_BLOCK:
+        return PaneLoads(nothing, np.empty((0, n), np.int64), last)
+    cells = np.bincount((panes - first) * n + workers, minlength=size).reshape(-1, n)
     present = np.flatnonzero(cells.any(axis=1))
-    return present + first, cells[present]
+    return PaneLoads(present + first, cells[present], last)
 
 
 @dataclass
 class _Pane:
     loads: Int64s
     workers: int
-    """In use when it was added to last."""
+    """In use; 0 where that changed within the pane."""
 
 
 class WindowLoads:
@@ -50,36 +63,44 @@ class WindowLoads:
         self._query = query
         self._span = query.window // query.slide_ms
         self._panes: dict[int, _Pane] = {}
-        self._forgotten: int | None = None
+        self._known_from: int | None = None
+        self._told: int | None = None
         self.last: tuple[int, float] | None = None
 
-    def note(self, panes: Int64s, loads: Int64s, *, workers: int) -> None:
-        """Tuples of a block by pane and worker, as `loads_by_pane` gives them; workers: in use."""
-        for pane, added in zip(panes.tolist(), loads, strict=True):
+    def note(self, block: PaneLoads, *, workers: int) -> None:
+        """Tuples of a block; workers: in use."""
+        if block.last is not None and not len(block.panes):
+            self._forget(block.last)
+        for pane, added in zip(block.panes.tolist(), block.loads, strict=True):
             known = self._panes.get(pane)
             if known is None:
                 self._panes[pane] = _Pane(added.copy(), workers)
             else:
                 known.loads += added
                 known.workers = workers if known.workers == workers else 0
-        while len(self._panes) > _MOST_CELLS // loads.shape[1]:
-            self._forgotten = min(self._panes)
-            del self._panes[self._forgotten]
+        most = min(_MOST_PANES, _MOST_CELLS // block.loads.shape[1])
+        if len(self._panes) > most:
+            self._forget(sorted(self._panes)[len(self._panes) // 2])
 
     def pass_to(self, mark: int) -> None:
         """Every tuple before this event time (ms) has been routed."""
         closed = int(panes_closed_by(mark, self._query.slide_ms))
         newest = max((pane for pane in self._panes if pane < closed), default=None)
-        if newest is None:
+        if newest is None or (self._told is not None and newest <= self._told):
             return
-        first = newest - self._span + 1
+        first, self._told = newest - self._span + 1, newest
         window = [entry for pane, entry in self._panes.items() if first <= pane <= newest]
         # Where the number of workers changed within a window, nobody can say over how many its mean is to be taken.
         workers = {entry.workers for entry in window}
-        whole = self._forgotten is None or self._forgotten < first
-        _, end = window_bounds(newest, window=self._query.window, slide=self._query.slide_ms)
+        whole = self._known_from is None or first >= self._known_from
         self.last = None
         if whole and len(workers) == 1 and 0 not in workers:
             loads = np.sum([entry.loads for entry in window], axis=0)[: workers.pop()]
+            _, end = window_bounds(newest, window=self._query.window, slide=self._query.slide_ms)
             self.last = (end, max(0.0, imbalance(loads)))
-        self._panes = {pane: entry for pane, entry in self._panes.items() if pane > closed - self._span}
+        self._forget(closed - self._span)
+
+    def _forget(self, last: int) -> None:
+        """All panes up to this one: of windows that begin there nothing is known any more."""
+        self._panes = {pane: entry for pane, entry in self._panes.items() if pane > last}
+        self._known_from = last + 1 if self._known_from is None else max(self._known_from, last + 1)

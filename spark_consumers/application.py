@@ -72,7 +72,7 @@ def run(
     stop = stop_event or threading.Event()
     talk = Talk(settings, partial(unread, settings))
     _warn_of_waits(settings)
-    instruments, health = SparkInstruments(settings), Health()
+    instruments, health = SparkInstruments(settings, chosen), Health()
     host, port = settings.spark.web_host, settings.spark.web_port
     with (
         served(instruments, host, port, setting="spark.web_port", health=health.checks),

@@ -32,12 +32,9 @@ def command(environment: Mapping[str, str], *, java: str, jars: Path, folder: st
     numbered = ((_OPTION.fullmatch(name), value) for name, value in environment.items())
     options = sorted((int(found[1]), value) for found, value in numbered if found)
     memory = environment["SPARK_EXECUTOR_MEMORY"]
-    places = [
-        environment.get("SPARK_EXTRA_CLASSPATH"),
-        environment.get("SPARK_CONF_DIR"),
-        f"{jars}/*",
-        folder,
-    ]
+    # The first one is `spark.executor.extraClassPath`.
+    named = ("SPARK_CLASSPATH", "SPARK_EXTRA_CLASSPATH", "SPARK_CONF_DIR")
+    places = [*(environment.get(name) for name in named), f"{jars}/*", folder]
     arguments = [word for option, name in _ARGUMENTS.items() for word in (option, environment[name])]
     return [
         java,

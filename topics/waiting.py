@@ -11,7 +11,7 @@ from evenflow.settings import Settings
 from topics.admin import describe
 from topics.settled import missing_input
 
-_LOG = logging.getLogger("evenflow.kafka")
+_LOG = logging.getLogger("evenflow.start")
 _FIRST_PAUSE, _LAST_PAUSE = 1.0, 15.0
 
 

@@ -10,6 +10,7 @@ from evenflow.settings import Settings
 from workbench.findings import Finding
 
 _PATIENCE = 1.0
+_EVERYWHERE = {"0.0.0.0", "::"}
 
 
 def check_ports(settings: Settings) -> Iterator[Finding]:
@@ -19,8 +20,14 @@ def check_ports(settings: Settings) -> Iterator[Finding]:
         served = getattr(settings, part)
         address = (served.web_host, served.web_port)
         if served.web_port:
-            yield _check(settings.query.name, part, address, seen.get(address))
+            others = (name for other, name in seen.items() if _meet(address, other))
+            yield _check(settings.query.name, part, address, next(others, None))
             seen.setdefault(address, f"{part}.web_port")
+
+
+def _meet(one: tuple[str, int], other: tuple[str, int]) -> bool:
+    """Whether no two parts can listen at both: a wildcard is every address."""
+    return one[1] == other[1] and (one[0] == other[0] or bool({one[0], other[0]} & _EVERYWHERE))
 
 
 def _check(query: str, part: str, address: tuple[str, int], other: str | None) -> Finding:
@@ -51,7 +58,8 @@ def _ours(query: str, address: tuple[str, int]) -> bool:
     """Whether a part of this query answers there."""
     try:
         with urllib.request.urlopen(
-            f"http://{address[0]}:{address[1]}/metrics/", timeout=_PATIENCE
+            f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}/metrics/",
+            timeout=_PATIENCE,
         ) as answer:
             lines = answer.read(1_000_000).decode(errors="replace").splitlines()
     except (OSError, ValueError):

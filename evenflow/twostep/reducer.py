@@ -113,7 +113,8 @@ def _tally(
         rows=merged.num_rows,
         repeated=sum(blob.batch.num_rows for blob in blobs) - merged.num_rows,
         keys=sketch(hash_keys(merged["key"])),
-        came=since((blob.header.came, blob.batch.num_rows) for blob in blobs),
+        # What was merged before has its latency told already.
+        came=since((blob.header.came, blob.batch.num_rows) for blob in blobs) if merged.num_rows else {},
         emitted=since(emitted.came),
     )
     return Tally(

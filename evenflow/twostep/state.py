@@ -52,8 +52,9 @@ _MOST_CAME = 64
 class Meta:
     """Position of a bucket. Panes below `closed` were closed; `newest` is the last of them with a tuple.
 
-    came: of each open pane, when the newest of its tuples came into the input topic, as far as blobs say it
-    (`BlobHeader.came`); came_closed: of the panes that are closed. Both are for people only.
+    For people only: came: of each open pane, when the newest of its tuples came into the input topic, as far as blobs say
+    it (`BlobHeader.came`). came_closed: (pane, came) of closed panes that a later window may have its newest tuple in, the
+    newest tuple first. came_unknown: the last closed pane of which nobody knows.
     """
 
     fingerprint: str
@@ -66,7 +67,8 @@ class Meta:
     newest: int | None = None
     pending: dict[int, PendingSegment] = field(default_factory=dict)
     came: dict[int, int] = field(default_factory=dict)
-    came_closed: int | None = None
+    came_closed: list[list[int]] = field(default_factory=list)
+    came_unknown: int | None = None
 
     @classmethod
     def decode(cls, data: bytes) -> Meta:
@@ -93,13 +95,22 @@ class Meta:
                 self.came[pane] = max(came, self.came.get(pane, came))
 
     def closes(self, pane: int, *, span: int) -> int | None:
-        """This pane closes: when the newest tuple of its window came, as far as is known. span: panes of a window."""
-        in_reach = self.newest is not None and self.newest > pane - span
-        known = [
-            at for at in (self.came.pop(pane, None), self.came_closed if in_reach else None) if at is not None
-        ]
-        self.came_closed = max(known, default=None)
-        return self.came_closed
+        """This pane closes: when the newest tuple of its window came, None if that is not known. span: panes of a window.
+
+        `newest` is this pane where it has tuples.
+        """
+        came, filled = self.came.pop(pane, None), self.newest == pane
+        if came is not None:
+            while self.came_closed and self.came_closed[-1][1] <= came:
+                self.came_closed.pop()
+            self.came_closed.append([pane, came])
+            del self.came_closed[_MOST_CAME:]
+        elif filled:
+            self.came_unknown = pane
+        self.came_closed = [entry for entry in self.came_closed if entry[0] > pane - span]
+        if self.came_unknown is not None and self.came_unknown > pane - span:
+            return None
+        return self.came_closed[0][1] if self.came_closed else None
 
     @property
     def watched(self) -> range:

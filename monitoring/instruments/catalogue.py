@@ -120,7 +120,8 @@ BATCH_SECONDS = _histogram(
 )
 LOAD = _gauge(
     "evenflow_load_ratio",
-    "W of the last micro-batch: processing time over batch interval; 0 while the stage waits for input.",
+    "W of the last micro-batch, or of the present one once it is longer than an interval: processing time over batch "
+    "interval; 0 while the stage waits for input.",
     "stage",
 )
 BATCH_RUNNING = _gauge(
@@ -200,5 +201,8 @@ DECIDED = _gauge("evenflow_decision_timestamp_seconds", "When the last decision 
 HEARD = _counter("evenflow_telemetry_records", "Telemetry records of this query's parts.")
 IGNORED = _counter(
     "evenflow_telemetry_ignored", "Records of telemetry and plans that count for nothing.", "kind"
+)
+PATIENCE = _gauge(
+    "evenflow_patience_seconds", "Time after which the controller takes the last word of a part for too old."
 )
 SILENCE = _gauge("evenflow_part_silence_seconds", "Time since a part of the pipeline was last heard.", "part")

@@ -15,10 +15,11 @@ from monitoring.instruments.sheet import Instruments, Sheet
 
 
 class ControllerInstruments(Instruments):
-    """Told of every decision. heard: records so far; ignored: by kind; silence: seconds by part."""
+    """Told of every decision."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.query.name, "controller")
+        self._patience: float | None = None
         self._lock = threading.Lock()
         self._last: DecisionRecord | None = None
         self._decisions: Counter[tuple[str, str]] = Counter()
@@ -32,8 +33,13 @@ class ControllerInstruments(Instruments):
         heard: Callable[[], int],
         ignored: Callable[[], Mapping[str, int]],
         silence: Callable[[], Mapping[str, float]],
+        patience: float,
     ) -> None:
-        """Where to read what is not told."""
+        """Where to read what is not told. heard: records so far; ignored: by kind; silence: seconds by part.
+
+        patience: seconds of silence that are still right.
+        """
+        self._patience = patience
         self._heard, self._ignored, self._silence = heard, ignored, silence
 
     def decided(self, record: DecisionRecord) -> None:
@@ -44,6 +50,7 @@ class ControllerInstruments(Instruments):
 
     def write(self, sheet: Sheet) -> None:
         """As the base says."""
+        sheet.put(c.PATIENCE, self._patience)
         sheet.put(c.HEARD, self._heard())
         for kind, number in self._ignored().items():
             sheet.put(c.IGNORED, number, kind=kind)

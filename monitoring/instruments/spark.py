@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 
+from evenflow.elasticity.observation import Part
 from evenflow.settings import Settings
 from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartWork, Stage, present_load
 from monitoring.instruments import catalogue as c
 from monitoring.instruments.sheet import Instruments, Sheet, Weighted
 
+_PARTS: dict[Stage, tuple[Part, ...]] = {
+    "fused": ("combine", "reduce"),
+    "combine": ("combine",),
+    "reduce": ("reduce",),
+}
+
 
 class SparkInstruments(Instruments):
-    """Told of every record that the application publishes of itself; asked in the thread of a scrape."""
+    """Told of every record that the application publishes of itself; asked in the thread of a scrape.
 
-    def __init__(self, settings: Settings) -> None:
+    stages: that it runs. Their counters are there from the start, at 0: what begins above 0 has not increased.
+    """
+
+    def __init__(self, settings: Settings, stages: Sequence[Stage] = ("fused",)) -> None:
         super().__init__(settings.query.name, "spark")
         self._query = settings.query.name
+        self._stages = stages
+        self._parts = sorted({part for stage in stages for part in _PARTS[stage]})
         self._delay = settings.query.out_of_orderness + settings.query.allowed_lateness
         self._batch_seconds = self.histogram(c.BATCH_SECONDS)
         self._close_delay = self.histogram(c.CLOSE_DELAY).labels(self._query)
@@ -81,18 +94,27 @@ class SparkInstruments(Instruments):
                 sheet.put(c.BATCH_INTERVAL, word.batch_interval_ms / 1000, stage=stage)
             for part, work in self._works.items():
                 self._write_work(sheet, part, work)
-            # From the start: what repeats after a restart is in the first micro-batch.
-            sheet.put(c.REPEATED, self._repeated["reduce"])
+            self._write_counters(sheet)
             self._write_results(sheet)
 
+    def _write_counters(self, sheet: Sheet) -> None:
+        for stage in self._stages:
+            sheet.put(c.BATCH_ROWS, self._read[stage], stage=stage)
+        for part in self._parts:
+            sheet.put(c.PART_ROWS, self._rows[part], work=part)
+            sheet.put(c.PART_SECONDS, self._seconds[part], work=part)
+        if "reduce" in self._parts:
+            sheet.put(c.REPEATED, self._repeated["reduce"])
+            sheet.put(c.RESULT_ROWS, self._results["rows"])
+            sheet.put(c.WINDOWS_CLOSED, self._results["windows"])
+            sheet.put(c.UNFIT, self._results["unfit"])
+            sheet.put_histogram(c.RESULT_LATENCY, self._result_latency)
+
     def _write_batch(self, sheet: Sheet, stage: Stage, batch: BatchRecord) -> None:
-        sheet.put(c.BATCH_ROWS, self._read[stage], stage=stage)
         sheet.put(c.BACKLOG, batch.backlog, stage=stage)
         sheet.put_histogram(c.LATENCY, self._latencies[stage], stage=stage)
 
     def _write_work(self, sheet: Sheet, part: str, work: PartWork) -> None:
-        sheet.put(c.PART_ROWS, self._rows[part], work=part)
-        sheet.put(c.PART_SECONDS, self._seconds[part], work=part)
         sheet.put(c.PART_KEYS, work.keys, work=part)
         if part == "combine":
             sheet.put(c.REPLICATION, work.replication)
@@ -109,10 +131,6 @@ class SparkInstruments(Instruments):
         )
         if closing is None:
             return
-        sheet.put(c.RESULT_ROWS, self._results["rows"])
-        sheet.put(c.WINDOWS_CLOSED, self._results["windows"])
-        sheet.put(c.UNFIT, self._results["unfit"])
-        sheet.put_histogram(c.RESULT_LATENCY, self._result_latency)
         sheet.put(c.REDUCERS, closing.reducers)
         sheet.put(c.OPEN_PANES, closing.open_panes)
         sheet.put(c.OPEN_WINDOWS, closing.open_windows)

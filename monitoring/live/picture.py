@@ -283,6 +283,7 @@ def _decision(record: DecisionRecord) -> DecisionView:
         wanted_r=record.wanted_r,
         epoch=record.epoch,
         held=record.held,
+        cause=record.cause,
         reason=record.reason,
     )
 

@@ -95,6 +95,7 @@ class DecisionView:
     wanted_r: int
     epoch: int | None
     held: bool
+    cause: str
     reason: str
 
 

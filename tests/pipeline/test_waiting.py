@@ -45,7 +45,7 @@ def test_a_broker_that_is_not_there_is_asked_again_later_and_later_and_told_once
 ) -> None:
     clock = Clock()
     nowhere = KafkaSettings(bootstrap_servers="127.0.0.1:1")
-    with caplog.at_level(logging.INFO, "evenflow.kafka"):
+    with caplog.at_level(logging.INFO, "evenflow.start"):
         wait_for_input(settings_of(nowhere, "q", 20_000), clock=clock, sleep=clock.sleep)
     assert clock.pauses == [1, 2, 4, 8, 5]
     ours = [record for record in caplog.records if "not ready to start" in record.getMessage()]
@@ -64,7 +64,7 @@ def test_an_input_topic_that_is_made_meanwhile_ends_the_wait(
         if len(clock.pauses) == 3:
             ensure_topics(kafka_settings, [input_topic(settings)])
 
-    with caplog.at_level(logging.INFO, "evenflow.kafka"):
+    with caplog.at_level(logging.INFO, "evenflow.start"):
         wait_for_input(settings, clock=clock, sleep=sleep)
     assert clock.pauses == [1, 2, 4]
     assert f"there is no topic {query_name}.input" in caplog.text

@@ -1,5 +1,7 @@
 import pytest
 
+from controller.collect import Collected, Collector
+from controller.evaluate import stale
 from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.telemetry import PartWork
@@ -217,6 +219,14 @@ def test_a_part_that_has_never_spoken_is_named() -> None:
     pipeline.hear(batch(settings, stage="combine"))
     (seen,) = (seen.observation for seen in pipeline.seen)
     assert seen.stale == ("2 of 2 partitioners have never spoken", "the reduce stage has never spoken")
+
+
+def test_where_somebody_scales_the_partitioners_those_that_are_there_are_enough() -> None:
+    settings = settings_of(partitioner={"instances": 4}, control={"replicas_of": "statefulset/p"})
+    assert stale(settings, Collected(), 20.0)[0] == "1 of 1 partitioners has never spoken"
+    collector = Collector(settings, clock=lambda: 20.0)
+    collector.take(partitioner(settings).encode())
+    assert not [word for word in stale(settings, collector.known, 20.0) if "partitioner" in word]
 
 
 def test_a_part_that_is_silent_for_longer_than_patience_is_named_with_its_silence() -> None:

@@ -255,7 +255,7 @@ def test_a_heartbeat_says_how_long_the_present_micro_batch_runs() -> None:
 
 
 def test_the_combine_stage_alone_has_no_results() -> None:
-    instruments = SparkInstruments(settings())
+    instruments = SparkInstruments(settings(), ("combine",))
     instruments.batch(batch(stage="combine", windows_closed=0, rows_out=0))
     assert ("evenflow_result_rows_total", ()) not in scraped(instruments)
 
@@ -282,7 +282,10 @@ def test_decisions_are_counted_by_what_they_do(changed: dict[str, Any], name: st
 def test_a_controller_says_whom_it_hears_and_what_it_decides() -> None:
     instruments = ControllerInstruments(settings())
     instruments.watch(
-        heard=lambda: 9, ignored=lambda: {"of another query": 2}, silence=lambda: {"fused": 1.5}
+        heard=lambda: 9,
+        ignored=lambda: {"of another query": 2},
+        silence=lambda: {"fused": 1.5},
+        patience=20.0,
     )
     assert ("evenflow_zone", ()) not in scraped(instruments)
     instruments.decided(decision(wanted_p=4, zone=3, observation={"load": 1.2}))
@@ -291,6 +294,7 @@ def test_a_controller_says_whom_it_hears_and_what_it_decides() -> None:
     assert (seen["evenflow_planned_workers", ()], seen["evenflow_wanted_workers", ()]) == (2, 4)
     assert seen["evenflow_telemetry_ignored_total", ("of another query",)] == 2
     assert seen["evenflow_part_silence_seconds", ("fused",)] == 1.5
+    assert seen["evenflow_patience_seconds", ()] == 20
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)

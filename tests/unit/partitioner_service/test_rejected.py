@@ -40,6 +40,16 @@ def test_the_first_rejection_names_topic_partition_and_an_example(caplog: pytest
     assert rejected.by_reason == {"unreadable": 100}
 
 
+def test_what_a_record_holds_stays_out_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    rejected = Rejected(SETTINGS)
+    details = pa.array([b'column usr holds text where a number is needed ("secret")'], pa.binary())
+    words = "column usr holds text where a number is needed (...)"
+    rejected.note([Rejections(3, "unreadable", np.arange(1), details, words=words)])
+    Concerns(LOG, clock=Clock()).now(rejected.concerns(10**6))
+    assert words in caplog.text
+    assert "secret" not in caplog.text
+
+
 def test_a_share_above_one_percent_is_said_and_ten_times_that_again(caplog: pytest.LogCaptureFixture) -> None:
     rejected = Rejected(SETTINGS)
     said = Concerns(LOG, clock=Clock())

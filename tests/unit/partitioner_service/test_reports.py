@@ -18,7 +18,7 @@ from partitioner_service.rejected import Rejected
 from partitioner_service.reports import Periods, Reports
 from partitioner_service.route import Router, Sent
 from partitioner_service.status import Work
-from partitioner_service.window_loads import loads_by_pane
+from partitioner_service.window_loads import pane_loads
 
 
 def hashes(*keys: int) -> Any:
@@ -30,8 +30,8 @@ def sent(*keys: int, workers: list[int] | None = None) -> Sent:
     names = pa.array([f"key {key}".encode() for key in keys], pa.binary())
     at = np.array(workers or [0] * len(keys), np.int32)
     loads = np.bincount(at, minlength=8)
-    panes, pane_loads = loads_by_pane(np.zeros(len(keys), np.int64), at, loads)
-    return Sent(names, hashes(*keys), at, loads, panes, pane_loads)
+    by_pane = pane_loads(np.zeros(len(keys), np.int64), at, loads)
+    return Sent(names, hashes(*keys), at, loads, by_pane)
 
 
 def make_settings(**spark: Any) -> Settings:

@@ -11,7 +11,7 @@ from evenflow.metrics import window_imbalance, worker_loads
 from evenflow.settings import Query
 from evenflow.windows import END_MARK
 from partitioner_service import window_loads
-from partitioner_service.window_loads import WindowLoads, loads_by_pane
+from partitioner_service.window_loads import WindowLoads, pane_loads
 
 N = 4
 SLIDE = 10
@@ -29,7 +29,7 @@ def query(panes: int) -> Query:
 def noted(kept: WindowLoads, block: list[tuple[int, int]], *, workers: int = N) -> None:
     panes = np.array([pane for pane, _ in block])
     at = np.array([worker for _, worker in block])
-    kept.note(*loads_by_pane(panes, at, worker_loads(at, N)), workers=workers)
+    kept.note(pane_loads(panes, at, worker_loads(at, N)), workers=workers)
 
 
 @given(blocks, st.sampled_from([1, 3]))
@@ -57,7 +57,8 @@ def test_the_newest_closed_window_is_measured_as_in_the_papers(
 @given(st.lists(st.tuples(st.integers(-100, 100), st.integers(0, N - 1)), min_size=1))
 def test_every_tuple_is_counted_in_its_pane(block: list[tuple[int, int]]) -> None:
     panes, at = np.array([pane for pane, _ in block]), np.array([worker for _, worker in block])
-    present, loads = loads_by_pane(panes, at, worker_loads(at, N))
+    present, loads, last = pane_loads(panes, at, worker_loads(at, N))
+    assert last == panes.max()
     for pane, row in zip(present, loads, strict=True):
         assert (row == worker_loads(at[panes == pane], N)).all()
     assert loads.sum() == len(block)
@@ -87,10 +88,33 @@ def test_of_a_window_in_which_the_number_of_workers_changed_nothing_is_told() ->
 
 
 def test_of_a_window_that_was_forgotten_in_part_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window_loads, "_MOST_CELLS", 3 * N)
+    monkeypatch.setattr(window_loads, "_MOST_PANES", 4)
     kept = WindowLoads(query(2))
     noted(kept, [(pane, 0) for pane in range(5)])
-    kept.pass_to(3 * SLIDE)
-    assert kept.last is None
     kept.pass_to(4 * SLIDE)
-    assert kept.last == (40, 0.75)
+    assert kept.last is None, "panes 0 to 2 are gone"
+    kept.pass_to(5 * SLIDE)
+    assert kept.last == (50, 0.75)
+
+
+def test_of_a_block_that_spans_very_many_panes_nothing_is_kept_and_later_windows_are_told() -> None:
+    kept = WindowLoads(query(2))
+    noted(kept, [(0, 0), (1_000_000, 0)])
+    kept.pass_to(1_000_001 * SLIDE)
+    assert kept.last is None
+    noted(kept, [(1_000_001, 0), (1_000_002, 1)])
+    kept.pass_to(1_000_002 * SLIDE)
+    assert kept.last is None, "half of this window was in that block"
+    kept.pass_to(1_000_003 * SLIDE)
+    assert kept.last == ((1_000_003) * SLIDE, 0.25)
+
+
+def test_a_partition_that_is_taken_over_and_lies_behind_takes_nothing_back() -> None:
+    kept = WindowLoads(query(3))
+    even = [(pane, worker) for pane in range(6) for worker in range(N)]
+    noted(kept, even)
+    kept.pass_to(6 * SLIDE)
+    assert kept.last == (60, 0.0)
+    noted(kept, [(2, 0), (4, 0), (5, 0)])
+    kept.pass_to(5 * SLIDE)
+    assert kept.last == (60, 0.0), "its windows were told before"

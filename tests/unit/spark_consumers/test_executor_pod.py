@@ -38,7 +38,7 @@ def test_options_come_in_their_order_and_the_rest_says_whose_executor_it_is() ->
 
 
 def test_the_connector_stands_before_sparks_own_jars() -> None:
-    assert "/opt/connector/*:/spark/jars/*:/work" in made(SPARK_EXTRA_CLASSPATH="/opt/connector/*")
+    assert "/opt/connector/*:/spark/jars/*:/work" in made(SPARK_CLASSPATH="/opt/connector/*")
 
 
 def test_what_is_missing_is_named() -> None:

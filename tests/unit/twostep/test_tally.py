@@ -125,6 +125,26 @@ def test_a_result_is_as_old_as_the_newest_tuple_of_its_window_also_across_micro_
     assert told[-1].stand == Stand(windows=0, panes=0, next_end=None, marks=(30, 30))
 
 
+def test_what_is_not_known_of_a_pane_is_told_of_no_window_that_holds_it() -> None:
+    pipe = Pipe(plan_of(INVERTIBLE, 2), buckets=1)
+    told: list[Tally] = []
+
+    def step(mark: int, *rows: Row, came: int | None = None) -> dict[int, int]:
+        for routed in range(3):
+            pipe.write(routed, list(rows) if routed == 0 else [], {0: mark, 1: mark}, came=came)
+        blobs = pipe.combine()[0]
+        list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], blobs, told=told.append))
+        return dict(told[-1].work["reduce", NO_BATCH].emitted)
+
+    assert step(10, (0, b"a", 1, 1.0), came=9_000) == {9_000: 1}, "late in coming"
+    assert step(20, (1, b"a", 1, 1.0), came=2_000) == {9_000: 1}, "pane 0 is in this window, too"
+    assert step(30, (2, b"a", 1, 1.0), came=3_000) == {3_000: 1}, "and not in this one"
+    assert step(40, (3, b"a", 1, 1.0)) == {}
+    assert step(50, (4, b"a", 1, 1.0), came=5_000) == {}
+    assert step(60, (5, b"a", 1, 1.0), came=6_000) == {6_000: 1}
+    assert step(900, (80, b"a", 1, 1.0), came=8_000) == {6_000: 1, 8_000: 2}
+
+
 @given(streams(), st.sampled_from([INVERTIBLE, EVERYTHING]), st.sampled_from([1, 3]))
 def test_no_result_is_said_to_be_older_than_the_oldest_tuple_and_all_have_an_age(
     batches: list[list[tuple[int, list[Row], int]]], aggregates: dict[str, str], panes: int
