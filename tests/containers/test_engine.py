@@ -59,6 +59,14 @@ def test_nothing_of_an_engine_stays(place: dict[str, str], tmp_path: Path, kille
     assert traces(tmp_path) == before
 
 
+def test_nothing_stays_of_an_engine_that_cannot_start(place: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "evenflow" / "docker").mkdir(parents=True)
+    (tmp_path / "evenflow" / "docker" / "data").write_text("no folder")
+    before = traces(tmp_path)
+    assert "the Docker engine does not start" in _hold(place).let_go()
+    assert traces(tmp_path) == before
+
+
 def test_processes_share_one_engine(place: dict[str, str]) -> None:
     first, second = _hold(place), _hold(place)
     assert first.said == second.said

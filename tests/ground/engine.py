@@ -192,18 +192,25 @@ class _Place:
 def _start(place: _Place, own: Engine) -> Sandbox:
     place.remove_leftovers()
     place.run.mkdir(mode=0o700)
-    place.make_bridge()
     place.log.unlink(missing_ok=True)
-    sandbox = Sandbox(place.command(), log=place.log)
+    try:
+        place.make_bridge()
+        sandbox = Sandbox(place.command(), log=place.log)
+        _wait_for_an_answer(sandbox, own)
+    except BaseException:
+        place.remove_leftovers()
+        raise
+    _empty(own)
+    return sandbox
+
+
+def _wait_for_an_answer(sandbox: Sandbox, own: Engine) -> None:
     deadline = time.monotonic() + _PATIENCE
     while not own.answers:
         if not sandbox.process.alive or time.monotonic() >= deadline:
-            tail = sandbox.process.tail()
             sandbox.end()
-            raise ServiceError(f"the Docker engine does not start; the end of {place.log}:\n{tail}")
+            raise ServiceError(f"the Docker engine does not start:\n{sandbox.process.tail()}")
         time.sleep(0.05)
-    _empty(own)
-    return sandbox
 
 
 def _stop(sandbox: Sandbox, place: _Place, own: Engine) -> None:

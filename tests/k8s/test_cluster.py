@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import urllib.request
 from collections.abc import Mapping
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,7 @@ def test_a_test_reaches_a_pod_and_a_service(room: Room) -> None:
     at_service = room.kubectl("get", "service", "web", "--output=jsonpath={.spec.clusterIP}")
     for host, port in ((at_pod, 8080), (at_service, 80)):
         with room.kube.forwarded(host, port) as here:
-            wait_until(lambda here=here: _answers(here), f"{host}:{port} does not answer")
+            wait_until(partial(_answers, here), f"{host}:{port} does not answer")
 
 
 def test_pods_are_scaled_from_1_to_3_to_1(room: Room) -> None:
