@@ -1,8 +1,8 @@
 """A Docker engine for the tests: the one that DOCKER_HOST names, or one of our own that ends with us.
 
 Our own engine keeps its layers in the cache. It publishes ports on loopback, through a process of its own and not
-through the packet filter: it changes none of the machine's rules, and containers reach one another but nothing
-outside. A build uses the machine's network.
+through the packet filter: it changes none of the machine's rules. Containers of a network reach one another, and nothing
+translates their addresses to the outside. A build uses the machine's network.
 
 Several test processes share one engine. The process that started the engine waits at its end until the others are
 done.

@@ -102,7 +102,7 @@ def test_a_service_and_each_of_its_pods_have_names(room: Room) -> None:
 def test_a_pod_reaches_nothing_outside(room: Room) -> None:
     code = """
 import socket
-for target in (("192.0.2.1", 9), ("nowhere.invalid", 80)):
+for target in (("198.51.100.1", 9), ("nowhere.invalid", 80)):
     try:
         socket.create_connection(target, timeout=2)
     except OSError as error:
