@@ -14,7 +14,7 @@ BY_FILE = --dist loadfile --no-loadscope-reorder
 .PHONY: help setup demo monitoring test test-more test-browser test-containers test-k8s lint format bench reproduce docs clean broker doctor
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 
 setup: $(STAMP) ## make .venv with the locked packages and fetch the jars, archive Spark's classes (once; then offline)
 	@$(BIN)/python -m spark_consumers.jars
@@ -39,11 +39,11 @@ test-browser: setup ## the live page in Debian's Chromium, which is installed (a
 	$(BIN)/python -m workbench.debian chromium
 	$(BIN)/python -m pytest tests/browser $(FLAGS)
 
-test-containers: setup ## the images in Docker containers, with Debian's engine and images made here (as root)
+test-containers: setup ## the suites in Docker containers; installs the engine, makes the images (as root)
 	$(BIN)/python -m tests.ground prepare containers
 	$(BIN)/python -m pytest tests/containers $(FLAGS)
 
-test-k8s: setup ## Kubernetes: an API server and a cluster with real pods, built here once (as root)
+test-k8s: setup ## the suites on Kubernetes with real pods; builds it once (as root)
 	$(BIN)/python -m tests.ground prepare k8s
 	$(BIN)/python -m pytest tests/k8s $(FLAGS)
 

@@ -6,6 +6,7 @@ import fcntl
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from evenflow.errors import ServiceError
@@ -51,10 +52,10 @@ class Cluster(Kube):
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
-    """A fresh cluster with DNS, gone when the block ends; ServiceError if this machine runs one already."""
+    """A fresh cluster with DNS, gone when the block ends."""
     need("a Kubernetes node", NODE_PACKAGES)
     with ExitStack() as ends:
-        store = ends.enter_context(_only_one(cache_dir() / "k8s" / "node"))
+        store = ends.enter_context(_store())
         folder = ends.enter_context(temporary_folder("evenflow-node-"))
         node = Node(folder, store)
         ends.callback(node.end)
@@ -93,14 +94,15 @@ def _program_image(build: GoBuild, image: str) -> Path:
 
 
 @contextmanager
-def _only_one(store: Path) -> Iterator[Path]:
-    """Images are kept there, and control groups have one name: one node at a time."""
-    store.mkdir(parents=True, exist_ok=True)
-    with (store / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ServiceError(
-                "another run on this machine has a Kubernetes node", hint="wait until it has ended"
-            ) from None
-        yield store
+def _store() -> Iterator[Path]:
+    """Where containerd keeps its images: the first of the cache's stores that no other cluster uses."""
+    for number in count(1):
+        store = cache_dir() / "k8s" / f"node-{number}"
+        store.mkdir(parents=True, exist_ok=True)
+        with (store / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield store
+            return

@@ -1,8 +1,8 @@
 """A Docker engine for the tests: the one that DOCKER_HOST names, or one of our own that ends with us.
 
 Our own engine keeps its layers in the cache. It publishes ports on loopback, through a process of its own and not
-through the packet filter: it changes none of the machine's rules, and containers reach one another but nothing
-outside. A build uses the machine's network.
+through the packet filter: it changes none of the machine's rules. Containers of a network reach one another, and nothing
+translates their addresses to the outside. A build uses the machine's network.
 
 Several test processes share one engine. The process that started the engine waits at its end until the others are
 done.
@@ -192,18 +192,25 @@ class _Place:
 def _start(place: _Place, own: Engine) -> Sandbox:
     place.remove_leftovers()
     place.run.mkdir(mode=0o700)
-    place.make_bridge()
     place.log.unlink(missing_ok=True)
-    sandbox = Sandbox(place.command(), log=place.log)
+    try:
+        place.make_bridge()
+        sandbox = Sandbox(place.command(), log=place.log)
+        _wait_for_an_answer(sandbox, own)
+    except BaseException:
+        place.remove_leftovers()
+        raise
+    _empty(own)
+    return sandbox
+
+
+def _wait_for_an_answer(sandbox: Sandbox, own: Engine) -> None:
     deadline = time.monotonic() + _PATIENCE
     while not own.answers:
         if not sandbox.process.alive or time.monotonic() >= deadline:
-            tail = sandbox.process.tail()
             sandbox.end()
-            raise ServiceError(f"the Docker engine does not start; the end of {place.log}:\n{tail}")
+            raise ServiceError(f"the Docker engine does not start:\n{sandbox.process.tail()}")
         time.sleep(0.05)
-    _empty(own)
-    return sandbox
 
 
 def _stop(sandbox: Sandbox, place: _Place, own: Engine) -> None:

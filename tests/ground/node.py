@@ -42,7 +42,7 @@ echo 1 > /proc/sys/net/ipv4/ip_forward
 
 
 class Node:
-    """folder: for this run. store: containerd's images, kept from run to run; one node at a time may use it."""
+    """folder: for this run. store: containerd's images, kept from run to run; no other node uses it now."""
 
     def __init__(self, folder: Path, store: Path) -> None:
         self._folder = folder
