@@ -131,7 +131,9 @@ def spark(settings: Settings) -> SparkInstruments:
 
 def controller(settings: Settings) -> ControllerInstruments:
     made = ControllerInstruments(settings)
-    made.watch(heard=lambda: 1, ignored=dict, silence=lambda: {"fused": 1.0, "partitioner": 1.0}, patience=20.0)
+    made.watch(
+        heard=lambda: 1, ignored=dict, silence=lambda: {"fused": 1.0, "partitioner": 1.0}, patience=20.0
+    )
     made.decided(
         DecisionRecord(
             **_COMMON, time=round(1_000 * time.time()), policy="ds2", step=1, p=WORKERS, r=8, wanted_p=WORKERS,
