@@ -101,7 +101,9 @@ HEALTHCHECK --interval=30s --timeout=10s --start-period=120s CMD ["evenflow", "h
 ENTRYPOINT ["evenflow"]
 CMD ["aggregate"]
 
+# What verify needs beside memory goes to /tmp.
 FROM sources AS tools
+ENV XDG_CACHE_HOME=/tmp/cache
 COPY --from=tools-packages /opt/venv /opt/venv
 HEALTHCHECK NONE
 CMD ["--help"]

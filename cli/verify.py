@@ -39,14 +39,17 @@ def verify(
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    from topics.waiting import wait_for_input
     from workbench.verify.shell import verify as run
 
+    settings = settings_of(context)
+    wait_for_input(settings)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
     shown = Console(file=sys.stderr)
     with Progress(*columns, console=shown, disable=not shown.is_terminal, transient=True) as bar:
         task = bar.add_task("records read from the input", total=None)
         report = run(
-            settings_of(context),
+            settings,
             limit=limit_differences,
             due_within=milliseconds("--due-within", due_within) / 1000,
             progress=lambda records: bar.update(task, completed=records),
