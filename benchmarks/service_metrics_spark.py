@@ -137,7 +137,9 @@ class _Streams:
         tally = self.spark.sparkContext.accumulator(Tally(), Tallies())
         standing = Standing(slots=self.spark.sparkContext.defaultParallelism)
         talk = Talk(self.settings, lambda: None)
-        telemetry = _Clocked(self.settings, (self.stage,), tally, talk, lambda: standing, self._instruments)
+        telemetry = _Clocked(
+            self.settings, (self.stage,), tally, talk, lambda: standing, (self._instruments,)
+        )
         listeners = cast("Any", self.spark.streams)
         listeners.addListener(telemetry)
 
