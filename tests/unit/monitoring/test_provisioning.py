@@ -39,7 +39,7 @@ class Datasource(Strict):
     name: Text
     type: Literal["prometheus"]
     access: Literal["proxy", "direct"]
-    url: Annotated[str, Field(pattern=r"^https?://")]
+    url: Annotated[str, Field(pattern=r"^(https?://|\$\{[A-Z_]+\}$)")]
     org_id: OrgId = 1
     org_name: str = ""
     version: int = 0
