@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller.collect import StageWords
-from controller.plan_log import parts_of
 from evenflow.elasticity import StageObservation
 from evenflow.elasticity.observation import Part
-from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, PartWork
+from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, PartWork, parts_of
 from evenflow.windows import NO_MARK
 
 _MOST = 1e18

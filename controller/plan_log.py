@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from controller.collect import Collected, StageWords
 from evenflow.elasticity import demand
-from evenflow.elasticity.observation import PARTS, Part
+from evenflow.elasticity.observation import PARTS
 from evenflow.plans import KEPT, LAST_EPOCH, Plan, Schedule
 from evenflow.settings import Settings
 from evenflow.talking import on_every_line
-from evenflow.telemetry import PartitionerRecord, Stage
+from evenflow.telemetry import PartitionerRecord, Stage, parts_of
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,3 @@ def _workers(number: int) -> str:
 def stages_of(settings: Settings) -> tuple[Stage, ...]:
     """The Spark stages that speak in this wiring."""
     return ("fused",) if settings.spark.wiring == "fused" else ("combine", "reduce")
-
-
-def parts_of(stage: Stage) -> tuple[Part, ...]:
-    """What a Spark stage runs."""
-    return PARTS if stage == "fused" else (stage,)

@@ -33,6 +33,14 @@ Amount = Annotated[float, Field(ge=0, le=1e18)]
 Name = Annotated[str, Field(min_length=1, max_length=250, pattern=r"^[\x20-\x7e]+$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Stage = Literal["fused", "combine", "reduce"]
+Part = Literal["combine", "reduce"]
+
+
+def parts_of(stage: Stage) -> tuple[Part, ...]:
+    """What a Spark stage runs."""
+    return ("combine", "reduce") if stage == "fused" else (stage,)
+
+
 # JSON has no tuples: strictly, a list would be none.
 Latencies = Annotated[list[Annotated[tuple[Count, Count], Field(strict=False)]], Field(max_length=256)]
 

@@ -7,18 +7,12 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from evenflow.settings import Settings
-from evenflow.telemetry import BatchRecord, PartWork
+from evenflow.telemetry import BatchRecord, PartWork, parts_of
 from evenflow.twostep import Part, Tally
 from evenflow.twostep.since import Since
 from evenflow.windows import NO_MARK
 from spark_consumers.checkpoints import Stage
 from spark_consumers.executors import Standing
-
-PARTS: dict[Stage, tuple[Part, ...]] = {
-    "fused": ("combine", "reduce"),
-    "combine": ("combine",),
-    "reduce": ("reduce",),
-}
 
 
 def stage_of(progress: Mapping[str, Any]) -> Stage:
@@ -49,7 +43,9 @@ def batch_record(
         batch_interval_ms=interval,
         load=took / interval if interval else None,
         backlog=_backlog(sources),
-        parts={part: work for part in PARTS[stage] if (work := _work(now, part, progress["batchId"], ended))},
+        parts={
+            part: work for part in parts_of(stage) if (work := _work(now, part, progress["batchId"], ended))
+        },
         slots=standing.slots,
         executors=standing.executors,
         epoch=standing.epoch,
@@ -58,7 +54,7 @@ def batch_record(
         state_bytes=_state_bytes(progress),
         durations_ms=durations,
         offsets=[source.get("endOffset") for source in sources],
-        **_told_since(before, now, PARTS[stage]),
+        **_told_since(before, now, parts_of(stage)),
     )
 
 

@@ -6,17 +6,10 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from evenflow.elasticity.observation import Part
 from evenflow.settings import Settings
-from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartWork, Stage, present_load
+from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartWork, Stage, parts_of, present_load
 from monitoring.instruments import catalogue as c
 from monitoring.instruments.sheet import Instruments, Sheet, Weighted
-
-_PARTS: dict[Stage, tuple[Part, ...]] = {
-    "fused": ("combine", "reduce"),
-    "combine": ("combine",),
-    "reduce": ("reduce",),
-}
 
 
 class SparkInstruments(Instruments):
@@ -29,7 +22,7 @@ class SparkInstruments(Instruments):
         super().__init__(settings.query.name, "spark")
         self._query = settings.query.name
         self._stages = stages
-        self._parts = sorted({part for stage in stages for part in _PARTS[stage]})
+        self._parts = sorted({part for stage in stages for part in parts_of(stage)})
         self._delay = settings.query.out_of_orderness + settings.query.allowed_lateness
         self._batch_seconds = self.histogram(c.BATCH_SECONDS)
         self._close_delay = self.histogram(c.CLOSE_DELAY).labels(self._query)
