@@ -47,9 +47,11 @@ test-k8s: setup ## the suites on Kubernetes with real pods; builds it once (as r
 	$(BIN)/python -m tests.ground prepare k8s
 	$(BIN)/python -m pytest tests/k8s $(FLAGS)
 
-test-more: setup ## the longer suites (marked `more`) and a smoke run of every benchmark
+test-more: setup ## the longer suites (marked `more`), some of them in containers and on Kubernetes, and a smoke run of every benchmark
 	$(BIN)/python -m workbench.debian chromium
-	$(PYTEST) tests -m more $(FLAGS)
+	$(BIN)/python -m tests.ground prepare containers api-server
+	$(PYTEST) tests -m "more and not containers and not k8s" $(FLAGS)
+	$(BIN)/python -m pytest tests/containers tests/k8s -m more $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke
 
 lint: setup ## ruff, mypy, import-linter

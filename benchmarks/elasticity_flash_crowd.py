@@ -6,6 +6,7 @@ from benchmarks.elasticity import described, measure
 
 ID = "elasticity-flash-crowd"
 WHAT = described("flash-crowd")
+SMOKED_BY = "elasticity-spike"
 
 
 def run(*, smoke: bool) -> dict[str, object]:

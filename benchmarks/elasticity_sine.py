@@ -6,6 +6,7 @@ from benchmarks.elasticity import described, measure
 
 ID = "elasticity-sine"
 WHAT = described("sine")
+SMOKED_BY = "elasticity-spike"
 
 
 def run(*, smoke: bool) -> dict[str, object]:

@@ -14,10 +14,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Protocol
 
 from evenflow.errors import ConfigError, ServiceError
+from evenflow.pods import ANSWER_SECONDS, Right, connected, missing, own_namespace, said
 from evenflow.settings import Settings
 from evenflow.talking import Concern, Concerns
 
@@ -25,42 +25,16 @@ log = logging.getLogger("controller")
 
 LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15, 10, 2
 """A lease that was not renewed for so long is free; a leader that cannot renew gives up earlier; how often either asks."""
-_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_ANSWER_SECONDS = 5.0
-
-
-def connected() -> Any:
-    """The package `kubernetes`, told where the API server is: by the pod's service account, else by $KUBECONFIG.
-
-    Raises ConfigError where there is neither, or no such package.
-    """
-    try:
-        import kubernetes
-    except ImportError:
-        raise ConfigError(
-            "control.lease and control.replicas_of need the package `kubernetes`",
-            hint="install evenflow[controller], or take the image of the controller",
-        ) from None
-    try:
-        if "KUBERNETES_SERVICE_HOST" in os.environ:
-            kubernetes.config.load_incluster_config()
-        else:
-            # Named, as the package reads the variable only once, when it is imported.
-            kubernetes.config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
-    except kubernetes.config.ConfigException as error:
-        raise ConfigError(
-            f"control.lease and control.replicas_of need a Kubernetes API server: {error}",
-            hint="run in a pod with a service account, set KUBECONFIG, or leave both settings out",
-        ) from None
-    return kubernetes
+_NEEDED_BY = "control.lease and control.replicas_of"
 
 
 def namespace_of(settings: Settings) -> str:
     """Of the settings, else the pod's own. Raises ConfigError where neither says it."""
     if settings.control.namespace is not None:
         return settings.control.namespace
-    if _ACCOUNT.exists():
-        return _ACCOUNT.read_text(encoding="utf-8").strip()
+    own = own_namespace()
+    if own is not None:
+        return own
     raise ConfigError("control.namespace is not set, and this is no pod", hint="set control.namespace")
 
 
@@ -70,7 +44,7 @@ class ScaledReplicas:
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
         kind, _, self._name = (settings.control.replicas_of or "").partition("/")
         self._namespace = namespace_of(settings)
-        self._kubernetes = connected()
+        self._kubernetes = connected(_NEEDED_BY)
         api = self._kubernetes.client.AppsV1Api()
         self._read = getattr(api, f"read_namespaced_{_KINDS[kind]}_scale")
         self._patch = getattr(api, f"patch_namespaced_{_KINDS[kind]}_scale")
@@ -95,18 +69,10 @@ class ScaledReplicas:
         self._concerns.now([] if trouble is None else [trouble])
 
     def _call(self, verb: Any, *body: Any) -> Any:
-        return verb(self._name, self._namespace, *body, _request_timeout=_ANSWER_SECONDS)
+        return verb(self._name, self._namespace, *body, _request_timeout=ANSWER_SECONDS)
 
 
 _KINDS = {"statefulset": "stateful_set", "deployment": "deployment"}
-
-
-def said(error: Exception) -> str:
-    """What the API server answered, in a line."""
-    status, reason = getattr(error, "status", None), getattr(error, "reason", None)
-    if status is not None:
-        return f"{status} {reason}"
-    return str(error).splitlines()[0][:300] if str(error) else type(error).__name__
 
 
 class Election(Protocol):
@@ -125,7 +91,7 @@ class LeaseElection:
     """Of a Lease object of the API server; identity: of this candidate."""
 
     def __init__(self, settings: Settings, *, identity: str) -> None:
-        kubernetes = connected()
+        kubernetes = connected(_NEEDED_BY)
         from kubernetes.leaderelection import electionconfig, leaderelection
         from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
@@ -142,21 +108,37 @@ class LeaseElection:
                 onstopped_leading=_nothing,
             )
         )
+        self._kubernetes = kubernetes
         self._api = kubernetes.client.CoordinationV1Api()
+        self._may = False
 
     def holds(self) -> bool:
-        """As `Election` says."""
-        return bool(self._election.try_acquire_or_renew())
+        """As `Election` says; ServiceError for an account without the rights that this takes."""
+        if self._election.try_acquire_or_renew():
+            return True
+        self._refuse_what_never_succeeds()
+        return False
+
+    def _refuse_what_never_succeeds(self) -> None:
+        """To the package, a lease that it may not touch is one that another candidate holds."""
+        if self._may:
+            return
+        kind = {"kind": "leases", "group": "coordination.k8s.io"}
+        named = [Right(verb=verb, name=self._lock.name, **kind) for verb in ("get", "update")]
+        lacking = missing([*named, Right(verb="create", **kind)], self._lock.namespace, self._kubernetes)
+        if lacking:
+            raise ServiceError(f"the service account may not {', '.join(lacking)} in {self._lock.namespace}")
+        self._may = True
 
     def give_up(self) -> None:
         """As `Election` says."""
         lease = self._api.read_namespaced_lease(
-            self._lock.name, self._lock.namespace, _request_timeout=_ANSWER_SECONDS
+            self._lock.name, self._lock.namespace, _request_timeout=ANSWER_SECONDS
         )
         if lease.spec.holder_identity == self._lock.identity:
             lease.spec.holder_identity = None
             self._api.replace_namespaced_lease(
-                self._lock.name, self._lock.namespace, lease, _request_timeout=_ANSWER_SECONDS
+                self._lock.name, self._lock.namespace, lease, _request_timeout=ANSWER_SECONDS
             )
 
 
@@ -190,7 +172,7 @@ def leading(
         yield lambda: lead.held
     finally:
         over.set()
-        renewing.join(_ANSWER_SECONDS)
+        renewing.join(ANSWER_SECONDS)
         lead.give_up()
 
 

@@ -5,59 +5,52 @@ Executors get the driver's own image: a rollout never runs two versions side by 
 
 from __future__ import annotations
 
-import os
 import socket
-from pathlib import Path
 from typing import Any
 
-from evenflow.errors import ConfigError, ServiceError
+from evenflow.errors import ServiceError
+from evenflow.pods import ANSWER_SECONDS, Right, connected, missing, own_namespace, said
 
-_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_ANSWER_SECONDS = 10.0
-
-
-def in_a_pod() -> bool:
-    """Whether this process runs in one."""
-    return "KUBERNETES_SERVICE_HOST" in os.environ and _NAMESPACE.exists()
+RIGHTS = (
+    *(Right(verb=verb, kind="pods") for verb in ("create", "get", "list", "watch", "patch", "delete")),
+    Right(verb="deletecollection", kind="pods"),
+    Right(verb="create", kind="configmaps"),
+)
+"""Without these, Spark would get no executor and wait for ever, or leave some behind."""
+_HINT = "bind it to the Role of k8s/base/spark-rbac.yaml"
 
 
 def own_pod_conf() -> dict[str, str]:
     """Namespace, pod and image of this driver as Spark's configuration; nothing outside of a pod.
 
-    Raises ConfigError without the package `kubernetes`, ServiceError when the API server refuses.
+    Raises ConfigError without the package `kubernetes`, ServiceError when the API server refuses, or will refuse.
     """
-    if not in_a_pod():
+    namespace = own_namespace()
+    if namespace is None:
         return {}
-    name, namespace = socket.gethostname(), _NAMESPACE.read_text(encoding="utf-8").strip()
+    name, kubernetes = socket.gethostname(), connected("drivers in pods")
+    try:
+        pod = kubernetes.client.CoreV1Api().read_namespaced_pod(
+            name, namespace, _request_timeout=ANSWER_SECONDS
+        )
+        lacking = missing(RIGHTS, namespace, kubernetes)
+    except Exception as error:
+        raise ServiceError(
+            f"the driver cannot read its own pod {namespace}/{name}: {said(error)}",
+            hint=f"its service account needs `get` on pods: {_HINT}",
+        ) from None
+    if lacking:
+        raise ServiceError(
+            f"the driver's service account in {namespace} may not {', '.join(lacking)}: Spark would get no executors",
+            hint=_HINT,
+        )
     return {
         "spark.kubernetes.namespace": namespace,
         "spark.kubernetes.driver.pod.name": name,
-        "spark.kubernetes.container.image": image_of(_read(name, namespace)),
+        "spark.kubernetes.container.image": image_of(pod),
     }
 
 
 def image_of(pod: Any) -> str:
     """The image of the pod's first container."""
     return str(pod.spec.containers[0].image)
-
-
-def _read(name: str, namespace: str) -> Any:
-    try:
-        import kubernetes
-    except ImportError:
-        raise ConfigError(
-            "a driver in a pod needs the package `kubernetes`",
-            hint="install evenflow[controller], or take the image of Spark",
-        ) from None
-    kubernetes.config.load_incluster_config()
-    try:
-        return kubernetes.client.CoreV1Api().read_namespaced_pod(
-            name, namespace, _request_timeout=_ANSWER_SECONDS
-        )
-    except Exception as error:
-        status = getattr(error, "status", None)
-        said = f"{status} {error.reason}" if status is not None else str(error)  # type: ignore[attr-defined]
-        raise ServiceError(
-            f"the driver cannot read its own pod {namespace}/{name}: {said}",
-            hint="its service account needs `get` on pods (k8s/base/spark-rbac.yaml)",
-        ) from None

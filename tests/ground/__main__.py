@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 import typer
@@ -15,7 +16,7 @@ from tests.ground.cluster import cluster
 from tests.ground.engine import engine
 from tests.ground.kafka import kafka_image
 from tests.ground.machine import ENGINE_PACKAGES, NODE_PACKAGES, need
-from tests.ground.programs import ALL, KUBERNETES
+from tests.ground.programs import ALL, KUBERNETES, WITHOUT_NODE, GoBuild, go_cache
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 
@@ -24,13 +25,15 @@ class Suite(StrEnum):
     """What a suite stands on."""
 
     CONTAINERS = "containers"
+    API_SERVER = "api-server"
     K8S = "k8s"
 
 
 @app.command()
-def prepare(suite: Suite) -> None:
-    """Install, build and make what a suite needs, so that its tests only start it."""
-    _PREPARED[suite]()
+def prepare(suites: list[Suite]) -> None:
+    """Install, build and make what suites need, so that their tests only start it."""
+    for suite in suites:
+        _PREPARED[suite]()
 
 
 @app.command(name="engine")
@@ -67,12 +70,22 @@ def _prepare_containers() -> None:
 def _prepare_k8s() -> None:
     need("a Kubernetes node", NODE_PACKAGES | ENGINE_PACKAGES)
     bases.python_base_archive()
-    for build in ALL:
+    _build(ALL)
+
+
+def _prepare_api_server() -> None:
+    _build(WITHOUT_NODE)
+
+
+def _build(builds: Iterable[GoBuild]) -> None:
+    for build in builds:
         build.programs()
+    shutil.rmtree(go_cache(), ignore_errors=True)
 
 
 _PREPARED: dict[Suite, Callable[[], None]] = {
     Suite.CONTAINERS: _prepare_containers,
+    Suite.API_SERVER: _prepare_api_server,
     Suite.K8S: _prepare_k8s,
 }
 

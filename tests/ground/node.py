@@ -94,8 +94,12 @@ class Node:
         (self._store / "loaded.json").write_text(json.dumps(self._loaded() | dict(images), indent=1))
 
     def has(self, images: Mapping[str, str]) -> bool:
-        """Whether just these images were loaded, in this run or an earlier one."""
-        return images.items() <= self._loaded().items()
+        """Whether just these images were loaded, in this run or an earlier one, and are still there.
+
+        kubelet takes images away where the disk is full, also those that cannot come back.
+        """
+        there = set(self._ctr("images", "ls", "--quiet").split())
+        return images.items() <= self._loaded().items() and {f"docker.io/{name}" for name in images} <= there
 
     def _inside(self, *command: str, given: IO[bytes] | None = None) -> str:
         done = subprocess.run(

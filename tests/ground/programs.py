@@ -124,7 +124,8 @@ class GoBuild:
             (folder / "main.go").write_text(self.source)
 
     def _run(self, command: list[str], folder: Path) -> None:
-        environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
+        caches = {"GOCACHE": str(go_cache() / "build"), "GOMODCACHE": str(go_cache() / "modules")}
+        environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-modcacherw"} | caches
         done = subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, timeout=_PATIENCE
         )
@@ -133,6 +134,11 @@ class GoBuild:
                 f"{self.name} {self.version} cannot be built:\n{done.stderr[-2000:]}",
                 hint="the first build needs a network that reaches a Go module proxy (GOPROXY)",
             )
+
+
+def go_cache() -> Path:
+    """What Go fetches and compiles on the way, several GB: builds share it, and nobody needs it afterwards."""
+    return cache_dir() / "k8s" / "go"
 
 
 def _kubernetes(version: str) -> GoBuild:
@@ -212,4 +218,5 @@ KWOK = GoBuild(
     variables={"sigs.k8s.io/kwok/pkg/consts.Version": f"v{KWOK_VERSION}"},
 )
 PAUSE = GoBuild(name="pause", version="1", packages={"pause": "."}, source=_PAUSE_SOURCE)
-ALL = (ETCD, PAUSE, KUBERNETES, COREDNS, KWOK)
+WITHOUT_NODE = (ETCD, KUBERNETES, KWOK)
+ALL = (*WITHOUT_NODE, PAUSE, COREDNS)

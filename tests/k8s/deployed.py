@@ -30,21 +30,21 @@ def images(engine: Engine) -> dict[str, str]:
 
 
 def overlay(folder: Path, made: Mapping[str, str], *, settings: str, volumes: Path) -> Path:
-    """A kustomization in `folder` that deploys k8s/demo so. settings: the text of evenflow.toml."""
+    """A kustomization in `folder` that deploys k8s/overlays/local so. settings: the text of evenflow.toml."""
     (folder / "evenflow.toml").write_text(settings)
-    (folder / "volumes.json").write_text(json.dumps(_list([_volume(claim, volumes) for claim in _CLAIMS])))
+    (folder / "volumes.json").write_text(json.dumps(_list([volume(claim, volumes) for claim in CLAIMS])))
     (folder / "kustomization.yaml").write_text(json.dumps(_kustomization(folder, made)))
     return folder
 
 
-_CLAIMS = ("evenflow-checkpoint", "kafka")
+CLAIMS = ("evenflow-checkpoint", "kafka")
 # No images of theirs can be had without a registry; what they would be told is tested elsewhere.
 _LEFT_OUT = ("prometheus", "grafana")
 
 
 def _kustomization(folder: Path, made: Mapping[str, str]) -> dict[str, Any]:
     never = [{"op": "add", "path": "/spec/template/spec/containers/0/imagePullPolicy", "value": "Never"}]
-    kinds = "StatefulSet|Deployment|Job"
+    kinds = "StatefulSet|Deployment"
     gone = [
         {"patch": json.dumps(_named("apps/v1", "Deployment", name) | {"$patch": "delete"})}
         for name in _LEFT_OUT
@@ -53,7 +53,7 @@ def _kustomization(folder: Path, made: Mapping[str, str]) -> dict[str, Any]:
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "namespace": SPACE,
-        "resources": [os.path.relpath(ROOT / "k8s/demo", folder.resolve()), "volumes.json"],
+        "resources": [os.path.relpath(ROOT / "k8s/overlays/local", folder.resolve()), "volumes.json"],
         "images": [_renamed(theirs, ours) for theirs, ours in made.items()],
         "configMapGenerator": [
             {"name": "evenflow-settings", "behavior": "replace", "files": ["evenflow.toml"]}
@@ -75,7 +75,7 @@ def _list(items: list[dict[str, Any]]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
 
-def _volume(claim: str, volumes: Path) -> dict[str, Any]:
+def volume(claim: str, volumes: Path) -> dict[str, Any]:
     """A folder of the node that any user may write, as the provisioners of laptops' clusters give it."""
     place = volumes / claim
     place.mkdir(parents=True, exist_ok=True)

@@ -6,17 +6,22 @@ import json
 import logging
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubernetes.client import ApiException, AppsV1Api, CoreV1Api
 
-from controller.kubernetes import ScaledReplicas, leading
+from controller.kubernetes import LeaseElection, ScaledReplicas, leading
 from evenflow.errors import ServiceError
+from evenflow.pods import connected
 from evenflow.settings import Settings, load_settings
+from spark_consumers.own_pod import own_pod_conf
+from tests.ground.api_server import wait_until
 from tests.ground.kube import Kube
 
-pytestmark = pytest.mark.k8s
+pytestmark = [pytest.mark.k8s, pytest.mark.more]
 ROOT = Path(__file__).parents[2]
 SPACE = "evenflow"
 PARTITIONER = "evenflow-partitioner"
@@ -113,9 +118,7 @@ def test_the_controller_may_do_nothing_else(
     applied: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     as_account(applied, "evenflow-controller", tmp_path, monkeypatch)
-    from controller.kubernetes import connected
-
-    connected()
+    connected("tests")
     apps, core = AppsV1Api(), CoreV1Api()
     for attempt in (
         lambda: apps.delete_namespaced_stateful_set(PARTITIONER, SPACE),
@@ -126,6 +129,61 @@ def test_the_controller_may_do_nothing_else(
         with pytest.raises(ApiException) as refused:
             attempt()
         assert refused.value.status == 403
+
+
+def test_a_controller_whose_account_may_not_touch_the_lease_says_so_and_waits(
+    applied: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    as_account(applied, "evenflow-combiner", tmp_path, monkeypatch)
+    stop = threading.Event()
+    stop.set()
+    with leading(settings(), stop) as leads:
+        assert not leads()
+    assert "the service account may not get leases evenflow-controller, update leases" in caplog.text
+    assert "another controller decides" not in caplog.text
+
+
+def test_a_driver_that_may_not_make_executors_is_refused_before_spark_starts(
+    applied: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account, pod = "evenflow-combiner", _any_pod(applied)
+    as_account(applied, account, tmp_path, monkeypatch)
+    monkeypatch.setattr("spark_consumers.own_pod.own_namespace", lambda: SPACE)
+    monkeypatch.setattr("socket.gethostname", lambda: pod)
+    assert own_pod_conf()["spark.kubernetes.container.image"].startswith("evenflow/")
+    refusal = "may not create pods, create configmaps: Spark would get no executors"
+    with (
+        _less_than("evenflow-driver", applied, verb="create"),
+        pytest.raises(ServiceError, match=refusal),
+    ):
+        own_pod_conf()
+    as_account(applied, "evenflow-controller", tmp_path, monkeypatch)
+    with pytest.raises(ServiceError, match=r"cannot read its own pod .*: 403 Forbidden"):
+        own_pod_conf()
+
+
+def _any_pod(kube: Kube) -> str:
+    """The name of a pod of the pipeline, whether or not anything runs in it."""
+    wait_until(lambda: _pods(kube), "no pod of the pipeline is made")
+    return str(_pods(kube)[0]["metadata"]["name"])
+
+
+def _pods(kube: Kube) -> list[dict[str, Any]]:
+    found = kube.get("pods", f"--namespace={SPACE}", "--selector=app.kubernetes.io/component=combiner")
+    return list(found["items"])
+
+
+@contextmanager
+def _less_than(role: str, kube: Kube, *, verb: str) -> Iterator[None]:
+    """Within it, the role lacks that verb everywhere."""
+    whole = kube.get(f"role/{role}", f"--namespace={SPACE}")
+    rules = [rule | {"verbs": [each for each in rule["verbs"] if each != verb]} for rule in whole["rules"]]
+    patch = ("patch", f"role/{role}", f"--namespace={SPACE}", "--type=merge")
+    kube.kubectl(*patch, f"--patch={json.dumps({'rules': rules})}")
+    try:
+        yield
+    finally:
+        kube.kubectl(*patch, f"--patch={json.dumps({'rules': whole['rules']})}")
 
 
 @pytest.mark.parametrize("account", ["evenflow-combiner", "evenflow-reducer"])
@@ -150,8 +208,6 @@ def test_of_two_controllers_one_leads_and_the_other_one_takes_over_at_once(
     applied: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     as_account(applied, "evenflow-controller", tmp_path, monkeypatch)
-    from controller.kubernetes import LeaseElection
-
     first, second = (LeaseElection(settings(), identity=name) for name in ("first", "second"))
     began = threading.Event()
     with leading(settings(), threading.Event(), election=first, pause=0.2) as leads:

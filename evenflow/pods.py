@@ -1,0 +1,85 @@
+"""What a process in a pod of Kubernetes knows of itself, and what its account may do there.
+
+The package `kubernetes` is imported only by those who ask: it comes with evenflow[controller].
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evenflow.errors import ConfigError
+
+ANSWER_SECONDS = 5.0
+"""How long the API server may take for an answer."""
+_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def own_namespace() -> str | None:
+    """The namespace of this process's pod; None outside of one, or for a pod without a service account."""
+    return _NAMESPACE.read_text(encoding="utf-8").strip() if _NAMESPACE.exists() else None
+
+
+def connected(what: str) -> Any:
+    """The package `kubernetes`, told where the API server is: by the pod's service account, else by $KUBECONFIG.
+
+    what: who needs it, in the plural, for the ConfigError where there is neither, or no such package.
+    """
+    try:
+        import kubernetes
+    except ImportError:
+        raise ConfigError(
+            f"{what} need the package `kubernetes`",
+            hint="install evenflow[controller], or take the image of the controller or of Spark",
+        ) from None
+    try:
+        if "KUBERNETES_SERVICE_HOST" in os.environ:
+            kubernetes.config.load_incluster_config()  # type: ignore[no-untyped-call]
+        else:
+            # Named, as the package reads the variable only once, when it is imported.
+            kubernetes.config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))  # type: ignore[no-untyped-call]
+    except kubernetes.config.ConfigException as error:
+        raise ConfigError(
+            f"{what} need a Kubernetes API server: {error}",
+            hint="run in a pod with a service account, set KUBECONFIG, or leave out what asks for it",
+        ) from None
+    return kubernetes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Right:
+    """To do `verb` to objects of a kind, such as `statefulsets/scale` of the group `apps`, or to the one with that name."""
+
+    verb: str
+    kind: str
+    group: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.kind}{' ' + self.name if self.name else ''}"
+
+
+def missing(rights: Iterable[Right], namespace: str, kubernetes: Any) -> list[str]:
+    """Those of the rights that this process's account lacks in the namespace, in words. Raises what the package raises."""
+    api = kubernetes.client.AuthorizationV1Api()
+    return [str(right) for right in rights if not _has(right, namespace, api)]
+
+
+def _has(right: Right, namespace: str, api: Any) -> bool:
+    kind, _, part = right.kind.partition("/")
+    asked = {"namespace": namespace, "verb": right.verb, "group": right.group, "resource": kind}
+    asked |= {"subresource": part, "name": right.name}
+    review = {"spec": {"resourceAttributes": asked}}
+    answer = api.create_self_subject_access_review(review, _request_timeout=ANSWER_SECONDS)
+    return bool(answer.status.allowed)
+
+
+def said(error: Exception) -> str:
+    """What the API server answered, in a line."""
+    status, reason = getattr(error, "status", None), getattr(error, "reason", None)
+    if status is not None:
+        return f"{status} {reason}"
+    return str(error).splitlines()[0][:300] if str(error) else type(error).__name__
