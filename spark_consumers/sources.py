@@ -16,7 +16,7 @@ def records(spark: SparkSession, settings: Settings, topic: str, *, starting: st
         "subscribe": topic,
         "startingOffsets": starting,
         "failOnDataLoss": "true",
-        "maxOffsetsPerTrigger": str(settings.spark.max_frames_per_batch),
+        "maxOffsetsPerTrigger": str(settings.frames_per_batch),
         "fetchOffset.numRetries": "10",
         "kafka.isolation.level": "read_committed",
         "kafka.max.partition.fetch.bytes": _FETCH_BYTES,

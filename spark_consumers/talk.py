@@ -81,7 +81,7 @@ class Talk:
         self._ask_for_the_unread()
         with self._lock:
             self._concerns.now(
-                c for c in (self._no_frames(), self._held_back(), self._slow()) if c is not None
+                c for c in (self._no_frames(), self._held_back(), self._slow(), self._full()) if c is not None
             )
             beat = self._heartbeat.due(self._counters(), now=last)
             if beat is not None:
@@ -198,6 +198,27 @@ class Talk:
             over="micro-batches take no longer than their interval again",
             after=_LONG,
             fields={"stage": stage, "load": worst.load, "backlog": worst.backlog},
+        )
+
+    def _full(self) -> Concern | None:
+        """A micro-batch has time left and takes no more of what lies behind it."""
+        most = self._settings.frames_per_batch
+        full = {
+            stage: some
+            for stage, some in self._last.items()
+            if (some.load or 0) <= 1 and (some.backlog or 0) > most and self._clock() - self._came_at < _LONG
+        }
+        if not full:
+            return None
+        stage, worst = max(full.items(), key=lambda entry: entry[1].backlog or 0)
+        return Concern(
+            name="micro-batches full",
+            text=f"micro-batches of {stage} have time left (the last one took {span(worst.duration_ms)} of "
+            f"{span(worst.batch_interval_ms)}), but read at most {most:,} {_WHAT[stage]}, and {worst.backlog:,} wait: raise "
+            "spark.max_frames_per_batch, or partitioner.linger, which makes fewer and larger frames",
+            over="micro-batches read all that waits again",
+            after=_LONG,
+            fields={"stage": stage, "most": most, "backlog": worst.backlog},
         )
 
 

@@ -274,7 +274,7 @@ def limits_table(kept: Kept, law: str) -> str:
     )
     row(
         "frames a micro-batch of one query",
-        "`max_frames_per_batch` (400 unless set)",
+        "`max_frames_per_batch` (twice that unless set)",
         lambda setup: figure(setup.shape.all_frames * setup.shape.batch),
     )
     row(

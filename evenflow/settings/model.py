@@ -114,6 +114,8 @@ class KafkaSettings(Section):
         return self
 
 
+_FEWEST_FRAMES = 400
+"""In a micro-batch that catches up: where frames are full, as many as two cores combine in a second."""
 _BLOCK_WORK = 1_000
 """ms that a block may take between its reading and the end of the transaction."""
 
@@ -301,6 +303,18 @@ class Settings(BaseSettings):
     def with_input_partitions(self, partitions: int) -> Settings:
         """These settings, of an input topic of so many partitions."""
         return self.model_copy(update={"input": self.input.model_copy(update={"partitions": partitions})})
+
+    @property
+    def frames_per_batch(self) -> int:
+        """Most offsets of a topic in a micro-batch: a backlog must shrink, however small the frames of a slow stream are.
+
+        An instance cuts a frame for each worker after a linger, and each commit writes a marker behind it.
+        """
+        if self.spark.max_frames_per_batch is not None:
+            return self.spark.max_frames_per_batch
+        how, interval = self.partitioner, self.spark.batch_interval
+        times = interval / max(1, how.linger) + interval / max(1, how.commit_interval)
+        return max(_FEWEST_FRAMES, round(2 * times * self.routed_partitions * how.instances))
 
     @property
     def routed_partitions(self) -> int:

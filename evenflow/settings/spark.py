@@ -31,10 +31,11 @@ class SparkSettings(Section):
         description="Reduce buckets, fixed for the life of a query (shuffle partitions).",
     )
     batch_interval: Duration = Field(default=1_000, description="Trigger interval of the micro-batches.")
-    max_frames_per_batch: int = Field(
-        default=400,
+    max_frames_per_batch: int | None = Field(
+        default=None,
         ge=1,
-        description="Most frames (offsets) read in one micro-batch: the bound of its memory.",
+        description="Most frames (offsets) read in one micro-batch: the bound of its length while it catches up. None: twice "
+        "as many as the partitioners' linger and commits can make in a batch interval, at least 400.",
     )
     checkpoint: str | None = Field(
         default=None,

@@ -93,6 +93,10 @@ class Node:
         self._ctr("images", "import", "-", given=archive)
         (self._store / "loaded.json").write_text(json.dumps(self._loaded() | dict(images), indent=1))
 
+    def add_name(self, image: str, also: str) -> None:
+        """Give an image that is there a second name."""
+        self._ctr("images", "tag", "--force", f"docker.io/{image}", f"docker.io/{also}")
+
     def has(self, images: Mapping[str, str]) -> bool:
         """Whether just these images were loaded, in this run or an earlier one, and are still there.
 

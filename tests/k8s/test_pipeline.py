@@ -1,7 +1,7 @@
 """The whole pipeline as pods: `kubectl apply -k k8s/overlays/local` with images made here.
 
-Tuples come live while a pod of each kind is deleted, then three times as many come. The tests of this file are one
-story and run in its order; its end is `verify` as a Job.
+Tuples come live while a pod of each kind is deleted and new images are rolled out; then three times as many come. The
+tests of this file are one story and run in its order; its end is `verify` as a Job.
 """
 
 from __future__ import annotations
@@ -80,6 +80,10 @@ def test_every_part_becomes_ready_when_there_is_a_stream(pipeline: Running) -> N
     for part in ("partitioner", "combiner", "reducer", "controller", "broker"):
         pipeline.wait_until(lambda part=part: bool(pipeline.ready(_KINDS[part])), f"no {part} is ready")
     _results_reach(pipeline, time.time(), "the start")
+    # Each of them began before the broker did, and waited.
+    for part in ("partitioner", "combiner", "reducer", "controller"):
+        for pod in pipeline.pods(part):
+            assert pod["status"]["containerStatuses"][0]["restartCount"] == 0, pod["metadata"]["name"]
 
 
 def test_the_controller_sees_to_the_fewest_partitioners_that_are_asked_for(pipeline: Running) -> None:
@@ -88,11 +92,8 @@ def test_the_controller_sees_to_the_fewest_partitioners_that_are_asked_for(pipel
 
 def test_executors_are_pods_of_their_drivers_image(pipeline: Running) -> None:
     executors = pipeline.pods("spark-role=executor")
-    (driver,) = pipeline.pods("combiner")
     assert executors
-    assert {pod["spec"]["containers"][0]["image"] for pod in executors} == {
-        driver["spec"]["containers"][0]["image"]
-    }
+    assert _images_of(pipeline, "spark-role=executor") == _images_of(pipeline, "combiner")
     assert all(pod["spec"]["securityContext"]["runAsNonRoot"] for pod in executors)
 
 
@@ -114,6 +115,33 @@ def test_the_controller_that_is_left_takes_the_lease(pipeline: Running) -> None:
         lambda: _leader(pipeline) in {pod["metadata"]["name"] for pod in pipeline.pods("controller")},
         "no living controller holds the lease",
     )
+
+
+_WORKLOADS = {
+    "statefulset/evenflow-partitioner": ("partitioner", "partitioner"),
+    "deployment/evenflow-combiner": ("driver", "spark"),
+    "deployment/evenflow-reducer": ("driver", "spark"),
+    "deployment/evenflow-controller": ("controller", "controller"),
+}
+
+
+def test_new_images_are_rolled_out_and_taken_back_in_mid_stream(pipeline: Running) -> None:
+    for workload, (container, image) in _WORKLOADS.items():
+        now = pipeline.images[f"evenflow/{image}"]
+        pipeline.cluster.node.add_name(now, f"{now}-next")
+        pipeline.kubectl("set", "image", workload, f"{container}={now}-next")
+    for workload in _WORKLOADS:
+        pipeline.kubectl("rollout", "status", workload, "--timeout=240s")
+    _results_reach(pipeline, time.time(), "the rollout")
+    pipeline.wait_until(
+        lambda: _images_of(pipeline, "spark-role=executor") == {f"{pipeline.images['evenflow/spark']}-next"},
+        "the executors do not have the new image of their drivers",
+    )
+    for workload in _WORKLOADS:
+        pipeline.kubectl("rollout", "undo", workload)
+    for workload in _WORKLOADS:
+        pipeline.kubectl("rollout", "status", workload, "--timeout=240s")
+    _results_reach(pipeline, time.time(), "the rollback")
 
 
 def test_a_spike_makes_workers_and_executors_and_its_end_takes_them_back(pipeline: Running) -> None:
@@ -155,3 +183,7 @@ def _leader(pipeline: Running) -> str:
     names = [pod["metadata"]["name"] for pod in pipeline.pods("controller")]
     holder = str(lease["spec"].get("holderIdentity") or "")
     return next((name for name in names if holder.startswith(name)), "")
+
+
+def _images_of(pipeline: Running, selector: str) -> set[str]:
+    return {pod["spec"]["containers"][0]["image"] for pod in pipeline.pods(selector)}

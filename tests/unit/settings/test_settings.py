@@ -304,3 +304,21 @@ def test_a_misspelt_setting_is_named_with_the_one_that_was_meant(
     with pytest.raises(ConfigError) as refused:
         load_settings(written(tmp_path, text))
     assert said in refused.value.message
+
+
+def test_a_micro_batch_takes_twice_the_frames_that_partitioners_can_make_meanwhile() -> None:
+    query = {"name": "q"}
+    assert load_settings(query=query).frames_per_batch == 400
+    live = load_settings(
+        query=query,
+        partitioner={
+            "workers": 2,
+            "routed_partitions": 12,
+            "instances": 4,
+            "linger": 200,
+            "commit_interval": 500,
+        },
+        spark={"batch_interval": 5_000},
+    )
+    assert live.frames_per_batch == 2 * (25 + 10) * 12 * 4
+    assert load_settings(query=query, spark={"max_frames_per_batch": 7}).frames_per_batch == 7

@@ -34,7 +34,9 @@ class Application:
         self.asked += 1
         return self.unread
 
-    def batch(self, *marks: int, load: float = 0.5, rows: int = 0, windows: int = 3) -> None:
+    def batch(
+        self, *marks: int, load: float = 0.5, rows: int = 0, windows: int = 3, backlog: int = 7
+    ) -> None:
         """Two frames, 100 tuples; a window closes if there are rows."""
         stand = Stand(
             windows=windows, panes=windows, next_end=BEGIN + 10_000 if windows else None, marks=marks
@@ -52,7 +54,7 @@ class Application:
             load=load,
             duration_ms=int(1_000 * load),
             batch_interval_ms=1_000,
-            backlog=7,
+            backlog=backlog,
         )
         self.talk.progress(record, self.tally)
 
@@ -156,3 +158,17 @@ def test_micro_batches_longer_than_their_interval_are_named_after_a_minute(
     application.batch(BEGIN + 100, BEGIN + 100, load=0.5, windows=0)
     application.wait(1)
     assert caplog.messages[-1] == "micro-batches take no longer than their interval again"
+
+
+def test_a_backlog_that_the_bound_of_a_micro_batch_keeps_is_said_after_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    application = Application()
+    for _ in range(7):
+        application.batch(BEGIN, BEGIN, backlog=20_000)
+        application.wait(10)
+    said = warned(caplog)[-1]
+    assert "read at most 400 frames, and 20,000 wait: raise spark.max_frames_per_batch, or" in said
+    application.batch(BEGIN, BEGIN, backlog=400)
+    application.wait(1)
+    assert "micro-batches read all that waits again" in caplog.messages
