@@ -34,8 +34,8 @@ class SparkSettings(Section):
     max_frames_per_batch: int | None = Field(
         default=None,
         ge=1,
-        description="Most frames (offsets) read in one micro-batch: the bound of its length while it catches up. None: twice "
-        "as many as the partitioners' linger and commits can make in a batch interval, at least 400.",
+        description="Most frames (offsets) read in one micro-batch: the bound of its length while it catches up. None: "
+        "twice as many as the partitioners' linger and commits can make in a batch interval, at least 400.",
     )
     checkpoint: str | None = Field(
         default=None,
