@@ -10,7 +10,8 @@ import pytest
 from evenflow.errors import ServiceError
 from tests.ground.cluster import Cluster
 from tests.ground.engine import Engine
-from tests.k8s.deployed import ROOT, SPACE, images, overlay
+from tests.ground.product import ROOT, images
+from tests.k8s.deployed import SPACE, overlay
 
 pytestmark = [pytest.mark.k8s, pytest.mark.timeout(1_500)]
 
