@@ -11,13 +11,14 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
-from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
+from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
 from evenflow.settings.places import local_folder
 from evenflow.strict_json import read_object
@@ -30,6 +31,8 @@ Stage = Literal["fused", "combine", "reduce"]
 NOTE_VERSION = 4
 _NOTE = "evenflow.json"
 _LARGEST_NOTE = 1_000_000
+_LITTLE = 100_000
+"""Bytes for which there must be room."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,14 +201,18 @@ def refuse_changed_notes(settings: Settings, stages: Sequence[Stage]) -> None:
 
 
 def refuse_unwritable(folder: str) -> None:
-    """Raise ConfigError when a local folder for checkpoints cannot be made or written."""
+    """Raise ConfigError when a local folder for checkpoints cannot be made or written, ServiceError when it is full."""
     if "://" in folder or folder.startswith("file:"):
         return
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_LITTLE))
     except OSError as error:
+        if error.errno == ENOSPC:
+            raise ServiceError(
+                f"there is no room for checkpoints in {folder}", hint="make room there, and start it again"
+            ) from None
         raise ConfigError(
             f"the folder of the checkpoints, {folder}, cannot be written: {error.strerror or error}",
             hint="set spark.checkpoint (or XDG_STATE_HOME) to a folder that outlives this process and its machine",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -35,6 +36,17 @@ def log_file(settings: Settings, stage: str) -> Path:
     return Path(checkpoint) / settings.query.name / f"{stage}.log"
 
 
+class _Bounded(RotatingFileHandler):
+    """A line that the file does not take is dropped, and the first one told: a full disk says enough elsewhere."""
+
+    _told = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        if not self._told:
+            self._told = True
+            _LOG.warning("Spark's own log %s cannot be written: %s", self.baseFilename, sys.exc_info()[1])
+
+
 class JavaLog:
     """Up to `_KEPT` + 1 files of `_MOST_BYTES` each; the first one is `path`."""
 
@@ -42,7 +54,7 @@ class JavaLog:
         """Raises OSError where the file cannot be written."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self._handler = RotatingFileHandler(path, maxBytes=_MOST_BYTES, backupCount=_KEPT, encoding="utf-8")
+        self._handler = _Bounded(path, maxBytes=_MOST_BYTES, backupCount=_KEPT, encoding="utf-8")
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         self._reader: threading.Thread | None = None
 

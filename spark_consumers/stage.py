@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import re
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pyspark import Accumulator
@@ -14,9 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.streaming import StreamingQuery
 
-import evenflow.errors
-from evenflow.errors import EvenflowError, ServiceError
 from evenflow.settings import Settings
+from evenflow.settings.places import local_folder
 from evenflow.twostep import Tally
 from spark_consumers import combiner, reducer
 from spark_consumers.begun import begun_at, note_beginning
@@ -26,6 +26,7 @@ from spark_consumers.checkpoints import (
     resume_offsets,
 )
 from spark_consumers.ending import EndOfTopic
+from spark_consumers.failures import translated
 from spark_consumers.folders import Folder
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
@@ -147,7 +148,17 @@ class RunningStage:
         """Raise what stopped the query, if anything did."""
         error = self.query.exception()
         if error is not None:
-            raise translated(self.name, str(error)) from None
+            raise translated(self.name, str(error), trace=self._trace(), places=self._places()) from None
+
+    def _trace(self) -> str:
+        """Java's, of what stopped the query: Spark's own words leave most causes out."""
+        jvm: Any = self._spark._jvm
+        thrown = self.query._jsq.exception().get()
+        return str(jvm.org.apache.commons.lang3.exception.ExceptionUtils.getStackTrace(thrown))
+
+    def _places(self) -> list[Path]:
+        checkpoint = local_folder(self._checkpoint.location)
+        return [Path(tempfile.gettempdir()), *([checkpoint] if checkpoint else [])]
 
 
 def _resume(settings: Settings, topics: Mapping[str, TopicState]) -> str:
@@ -228,19 +239,3 @@ def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:
     except Exception as error:
         _LOG.warning("stopping within a micro-batch, which will be repeated: %s", error)
         query.stop()
-
-
-def translated(stage: str, text: str) -> EvenflowError:
-    """The error that a Python worker raised, out of Spark's report of it; the report itself otherwise."""
-    found = re.findall(r"evenflow\.[\w.]+\.(\w+): ((?:.|\n)*?)(?=\n\s*(?:at |\n|$))", text)
-    for name, message in found:
-        kind = getattr(evenflow.errors, name, EvenflowError)
-        if isinstance(kind, type) and issubclass(kind, EvenflowError):
-            body, _, hint = message.partition("\n  -> ")
-            return kind(f"{stage} stopped: {body.strip()}", hint=hint.strip() or None)
-    lost = re.search(r"(KAFKA_DATA_LOSS[^\n]*|Some data may have been lost[^\n]*)", text)
-    if lost:
-        return evenflow.errors.DataLossError(
-            f"{stage} stopped: {lost[1]}", hint="rebuild the query (docs/operations.md)"
-        )
-    return ServiceError(f"{stage} stopped: {text.strip()[:2000]}")

@@ -8,15 +8,17 @@ retry heals (refused login, fenced producer) are raised as ServiceError from the
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from evenflow.errors import ServiceError
+from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import KafkaSettings
 from evenflow.settings.kafka import librdkafka_config
 
@@ -119,16 +121,32 @@ def service_error(error: KafkaException | KafkaError, kafka: KafkaSettings, doin
 
 
 def _connected(kafka: KafkaSettings, kind: Callable[..., Any], config: dict[str, Any]) -> Any:
+    _refuse_unreadable(kafka)
     watch = _ErrorWatch(kafka)
     config = {"error_cb": watch, "logger": _LOG} | config
     try:
         client = kind(librdkafka_config(kafka, **config))
-    except (KafkaException, TypeError, ValueError) as error:
-        if isinstance(error, KafkaException):
-            raise service_error(error, kafka, "configuring a Kafka client") from None
-        raise
+    except KafkaException as error:
+        raise ConfigError(
+            f"Kafka's client refuses its settings: {error.args[0].str()}",
+            hint="look at [kafka] and [kafka.extras.librdkafka]",
+        ) from None
     _prove(client, kafka, watch)
     return client
+
+
+def _refuse_unreadable(kafka: KafkaSettings) -> None:
+    """The client's own words for a key that is not there name neither the file nor the trouble."""
+    for name in ("ssl_ca", "ssl_certificate", "ssl_key"):
+        file: Path | None = getattr(kafka, name)
+        try:
+            if file is not None:
+                file.open("rb").close()
+        except OSError as error:
+            raise ConfigError(
+                f"kafka.{name}: {file} cannot be read: {error.strerror}",
+                hint=f"is the secret mounted there, for user {os.geteuid()}?",
+            ) from None
 
 
 def _prove(client: Any, kafka: KafkaSettings, watch: _ErrorWatch) -> None:

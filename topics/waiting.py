@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from evenflow.errors import EvenflowError
+from evenflow.errors import EvenflowError, ServiceError
 from evenflow.settings import Settings
 from topics.admin import describe
 from topics.settled import missing_input
@@ -25,6 +25,7 @@ def wait_for_input(
     """Return once the input topic is there, or after `kafka.startup_wait`: who reads it then says what is wrong.
 
     Each trouble is told once as a warning, and each later try as a line. made_by_us: the broker is enough. clock, sleep: s.
+    Raises ConfigError for settings with which no client can be made: waiting heals none.
     """
     deadline, pause, told = clock() + settings.kafka.startup_wait / 1000, _FIRST_PAUSE, ""
     while clock() < deadline:
@@ -45,6 +46,6 @@ def _trouble(settings: Settings, *, made_by_us: bool) -> EvenflowError | None:
     topic = settings.topic("input")
     try:
         found = describe(settings.kafka, [topic])
-    except EvenflowError as error:
+    except ServiceError as error:
         return error
     return None if made_by_us or topic in found else missing_input(settings, [])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.decide import policy_of
-from evenflow.errors import DataLossError, EvenflowError, ServiceError
+from evenflow.errors import ConfigError, DataLossError, EvenflowError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.durations import format_duration
 from evenflow.talking.words import span
@@ -53,7 +53,7 @@ def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -
         names = [name for name in topic_names(kafka) if not name.startswith(_OFFSETS)]
         report.findings.append(Finding("broker", "ok", f"answers at {kafka.bootstrap_servers}"))
         _examine(report, settings, names, most=most)
-    except ServiceError as error:
+    except (ConfigError, ServiceError) as error:
         report.findings.append(Finding("broker", "problem", error.message, _hint(error)))
     return report
 

@@ -24,18 +24,7 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
     `overrides` are nested dicts that win over everything. Raises ConfigError with every problem listed.
     """
     path = file if file is not None else DEFAULT_FILE
-    content: dict[str, Any] = {}
-    if path.exists():
-        try:
-            text = path.read_text(encoding="utf-8")
-            content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError) as error:
-            kind = "JSON" if path.suffix == ".json" else "TOML"
-            raise ConfigError(f"{path} is not valid {kind}: {error}") from None
-    elif file is not None:
-        raise ConfigError(
-            f"there is no settings file {file}", hint="name an existing file, or leave --config out"
-        )
+    content = _content(path, named=file is not None)
     try:
         if not overrides:
             return Settings(**content)
@@ -44,6 +33,33 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
     except ValidationError as error:
         problems = [_problem(item["loc"], item["type"], item["msg"]) for item in error.errors()]
         raise ConfigError("settings are not valid:\n  " + "\n  ".join(problems)) from None
+
+
+def _content(path: Path, *, named: bool) -> dict[str, Any]:
+    """What the file says; nothing where it is missing and nobody has named it."""
+    kind = "JSON" if path.suffix == ".json" else "TOML"
+    try:
+        text = path.read_text(encoding="utf-8")
+        content: dict[str, Any] = json.loads(text) if kind == "JSON" else tomllib.loads(text)
+    except FileNotFoundError:
+        if not named:
+            return {}
+        raise ConfigError(
+            f"there is no settings file {path}", hint="name an existing file, or leave --config out"
+        ) from None
+    except IsADirectoryError:
+        raise ConfigError(
+            f"the settings file {path} is a folder",
+            hint="Docker makes one where the file that is to be mounted there does not exist",
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"the settings file {path} cannot be read: {error.strerror}",
+            hint=f"user {os.geteuid()} needs the right to read it",
+        ) from None
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid {kind}: {error}") from None
+    return content
 
 
 def _problem(where: tuple[int | str, ...], kind: str, message: str) -> str:

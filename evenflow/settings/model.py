@@ -102,12 +102,11 @@ class KafkaSettings(Section):
     @model_validator(mode="after")
     def _sasl_is_complete(self) -> KafkaSettings:
         sasl = self.security_protocol.startswith("SASL_")
-        fields = (self.sasl_mechanism, self.sasl_username, self.sasl_password)
-        if sasl and any(field is None for field in fields):
-            raise ValueError(
-                f"{self.security_protocol} needs sasl_mechanism, sasl_username and sasl_password"
-            )
-        if not sasl and any(field is not None for field in fields):
+        fields = ("sasl_mechanism", "sasl_username", "sasl_password")
+        missing = [name for name in fields if getattr(self, name) is None]
+        if sasl and missing:
+            raise ValueError(f"{self.security_protocol} lacks {' and '.join(missing)}")
+        if not sasl and len(missing) < len(fields):
             raise ValueError("sasl_* is set but security_protocol is not SASL_PLAINTEXT or SASL_SSL")
         if (self.ssl_certificate is None) != (self.ssl_key is None):
             raise ValueError("ssl_certificate and ssl_key go together")

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.ground.fixtures import docker_engine, java_base, kafka_image, python_base
+from tests.ground.fixtures import docker_engine, java_base, kafka_image, product, python_base
 
-__all__ = ["docker_engine", "java_base", "kafka_image", "python_base"]
+__all__ = ["docker_engine", "java_base", "kafka_image", "product", "python_base"]

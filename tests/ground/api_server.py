@@ -5,22 +5,20 @@ With `nodes` kwok plays that many nodes: their pods are scheduled and become Rea
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from evenflow.errors import ServiceError
 from tests.ground.control_plane import ControlPlane, Ports
 from tests.ground.kube import Kube, write_kubeconfig
 from tests.ground.machine import temporary_folder
 from tests.ground.programs import KWOK
+from tests.ground.waiting import wait_until
 from workbench.ports import free_ports
 from workbench.processes import ChildProcess
 
 _PLAYED = "kwok.x-k8s.io/node"
-_PATIENCE = 60.0
 
 
 @contextmanager
@@ -50,15 +48,6 @@ def kube_of(plane: ControlPlane, folder: Path, port: int) -> Kube:
     kube = Kube(kubeconfig)
     wait_until(lambda: kube.get("serviceaccounts")["items"], "the default service account is not made")
     return kube
-
-
-def wait_until(holds: Callable[[], Any], otherwise: str, *, patience: float = _PATIENCE) -> None:
-    """Wait for it; ServiceError says `otherwise` after so many seconds."""
-    deadline = time.monotonic() + patience
-    while not holds():
-        if time.monotonic() >= deadline:
-            raise ServiceError(f"{otherwise} within {patience:g} s")
-        time.sleep(0.1)
 
 
 def _kwok(plane: ControlPlane) -> list[str]:

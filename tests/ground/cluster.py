@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evenflow.errors import ServiceError
 from spark_consumers.jars import cache_dir
-from tests.ground.api_server import kube_of, wait_until
+from tests.ground.api_server import kube_of
 from tests.ground.archive import identity, image_of_program
 from tests.ground.control_plane import ControlPlane, Ports
 from tests.ground.engine import Engine
@@ -20,6 +20,7 @@ from tests.ground.machine import NODE_PACKAGES, need, temporary_folder
 from tests.ground.node import DNS_ADDRESS, NODE_ADDRESS, NODE_NAME, PAUSE_IMAGE, Node
 from tests.ground.programs import COREDNS, PAUSE, GoBuild
 from tests.ground.reach import forwarded
+from tests.ground.waiting import wait_until
 
 _DNS_IMAGE = f"evenflow-test/coredns:{COREDNS.version}"
 _DNS = Path(__file__).parent / "manifests" / "dns.yaml"

@@ -13,8 +13,9 @@ from tests.ground import cluster as clusters
 from tests.ground.cluster import Cluster
 from tests.ground.engine import Engine, engine
 from tests.ground.kube import Kube
+from tests.ground.product import product_images
 
-__all__ = ["api_server", "cluster", "docker_engine", "java_base", "kafka_image", "python_base"]
+__all__ = ["api_server", "cluster", "docker_engine", "java_base", "kafka_image", "product", "python_base"]
 
 
 @pytest.fixture(scope="session")
@@ -64,3 +65,9 @@ def cluster() -> Iterator[Cluster]:
     with clusters.cluster() as kube:
         kube.load(bases.python_base_archive(), bases.PYTHON_BASE)
         yield kube
+
+
+@pytest.fixture(scope="session")
+def product(docker_engine: Engine) -> dict[str, str]:
+    """Names of the product's images, by target of its Dockerfile."""
+    return product_images(docker_engine)

@@ -16,6 +16,7 @@ from workbench.debian import install
 
 # A program of each of Debian's packages, by the package's name.
 ENGINE_PACKAGES = {"docker.io": "dockerd", "iproute2": "ip", "iptables": "iptables"}
+COMPOSE_PACKAGES = {"docker-compose": "docker-compose"}
 IMAGE_PACKAGES = {"debootstrap": "debootstrap"}
 NODE_PACKAGES = {
     "containerd": "containerd",

@@ -5,7 +5,9 @@ A container has one cable for each network that it is on; here is its first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import subprocess
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,14 +28,23 @@ def cut(engine: Engine, container: str) -> Iterator[None]:
 
 
 @contextmanager
-def slowed(engine: Engine, container: str, rate: str) -> Iterator[None]:
-    """What others send to the container comes at `rate` in `tc`'s words, such as `256kbit`; the rest waits."""
+def slowed(engine: Engine, container: str, rate: str) -> Iterator[Callable[[], int]]:
+    """What others send to the container comes at `rate` in `tc`'s words, such as `256kbit`; the rest waits.
+
+    Gives how often something had to wait so far.
+    """
     cable = _cable(engine, container)
     run("tc", "qdisc", "add", "dev", cable, "root", "tbf", "rate", rate, "burst", "16kb", "latency", "10s")
     try:
-        yield
+        yield lambda: _waits(cable)
     finally:
         run("tc", "qdisc", "del", "dev", cable, "root")
+
+
+def _waits(cable: str) -> int:
+    command = ["tc", "-statistics", "-json", "qdisc", "show", "dev", cable]
+    shown = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return sum(int(one["overlimits"]) for one in shown)
 
 
 def _cable(engine: Engine, container: str) -> str:

@@ -8,25 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.ground.bases import java_base, python_base
-from tests.ground.building import build
-from tests.ground.engine import Engine
-from tests.ground.kafka import kafka_image
+from tests.ground.product import ROOT
 
-ROOT = Path(__file__).parents[2]
 SPACE = "evenflow"
-TARGETS = ("partitioner", "controller", "spark", "tools")
-TAG = "0.1.0"
-
-
-def images(engine: Engine) -> dict[str, str]:
-    """The product's images and Kafka's, built on local bases: image of the manifests -> image of the engine."""
-    made = {"apache/kafka": kafka_image(engine)}
-    for target in TARGETS:
-        base = java_base(engine) if target == "spark" else python_base(engine)
-        image = f"evenflow-test/{target}:{TAG}"
-        made[f"evenflow/{target}"] = build(engine, ROOT, image, target=target, arguments={"BASE": base})
-    return made
 
 
 def overlay(folder: Path, made: Mapping[str, str], *, settings: str, volumes: Path) -> Path:

@@ -13,7 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from evenflow.errors import ServiceError
 from tests.ground.cluster import Cluster
-from tests.k8s.deployed import ROOT, SPACE
+from tests.ground.product import ROOT
+from tests.k8s.deployed import SPACE
 
 _PATIENCE = 240.0
 _PAUSE = 1.0

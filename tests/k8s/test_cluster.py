@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from spark_consumers.jars import cache_dir
-from tests.ground.api_server import wait_until
 from tests.ground.bases import PYTHON_BASE, python_base
 from tests.ground.building import build
 from tests.ground.cluster import Cluster
 from tests.ground.engine import Engine
 from tests.ground.traces import Holder, traces
+from tests.ground.waiting import wait_until
 from tests.k8s import pods
 
 pytestmark = pytest.mark.k8s

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.ground.api_server import api_server, wait_until
+from tests.ground.api_server import api_server
 from tests.ground.kube import Kube
-from tests.k8s.deployed import CLAIMS, ROOT, SPACE, volume
+from tests.ground.product import ROOT
+from tests.ground.waiting import wait_until
+from tests.k8s.deployed import CLAIMS, SPACE, volume
 
 pytestmark = [pytest.mark.k8s, pytest.mark.more]
 HERE = f"--namespace={SPACE}"

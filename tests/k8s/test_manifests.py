@@ -18,8 +18,8 @@ from evenflow.errors import ServiceError
 from evenflow.pods import connected
 from evenflow.settings import Settings, load_settings
 from spark_consumers.own_pod import own_pod_conf
-from tests.ground.api_server import wait_until
 from tests.ground.kube import Kube
+from tests.ground.waiting import wait_until
 
 pytestmark = [pytest.mark.k8s, pytest.mark.more]
 ROOT = Path(__file__).parents[2]

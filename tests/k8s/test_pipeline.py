@@ -14,7 +14,8 @@ import pytest
 
 from tests.ground.cluster import Cluster
 from tests.ground.engine import Engine
-from tests.k8s.deployed import ROOT, SPACE, images, overlay
+from tests.ground.product import ROOT, images
+from tests.k8s.deployed import SPACE, overlay
 from tests.k8s.running import Running
 
 pytestmark = [pytest.mark.k8s, pytest.mark.timeout(900)]

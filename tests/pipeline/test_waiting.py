@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
 
+from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from topics.admin import ensure_topics, input_topic
 from topics.waiting import wait_for_input
@@ -51,6 +53,14 @@ def test_a_broker_that_is_not_there_is_asked_again_later_and_later_and_told_once
     ours = [record for record in caplog.records if "not ready to start" in record.getMessage()]
     assert [record.levelno for record in ours] == [logging.WARNING] + 4 * [logging.INFO]
     assert "127.0.0.1:1" in ours[0].getMessage()
+
+
+def test_a_certificate_that_cannot_be_read_is_named_and_not_waited_for(tmp_path: Path) -> None:
+    clock = Clock()
+    kafka = KafkaSettings(security_protocol="SSL", ssl_ca=tmp_path / "none.pem")
+    with pytest.raises(ConfigError, match=r"kafka\.ssl_ca: .*none\.pem cannot be read: No such file"):
+        wait_for_input(settings_of(kafka, "q", 20_000), clock=clock, sleep=clock.sleep)
+    assert clock.pauses == []
 
 
 def test_an_input_topic_that_is_made_meanwhile_ends_the_wait(

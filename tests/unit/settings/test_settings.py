@@ -68,6 +68,11 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
         load_settings(tmp_path / "none.toml")
 
 
+def test_a_folder_in_place_of_the_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is a folder"):
+        load_settings(tmp_path)
+
+
 def test_broken_toml_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"evenflow\.toml is not valid TOML"):
         load_settings(written(tmp_path, "[query"))
@@ -88,7 +93,14 @@ def test_broken_toml_names_the_file(tmp_path: Path) -> None:
             for text in ("", "ab", "§", "\\u0100", '\\"', "\\n", "\\r", "\\u0000")
         ),
         ('[results]\nsink = "parquet"', "needs results.path"),
-        ('[kafka]\nsecurity_protocol = "SASL_SSL"', "sasl_mechanism, sasl_username and sasl_password"),
+        (
+            '[kafka]\nsecurity_protocol = "SASL_SSL"',
+            "lacks sasl_mechanism and sasl_username and sasl_password",
+        ),
+        (
+            '[kafka]\nsecurity_protocol = "SASL_SSL"\nsasl_mechanism = "PLAIN"\nsasl_username = "ann"',
+            "SASL_SSL lacks sasl_password$",
+        ),
         ('[kafka]\nsasl_username = "ann"', "security_protocol is not SASL"),
         ('[kafka]\nssl_key = "/k.pem"', "go together"),
         ('[query.aggregates]\nkey = "count"', "cannot name an aggregate"),

@@ -1,0 +1,31 @@
+"""The product's own images, as its Dockerfile makes them on base images of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.ground.bases import java_base, python_base
+from tests.ground.building import build
+from tests.ground.engine import Engine
+from tests.ground.kafka import kafka_image
+
+ROOT = Path(__file__).parents[2]
+REPOSITORY = "evenflow-test"
+TARGETS = ("partitioner", "controller", "spark", "tools")
+TAG = "0.1.0"
+
+
+def product_images(engine: Engine) -> dict[str, str]:
+    """Build every target of the Dockerfile; target -> name of its image."""
+    return {target: _image(engine, target) for target in TARGETS}
+
+
+def images(engine: Engine) -> dict[str, str]:
+    """The product's images and Kafka's: image of the manifests -> image of the engine."""
+    made = {f"evenflow/{target}": image for target, image in product_images(engine).items()}
+    return {"apache/kafka": kafka_image(engine), **made}
+
+
+def _image(engine: Engine, target: str) -> str:
+    base = java_base(engine) if target == "spark" else python_base(engine)
+    return build(engine, ROOT, f"{REPOSITORY}/{target}:{TAG}", target=target, arguments={"BASE": base})

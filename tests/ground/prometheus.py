@@ -1,0 +1,23 @@
+"""A Prometheus image made on this machine from Debian's program."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from tests.ground.bases import python_base
+from tests.ground.building import build
+from tests.ground.engine import Engine
+from workbench.debian import program
+
+PROMETHEUS = "evenflow-test/prometheus:local"
+
+
+def prometheus_image(engine: Engine) -> str:
+    """Build `PROMETHEUS`, from cached layers where there are some; returns its name."""
+    recipe = Path(__file__).parent / "images" / "prometheus" / "Dockerfile"
+    with tempfile.TemporaryDirectory(prefix="evenflow-prometheus-image-") as work:
+        shutil.copy2(program("prometheus", package="prometheus"), work)
+        arguments = {"BASE": python_base(engine)}
+        return build(engine, Path(work), PROMETHEUS, dockerfile=recipe, arguments=arguments)
