@@ -181,15 +181,16 @@ class Talk:
             fields={"open_windows": stand.windows, "next_window_end": stand.next_end, "partitions": behind},
         )
 
+    def _busy(self, holds: Callable[[BatchRecord], bool]) -> list[tuple[str, BatchRecord]]:
+        """Stages with their last micro-batch where it is so, while something comes."""
+        comes = self._clock() - self._came_at < _LONG
+        return [(stage, some) for stage, some in self._last.items() if comes and holds(some)]
+
     def _slow(self) -> Concern | None:
-        slow = {
-            stage: some
-            for stage, some in self._last.items()
-            if (some.load or 0) > 1 and self._clock() - self._came_at < _LONG
-        }
+        slow = self._busy(lambda some: (some.load or 0) > 1)
         if not slow:
             return None
-        stage, worst = max(slow.items(), key=lambda entry: entry[1].load or 0)
+        stage, worst = max(slow, key=lambda entry: entry[1].load or 0)
         return Concern(
             name="micro-batches too long",
             text=f"micro-batches of {stage} take longer than their interval for over a minute (the last one "
@@ -203,14 +204,10 @@ class Talk:
     def _full(self) -> Concern | None:
         """A micro-batch has time left and takes no more of what lies behind it."""
         most = self._settings.frames_per_batch
-        full = {
-            stage: some
-            for stage, some in self._last.items()
-            if (some.load or 0) <= 1 and (some.backlog or 0) > most and self._clock() - self._came_at < _LONG
-        }
+        full = self._busy(lambda some: (some.load or 0) <= 1 and (some.backlog or 0) > most)
         if not full:
             return None
-        stage, worst = max(full.items(), key=lambda entry: entry[1].backlog or 0)
+        stage, worst = max(full, key=lambda entry: entry[1].backlog or 0)
         return Concern(
             name="micro-batches full",
             text=f"micro-batches of {stage} have time left (the last one took {span(worst.duration_ms)} of "

@@ -30,6 +30,7 @@ _CHANGES = {
     "[control]": "[control]\np_min = 2\np_max = 6\nr_max = 1\nreplicas_min = 2",
 }
 _BEFORE, _MORE = 500, 1_000
+_CALM = 3
 _STREAM = "zipf:z=1.4,keys=10000,tuples={},rate={},seed={}"
 _KINDS = {
     "partitioner": "partitioner",
@@ -146,6 +147,11 @@ def test_new_images_are_rolled_out_and_taken_back_in_mid_stream(pipeline: Runnin
 
 
 def test_a_spike_makes_workers_and_executors_and_its_end_takes_them_back(pipeline: Running) -> None:
+    # After each restart there was much to catch up with, which is a spike, too.
+    pipeline.wait_until(
+        lambda: 0 < pipeline.metric("controller", "evenflow_planned_workers") <= _CALM,
+        "p did not fall after the restarts",
+    )
     workers = pipeline.metric("controller", "evenflow_planned_workers")
     executors = len(pipeline.ready("spark-role=executor"))
     source = _STREAM.format(_MORE * 75, _MORE, 2)
