@@ -49,7 +49,7 @@ test-k8s: setup ## the suites on Kubernetes with real pods; builds it once (as r
 
 test-more: setup ## the longer suites (marked `more`) and a smoke run of every benchmark
 	$(BIN)/python -m workbench.debian chromium
-	$(PYTEST) tests -m more $(FLAGS)
+	$(PYTEST) tests -m "more and not containers and not k8s" $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke
 
 lint: setup ## ruff, mypy, import-linter
