@@ -90,7 +90,9 @@ def parse_plan(value: bytes | None, *, fingerprint: str | None = None) -> Plan:
 def _of_this_version(fields: StrictObject) -> None:
     version = fields.fields.get("v", PLAN_VERSION)
     if version != PLAN_VERSION or isinstance(version, bool):
-        raise ValueError(f"it is of version {shown(version)}, this evenflow reads version {PLAN_VERSION}")
+        raise ValueError(
+            f"it is of version {shown(version)}, this evenflow reads version {PLAN_VERSION}: run one evenflow everywhere"
+        )
 
 
 def _effective_from(fields: StrictObject) -> int:

@@ -207,10 +207,14 @@ class _ControlThread(WorkerThread):
 ServiceThread.Worker = _ControlThread
 
 
+# Its "Starting..." is Faust's own. A logger that mode has made itself it would replace by one of this module's name.
+_FAUST = logging.getLogger(f"{aiokafka.__name__}.ours")
+
+
 class _Reader(aiokafka.AIOKafkaConsumerThread):
     """Faust's consumer, read committed: a plan of an aborted transaction is none."""
 
-    logger = logging.getLogger(aiokafka.__name__)  # its "Starting..." is Faust's own
+    logger = _FAUST
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         # All that Faust asks when it chooses the isolation level; true anywhere else, it would begin transactions itself.
@@ -222,7 +226,7 @@ class _Reader(aiokafka.AIOKafkaConsumerThread):
 
 
 class _Consumer(aiokafka.Consumer):
-    logger = logging.getLogger(aiokafka.__name__)
+    logger = _FAUST
 
     def _new_consumer_thread(self) -> _Reader:
         return _Reader(self, loop=self.loop, beacon=self.beacon)
