@@ -35,6 +35,17 @@ def log_file(settings: Settings, stage: str) -> Path:
     return Path(checkpoint) / settings.query.name / f"{stage}.log"
 
 
+class _File(RotatingFileHandler):
+    """Lines that cannot be written, as the disk is full, are lost: said once, not for each of them."""
+
+    _said = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        if not self._said:
+            self._said = True
+            _LOG.warning("Spark's own log %s cannot be written: lines of it are lost", self.baseFilename)
+
+
 class JavaLog:
     """Up to `_KEPT` + 1 files of `_MOST_BYTES` each; the first one is `path`."""
 
@@ -42,7 +53,7 @@ class JavaLog:
         """Raises OSError where the file cannot be written."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self._handler = RotatingFileHandler(path, maxBytes=_MOST_BYTES, backupCount=_KEPT, encoding="utf-8")
+        self._handler = _File(path, maxBytes=_MOST_BYTES, backupCount=_KEPT, encoding="utf-8")
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         self._reader: threading.Thread | None = None
 

@@ -29,10 +29,12 @@ from spark_consumers.ending import EndOfTopic
 from spark_consumers.folders import Folder
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
+from spark_consumers.moved import settle_in
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Found, Start, spark_types
 from spark_consumers.sinks.topic import topic_options
 from spark_consumers.sources import records
+from spark_consumers.storage import storage_error
 from spark_consumers.talk import say_where_it_begins
 from spark_consumers.tasks import Told
 from topics.admin import TopicState
@@ -62,6 +64,7 @@ class RunningStage:
         lost = name == "combine" and begun is None and any(topics["partials"].end.values())
         starting = _resume(settings, topics) if lost else "earliest"
         self._admit(topics, resumed=lost)
+        settle_in(spark, self._checkpoint.location)
         self._end = EndOfTopic(settings, self._role)
         frame = stage_frame(
             spark, settings, name, topics["routed"].topic_id, starting=starting, told=tally.add
@@ -146,8 +149,14 @@ class RunningStage:
     def raise_failure(self) -> None:
         """Raise what stopped the query, if anything did."""
         error = self.query.exception()
-        if error is not None:
-            raise translated(self.name, str(error)) from None
+        if error is None:
+            return
+        java: Any = self._spark._jvm
+        report = java.org.apache.spark.util.Utils.exceptionString(self.query._jsq.exception().get())
+        folder = self._checkpoint.settings.spark.checkpoint_folder
+        raise storage_error(f"{self.name} stopped", str(report), folder) or translated(
+            self.name, str(error)
+        ) from None
 
 
 def _resume(settings: Settings, topics: Mapping[str, TopicState]) -> str:
