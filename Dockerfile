@@ -3,6 +3,7 @@
 #   docker build --target partitioner -t evenflow/partitioner:0.1.0 .          (docs/deploy.md; needs BuildKit)
 #
 # BASE: a Debian with Python 3.11 and venv. What is missing for Spark is a Java 17 runtime, which is then installed.
+# CLOUD: s3 adds what checkpoints in an object store (s3a://) need to the spark image.
 # CPU, FEATURES: what kernels are compiled for (names of LLVM); on ARM: --build-arg CPU=generic.
 ARG BASE=python:3.11-slim-bookworm
 
@@ -53,7 +54,10 @@ FROM java AS spark-jars
 COPY --from=spark-packages /opt/venv /opt/venv
 COPY . /opt/evenflow
 WORKDIR /opt/evenflow
-RUN python -m spark_consumers.jars connector && ln -s /opt/cache/evenflow/jars/*kafka-0-10*/ /opt/connector
+ARG CLOUD=
+RUN python -m spark_consumers.jars connector ${CLOUD} \
+ && ln -s /opt/cache/evenflow/jars/*kafka-0-10*/ /opt/connector \
+ && if [ -n "${CLOUD}" ]; then ln -s /opt/cache/evenflow/jars/*hadoop-aws*/ /opt/cloud; else mkdir /opt/cloud; fi
 
 # Kernels are compiled here, for all that use them: their cache goes by the time of their sources, so that is fixed.
 FROM partitioner-packages AS kernels
@@ -88,9 +92,10 @@ COPY --from=sources /opt/evenflow /opt/evenflow
 COPY --from=sources /opt/cache /opt/cache
 COPY --from=spark-jars /opt/cache /opt/cache
 COPY --from=spark-jars /opt/connector /opt/connector
+COPY --from=spark-jars /opt/cloud /opt/cloud
 COPY --from=spark-packages /opt/venv /opt/venv
 RUN install -d -o evenflow -g evenflow /var/lib/evenflow /etc/evenflow
-ENV EVENFLOW_SPARK__EXECUTOR_JARS=/opt/connector/*
+ENV EVENFLOW_SPARK__EXECUTOR_JARS=/opt/connector/*:/opt/cloud/*
 ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title=evenflow org.opencontainers.image.version=${VERSION} \
       org.opencontainers.image.licenses=Apache-2.0

@@ -22,7 +22,7 @@ from spark_consumers.checkpoints import (
     Stage,
     refuse_changed_notes,
     refuse_other_wiring,
-    refuse_unwritable,
+    wait_for_room,
 )
 from spark_consumers.cluster import SparkCluster
 from spark_consumers.executors import Executors, Following
@@ -63,9 +63,8 @@ def run(
     session_conf(settings, chosen)
     sink_of(settings)
     refuse_unshared(settings)
-    folder = settings.spark.checkpoint_folder
     _LOG.info("checkpoint: %s", settings.query_checkpoint)
-    refuse_unwritable(folder)
+    wait_for_room(settings)
     settings = admitted(settings)
     refuse_changed_notes(settings, chosen)
     topics = _topics(settings, chosen)

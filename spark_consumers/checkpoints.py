@@ -8,10 +8,10 @@ results; this refuses to, and says what changed.
 from __future__ import annotations
 
 import json
+import logging
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from errno import ENOSPC
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -24,15 +24,17 @@ from evenflow.settings.places import local_folder
 from evenflow.strict_json import read_object
 from evenflow.wire import Segment, decode_blob
 from spark_consumers.folders import Folder
+from spark_consumers.storage import storage_error
 from topics.admin import TopicState
 from topics.reader import read_range
+from topics.waiting import wait_while
 
 Stage = Literal["fused", "combine", "reduce"]
 NOTE_VERSION = 4
 _NOTE = "evenflow.json"
 _LARGEST_NOTE = 1_000_000
-_LITTLE = 100_000
-"""Bytes for which there must be room."""
+_LEAST_ROOM = 1_000_000
+_LOG = logging.getLogger("evenflow.spark")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,19 +202,32 @@ def refuse_changed_notes(settings: Settings, stages: Sequence[Stage]) -> None:
             _refuse_changed(note, settings, location)
 
 
-def refuse_unwritable(folder: str) -> None:
-    """Raise ConfigError when a local folder for checkpoints cannot be made or written, ServiceError when it is full."""
+def wait_for_room(settings: Settings) -> None:
+    """Before Spark is started: make the folder of the checkpoints, and wait for a full disk as `kafka.startup_wait` says.
+
+    Raises ConfigError when a local folder cannot be made or written, ServiceError when its disk stays full.
+    """
+    folder = settings.spark.checkpoint_folder
     if "://" in folder or folder.startswith("file:"):
         return
+    if wait_while(lambda: _without_room(folder), settings):
+        _LOG.info("there is room in %s: going on", folder)
+    full = _without_room(folder)
+    if full is not None:
+        raise full
+
+
+def _without_room(folder: str) -> ServiceError | None:
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(_LITTLE))
+            file.write(bytes(_LEAST_ROOM))
+            file.flush()
+            return None
     except OSError as error:
-        if error.errno == ENOSPC:
-            raise ServiceError(
-                f"there is no room for checkpoints in {folder}", hint="make room there, and start it again"
-            ) from None
+        full = storage_error("the checkpoint", str(error), folder)
+        if full is not None:
+            return full
         raise ConfigError(
             f"the folder of the checkpoints, {folder}, cannot be written: {error.strerror or error}",
             hint="set spark.checkpoint (or XDG_STATE_HOME) to a folder that outlives this process and its machine",

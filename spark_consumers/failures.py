@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
-from collections.abc import Sequence
-from pathlib import Path
 
 import evenflow.errors
 from evenflow.errors import DataLossError, EvenflowError, ServiceError
+from spark_consumers.storage import storage_error
 
 _PLAN = "\n=== Streaming Query ==="
 """From here on Spark's report shows the query's plan."""
 _MOST = 2_000
 _OURS = re.compile(r"evenflow\.[\w.]+\.(\w+): ((?:.|\n)*?)(?=\n\s*(?:at |\n|$))")
 _LOST = re.compile(r"(KAFKA_DATA_LOSS[^\n]*|Some data may have been lost[^\n]*)")
-_FULL = "No space left on device"
 _NO_LIBRARY = "failed to map segment from shared object"
 
 
-def translated(stage: str, report: str, *, trace: str = "", places: Sequence[Path] = ()) -> EvenflowError:
-    """The error that a Python worker raised, or what Java says is missing on the machine; Spark's report otherwise.
+def translated(stage: str, report: str, *, trace: str = "", folder: str = "") -> EvenflowError:
+    """The error that a Python worker raised, or what Java says of the machine or a store; Spark's report otherwise.
 
-    report: what Spark says of the query. trace: Java's, with all causes. places: folders that the query writes to.
+    report: what Spark says of the query. trace: Java's, with all causes. folder: of the checkpoints.
     """
-    reason = _of_ours(report) or _lost(report) or _of_the_machine(trace, places)
-    if reason is None:
-        return ServiceError(f"{stage} stopped: {report.partition(_PLAN)[0].strip()[:_MOST]}")
-    return type(reason)(f"{stage} stopped: {reason.message}", hint=reason.hint)
+    reason = _of_ours(report) or _lost(report)
+    if reason is not None:
+        return type(reason)(f"{stage} stopped: {reason.message}", hint=reason.hint)
+    who = f"{stage} stopped"
+    plain = ServiceError(f"{who}: {report.partition(_PLAN)[0].strip()[:_MOST]}")
+    return storage_error(who, trace, folder) or _no_library(who, trace) or plain
 
 
 def _of_ours(report: str) -> EvenflowError | None:
@@ -45,19 +44,11 @@ def _lost(report: str) -> EvenflowError | None:
     return DataLossError(found[1], hint="rebuild the query (docs/operations.md)") if found else None
 
 
-def _of_the_machine(trace: str, places: Sequence[Path]) -> EvenflowError | None:
-    if _FULL in trace:
-        return ServiceError(
-            f"a disk is full ({', '.join(_room(place) for place in places)})",
-            hint="make room and start it again: it goes on from its checkpoint",
-        )
-    if _NO_LIBRARY in trace:
-        return ServiceError(
-            f"Java may load no library from {tempfile.gettempdir()}, which is mounted noexec",
-            hint=f"mount it with exec (Docker: --tmpfs {tempfile.gettempdir()}:exec)",
-        )
-    return None
-
-
-def _room(place: Path) -> str:
-    return f"{place}: {shutil.disk_usage(place).free / 1e6:,.0f} MB left"
+def _no_library(who: str, trace: str) -> EvenflowError | None:
+    if _NO_LIBRARY not in trace:
+        return None
+    place = tempfile.gettempdir()
+    return ServiceError(
+        f"{who}: Java may load no library from {place}, which is mounted noexec",
+        hint=f"mount it with exec (Docker: --tmpfs {place}:exec)",
+    )

@@ -5,7 +5,7 @@ by one rename, so a folder that exists and matches its list is complete; anythin
 again. A file lock per set makes concurrent first uses wait for one another. Once cached, no
 network is touched.
 
-`python -m spark_consumers.jars [broker|connector]` resolves the sets that evenflow uses (`make setup` does).
+`python -m spark_consumers.jars [broker|connector|s3]` resolves the sets that evenflow uses (`make setup` does).
 """
 
 from __future__ import annotations
@@ -31,7 +31,16 @@ from evenflow.errors import ConfigError, ServiceError
 KAFKA_VERSION = "4.1.0"
 SCALA_VERSION = "2.13"
 SLF4J_VERSION = "1.7.36"
+AWS_SDK_VERSION = "2.25.53"
+"""What Spark 4.0.0 itself is built with. Its modules that S3A uses are 10 MB, the bundle that S3A names is 540 MB."""
 _LIST = "resolved.json"
+_SHIPPED_WITH_SPARK = (
+    "io.netty",
+    "org.apache.httpcomponents",
+    "commons-codec",
+    "commons-logging",
+    "org.slf4j",
+)
 _ATTEMPTS = 3
 _ATTEMPT_SECONDS = 600
 
@@ -102,10 +111,29 @@ def spark_kafka_jars() -> list[Path]:
     return [jar for jar in jars if _artifact_name(jar) not in shipped]
 
 
-def resolve(group: str, artifact: str, version: str, *more: str) -> list[Path]:
+def s3_jars() -> list[Path]:
+    """Jars of Hadoop's S3A for the Hadoop that pyspark ships, less what pyspark ships."""
+    shipped = next(spark_jars_dir().glob("hadoop-client-api-*.jar"), None)
+    if shipped is None:
+        raise ServiceError(
+            f"pyspark ships no Hadoop in {spark_jars_dir()}", hint="reinstall it: `make setup`"
+        )
+    hadoop = shipped.stem.removeprefix("hadoop-client-api-")
+    sdk = (f"software.amazon.awssdk:{name}:{AWS_SDK_VERSION}" for name in ("s3-transfer-manager", "sts"))
+    return resolve(
+        "org.apache.hadoop",
+        "hadoop-aws",
+        hadoop,
+        *sdk,
+        without=(*_SHIPPED_WITH_SPARK, "software.amazon.awssdk:bundle"),
+    )
+
+
+def resolve(group: str, artifact: str, version: str, *more: str, without: Sequence[str] = ()) -> list[Path]:
     """All runtime jars of the coordinates together, one version of each module, sorted by name.
 
-    `more` are further coordinates as `group:artifact:version`. Raises ServiceError without Java or network.
+    `more` are further coordinates as `group:artifact:version`. without: what they name but shall not bring, as `group`
+    or `group:artifact`. Raises ServiceError without Java or network.
     """
     coordinates = [Coordinate(group, artifact, version), *map(Coordinate.parse, more)]
     folder = cache_dir() / "jars" / "+".join(coordinate.folder for coordinate in coordinates)
@@ -116,7 +144,7 @@ def resolve(group: str, artifact: str, version: str, *more: str) -> list[Path]:
         cached = _cached(folder)
         if cached is not None:
             return cached
-        _resolve_into(folder, coordinates)
+        _resolve_into(folder, coordinates, without)
     cached = _cached(folder)
     if cached is None:
         raise ServiceError(
@@ -150,14 +178,14 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _resolve_into(folder: Path, coordinates: Sequence[Coordinate]) -> None:
+def _resolve_into(folder: Path, coordinates: Sequence[Coordinate], without: Sequence[str]) -> None:
     """Resolve beside `folder` and rename; the lock of `folder` is held."""
     for leftover in folder.parent.glob(f"{folder.name}.partial-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.partial-", dir=folder.parent))
     try:
         jars = work / "jars"
-        _run_ivy(work, jars, coordinates)
+        _run_ivy(work, jars, coordinates, without)
         sizes = {jar.name: jar.stat().st_size for jar in jars.iterdir()}
         (jars / _LIST).write_text(json.dumps(sizes, indent=1, sort_keys=True), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
@@ -166,7 +194,7 @@ def _resolve_into(folder: Path, coordinates: Sequence[Coordinate]) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate]) -> None:
+def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate], without: Sequence[str]) -> None:
     """One Ivy run over a module that depends on all coordinates, so that versions are reconciled.
 
     The configuration `default` of a Maven module is its runtime: compile and runtime dependencies of any
@@ -174,7 +202,7 @@ def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate]) -> None:
     A failed download is tried again; Ivy goes on with what its cache in `work` holds.
     """
     module = work / "ivy.xml"
-    module.write_text(_ivy_module(coordinates), encoding="utf-8")
+    module.write_text(_ivy_module(coordinates, without), encoding="utf-8")
     command = [java_command(), "-jar", str(_ivy_jar()), "-cache", str(work / "ivy"), "-ivy", str(module)]
     command += ["-confs", "default", "-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
     output = ""
@@ -196,16 +224,19 @@ def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate]) -> None:
     )
 
 
-def _ivy_module(coordinates: Sequence[Coordinate]) -> str:
+def _ivy_module(coordinates: Sequence[Coordinate], without: Sequence[str]) -> str:
     dependencies = "".join(
         f"<dependency org={quoteattr(c.group)} name={quoteattr(c.artifact)} rev={quoteattr(c.version)}"
         ' conf="default->default"/>'
         for c in coordinates
     )
+    excluded = "".join(f"<exclude org={quoteattr(group)} module={quoteattr(name or '*')}/>" for group, _, name in (
+        word.partition(":") for word in without
+    ))  # fmt: skip
     return (
         '<ivy-module version="2.0"><info organisation="evenflow" module="jars"/>'
         '<configurations><conf name="default"/></configurations>'
-        f"<dependencies>{dependencies}</dependencies></ivy-module>"
+        f"<dependencies>{dependencies}{excluded}</dependencies></ivy-module>"
     )
 
 
@@ -238,11 +269,11 @@ def _artifact_name(jar: Path) -> str:
     return re.sub(r"-\d[^/]*$", "", jar.stem)
 
 
-_SETS = {"broker": kafka_broker_jars, "connector": spark_kafka_jars}
+_SETS = {"broker": kafka_broker_jars, "connector": spark_kafka_jars, "s3": s3_jars}
 
 
 def main() -> int:
-    """Resolve the sets that are named, or both, and say where they are."""
+    """Resolve the sets that are named, or all, and say where they are."""
     try:
         for what in sys.argv[1:] or _SETS:
             jars = _SETS[what]()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import threading
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -36,15 +35,15 @@ def log_file(settings: Settings, stage: str) -> Path:
     return Path(checkpoint) / settings.query.name / f"{stage}.log"
 
 
-class _Bounded(RotatingFileHandler):
-    """A line that the file does not take is dropped, and the first one told: a full disk says enough elsewhere."""
+class _File(RotatingFileHandler):
+    """Lines that cannot be written, as the disk is full, are lost: said once, not for each of them."""
 
-    _told = False
+    _said = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        if not self._told:
-            self._told = True
-            _LOG.warning("Spark's own log %s cannot be written: %s", self.baseFilename, sys.exc_info()[1])
+        if not self._said:
+            self._said = True
+            _LOG.warning("Spark's own log %s cannot be written: lines of it are lost", self.baseFilename)
 
 
 class JavaLog:
@@ -54,7 +53,7 @@ class JavaLog:
         """Raises OSError where the file cannot be written."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self._handler = _Bounded(path, maxBytes=_MOST_BYTES, backupCount=_KEPT, encoding="utf-8")
+        self._handler = _File(path, maxBytes=_MOST_BYTES, backupCount=_KEPT, encoding="utf-8")
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         self._reader: threading.Thread | None = None
 

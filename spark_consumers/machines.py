@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -16,10 +17,10 @@ from urllib.parse import urlsplit
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.settings.places import local_folder
-from spark_consumers.archive import driver_class_path, using_archive
+from spark_consumers.archive import using_archive
 from spark_consumers.checkpoints import Stage
 from spark_consumers.demand import executors_wanted, most_executors
-from spark_consumers.jars import spark_kafka_jars
+from spark_consumers.object_store import application_jars
 from spark_consumers.own_pod import own_pod_conf
 
 _LOG = logging.getLogger("evenflow.spark")
@@ -52,12 +53,13 @@ def executors_conf(settings: Settings, stages: Sequence[Stage]) -> dict[str, str
 
 
 def _jars(settings: Settings) -> dict[str, str]:
-    """How executors get Spark's Kafka connector. Children of the driver see its files: nothing is copied."""
+    """How executors get what pyspark lacks. Children of the driver see its files: nothing is copied."""
     if settings.spark.executor_jars is not None:
         return {"spark.executor.extraClassPath": settings.spark.executor_jars}
+    jars = [str(jar) for jar in application_jars(settings)]
     if _children(settings):
-        return {"spark.executor.extraClassPath": driver_class_path()}
-    return {"spark.jars": ",".join(str(jar) for jar in spark_kafka_jars())}
+        return {"spark.executor.extraClassPath": os.pathsep.join(jars)}
+    return {"spark.jars": ",".join(jars)}
 
 
 def executors_archive(settings: Settings) -> str:

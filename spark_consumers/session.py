@@ -20,15 +20,19 @@ from pyspark.sql import SparkSession
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.settings.exactness import refused_conf
-from spark_consumers.archive import driver_class_path, using_archive
+from spark_consumers.archive import using_archive
 from spark_consumers.checkpoints import Stage
 from spark_consumers.java_log import JavaLog
 from spark_consumers.machines import executor_python, executors_archive, executors_conf, one_machine
+from spark_consumers.object_store import application_jars, store_conf
 
 _CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
 _FRAMES_PER_ARROW_BATCH = 32
 GARBAGE_COLLECTOR = "-XX:+UseParallelGC"
 """Measured on two cores: a fifth more tuples per second than G1, whose own threads compete with the tasks'."""
+_RENAMED_FILES = "org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager"
+"""For all other places. It is Spark's default, named because Spark would fall back to the next one, which takes an
+object that it should have replaced for the new one."""
 _LOCAL_FILES = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 """For a checkpoint in a local folder. Spark's default renames through Hadoop's FileContext, which (without
 Hadoop's native library) starts a `readlink` process for each of the files of a micro-batch: 0.2 s of it."""
@@ -63,7 +67,7 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        "spark.driver.extraClassPath": driver_class_path(),
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, application_jars(settings))),
         "spark.pyspark.python": executor_python(settings),
         "spark.pyspark.driver.python": sys.executable,
         "spark.python.worker.reuse": "true",
@@ -87,11 +91,11 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     }
-    ours |= executors_conf(settings, stages)
+    ours |= executors_conf(settings, stages) | store_conf(settings)
     if settings.spark.preloading_daemon:
         ours["spark.python.daemon.module"] = "spark_consumers.daemon"
-    if "://" not in settings.spark.checkpoint_folder:
-        ours["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES
+    local = "://" not in settings.spark.checkpoint_folder
+    ours["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES if local else _RENAMED_FILES
     conf = dict(settings.spark.conf)
     for name in _CLASS_PATHS:
         if name in conf and name in ours:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pyspark import Accumulator
@@ -16,7 +14,6 @@ from pyspark.sql.functions import col
 from pyspark.sql.streaming import StreamingQuery
 
 from evenflow.settings import Settings
-from evenflow.settings.places import local_folder
 from evenflow.twostep import Tally
 from spark_consumers import combiner, reducer
 from spark_consumers.begun import begun_at, note_beginning
@@ -30,6 +27,7 @@ from spark_consumers.failures import translated
 from spark_consumers.folders import Folder
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
+from spark_consumers.moved import settle_in
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Found, Start, spark_types
 from spark_consumers.sinks.topic import topic_options
@@ -63,6 +61,7 @@ class RunningStage:
         lost = name == "combine" and begun is None and any(topics["partials"].end.values())
         starting = _resume(settings, topics) if lost else "earliest"
         self._admit(topics, resumed=lost)
+        settle_in(spark, self._checkpoint.location)
         self._end = EndOfTopic(settings, self._role)
         frame = stage_frame(
             spark, settings, name, topics["routed"].topic_id, starting=starting, told=tally.add
@@ -147,18 +146,13 @@ class RunningStage:
     def raise_failure(self) -> None:
         """Raise what stopped the query, if anything did."""
         error = self.query.exception()
-        if error is not None:
-            raise translated(self.name, str(error), trace=self._trace(), places=self._places()) from None
-
-    def _trace(self) -> str:
-        """Java's, of what stopped the query: Spark's own words leave most causes out."""
-        jvm: Any = self._spark._jvm
-        thrown = self.query._jsq.exception().get()
-        return str(jvm.org.apache.commons.lang3.exception.ExceptionUtils.getStackTrace(thrown))
-
-    def _places(self) -> list[Path]:
-        checkpoint = local_folder(self._checkpoint.location)
-        return [Path(tempfile.gettempdir()), *([checkpoint] if checkpoint else [])]
+        if error is None:
+            return
+        java: Any = self._spark._jvm
+        # Spark's own words leave most causes out.
+        trace = str(java.org.apache.spark.util.Utils.exceptionString(self.query._jsq.exception().get()))
+        folder = self._checkpoint.settings.spark.checkpoint_folder
+        raise translated(self.name, str(error), trace=trace, folder=folder) from None
 
 
 def _resume(settings: Settings, topics: Mapping[str, TopicState]) -> str:

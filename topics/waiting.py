@@ -24,22 +24,40 @@ def wait_for_input(
 ) -> None:
     """Return once the input topic is there, or after `kafka.startup_wait`: who reads it then says what is wrong.
 
-    Each trouble is told once as a warning, and each later try as a line. made_by_us: the broker is enough. clock, sleep: s.
-    Raises ConfigError for settings with which no client can be made: waiting heals none.
+    made_by_us: the broker is enough. clock, sleep: s. Raises ConfigError for settings with which no client can be made:
+    waiting heals none.
+    """
+
+    def trouble() -> EvenflowError | None:
+        return _trouble(settings, made_by_us=made_by_us)
+
+    if wait_while(trouble, settings, clock=clock, sleep=sleep):
+        _LOG.info("Kafka at %s is ready: going on", settings.kafka.bootstrap_servers)
+
+
+def wait_while(
+    trouble: Callable[[], EvenflowError | None],
+    settings: Settings,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+) -> bool:
+    """Return once there is no trouble any more (True if there was some), or after `kafka.startup_wait` (False).
+
+    Each trouble is told once as a warning, and each later try as a line. clock, sleep: s.
     """
     deadline, pause, told = clock() + settings.kafka.startup_wait / 1000, _FIRST_PAUSE, ""
     while clock() < deadline:
-        trouble = _trouble(settings, made_by_us=made_by_us)
-        if trouble is None:
-            if told:
-                _LOG.info("Kafka at %s is ready: going on", settings.kafka.bootstrap_servers)
-            return
-        level = logging.INFO if trouble.message == told else logging.WARNING
-        told = trouble.message
+        found = trouble()
+        if found is None:
+            return bool(told)
+        level = logging.INFO if found.message == told else logging.WARNING
+        told = found.message
         pause_now = max(0.0, min(pause, deadline - clock()))
-        _LOG.log(level, "not ready to start, trying again in %.0f s: %s", pause_now, trouble)
+        _LOG.log(level, "not ready to start, trying again in %.0f s: %s", pause_now, found)
         sleep(pause_now)
         pause = min(2 * pause, _LAST_PAUSE)
+    return False
 
 
 def _trouble(settings: Settings, *, made_by_us: bool) -> EvenflowError | None:

@@ -73,6 +73,7 @@ EXACTNESS: Mapping[Client, Mapping[str, str]] = {
 """By client: setting -> what would go wrong."""
 
 _SAME_CUT = "a repeated micro-batch must hold exactly the same offset ranges in the same tasks"
+_UNSEEN = "it reports files of the checkpoint as written that could not be written"
 _CUTS = ("minPartitions", "maxRecordsPerPartition", "asyncProgressTracking", "adaptive.streaming.stateless")
 
 
@@ -81,6 +82,8 @@ def refused_conf(name: str, value: str) -> tuple[str, str] | None:
     for word in _CUTS:
         if word.lower() in name.lower() and value.lower() != "false":
             return word, _SAME_CUT
+    if "AbortableStreamBased" in value:
+        return "AbortableStreamBasedCheckpointFileManager", _UNSEEN
     for option, why in EXACTNESS["java"].items():
         if name.lower().endswith(f"kafka.{option}"):
             return f"kafka.{option}", why

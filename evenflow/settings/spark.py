@@ -39,8 +39,8 @@ class SparkSettings(Section):
     )
     checkpoint: str | None = Field(
         default=None,
-        description="Folder (or URI) of the checkpoints; it must outlive the process. None: evenflow/checkpoint in "
-        "$XDG_STATE_HOME, which is ~/.local/state unless set.",
+        description="Folder (or URI: s3a://bucket/path, hdfs://...) of the checkpoints; it must outlive the process. None: "
+        "evenflow/checkpoint in $XDG_STATE_HOME, which is ~/.local/state unless set.",
     )
     driver_memory: str = Field(default="2g", description="Heap of the driver.")
     conf: dict[str, str] = Field(default_factory=dict, description="Raw Spark configuration; wins over ours.")
@@ -81,7 +81,8 @@ class SparkSettings(Section):
     )
     executor_jars: str | None = Field(
         default=None,
-        description="Class path of the executors for Spark's Kafka connector. None: the driver hands its jars out.",
+        description="Class path of the executors for what pyspark lacks: Spark's Kafka connector, and S3A where it is used. "
+        "None: the driver hands its jars out.",
     )
     preloading_daemon: bool = Field(
         default=True,

@@ -37,8 +37,8 @@ def _fill_and_empty(pipeline: Pipeline, kafka_image: str) -> None:
     pipeline.verify()
 
     holder.inside("sh", "-c", f"cat /dev/zero > {BALLAST}")
-    spark.wait_said("fused stopped: a disk is full")
-    spark.wait_said(f"there is no room for checkpoints in {CHECKPOINTS}/checkpoint")
+    spark.wait_said("fused stopped: no space is left on a disk")
+    spark.wait_said("the checkpoint: no space is left on a disk")
     assert "Logging error" not in spark.said()
     holder.inside("rm", BALLAST)
 

@@ -147,7 +147,7 @@ def test_results_with_a_name_of_the_users_go_only_when_asked_for(
     settings = settings.model_copy(update={"results": files})
     assert not find(settings, results=False).folders
     (found,) = find(settings, results=True).folders
-    assert (found.path, found.files, found.bytes) == (folder, 1, 5)
+    assert (found.at.place, found.files, found.bytes) == (str(folder), 1, 5)
     (folder / "thesis.txt").write_text("mine")
     with pytest.raises(IncompatibleStateError, match=r"also holds thesis.txt"):
         find(settings, results=True)

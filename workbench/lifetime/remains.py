@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
-from evenflow.settings.places import local_folder
 from spark_consumers.sinks import sink_of
 from topics.admin import ROLES, TopicState, describe, topic_names
 from topics.groups import group_names
 from workbench.alive import look
+from workbench.stored import Stored, stored
 
 _SILENT_SECONDS = 15.0
 """Silent for so long, a Spark application has stopped: it says something every five seconds, also while it is idle."""
@@ -22,17 +20,17 @@ _SILENT_SECONDS = 15.0
 
 @dataclass(frozen=True, kw_only=True)
 class Folder:
-    """A folder of this machine: how many files it holds, and their bytes."""
+    """A folder: how many files it holds, and their bytes."""
 
-    path: Path
+    at: Stored
     files: int
     bytes: int
 
     @classmethod
-    def at(cls, path: Path) -> Folder:
-        """Counted now."""
-        sizes = [file.stat().st_size for file in path.rglob("*") if file.is_file()]
-        return cls(path=path, files=len(sizes), bytes=sum(sizes))
+    def counted(cls, at: Stored) -> Folder:
+        """As it is now."""
+        sizes = [file.size for file in at.files()]
+        return cls(at=at, files=len(sizes), bytes=sum(sizes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +54,7 @@ class Remains:
         for group in self.groups:
             yield f"group   {group}"
         for folder in self.folders:
-            yield f"folder  {folder.path}: {folder.files:,} files, {folder.bytes:,} bytes"
+            yield f"folder  {folder.at.place}: {folder.files:,} files, {folder.bytes:,} bytes"
 
 
 def find(settings: Settings, *, results: bool) -> Remains:
@@ -69,13 +67,13 @@ def find(settings: Settings, *, results: bool) -> Remains:
     folders, stays = _checkpoint(settings)
     placed, staying = _results(settings, results)
     mine += [f"{settings.query.name}.results", *(place for place in placed if isinstance(place, str))]
-    folders += [place for place in placed if isinstance(place, Path)]
+    folders += [place for place in placed if isinstance(place, Stored)]
     input_topic = settings.topic("input")
     there = sorted({*mine} & {*names} - {input_topic})
     return Remains(
         topics=tuple(describe(settings.kafka, there).values()),
         groups=tuple(own_groups(settings.query.name, group_names(settings.kafka), names)),
-        folders=tuple(Folder.at(path) for path in folders if path.is_dir()),
+        folders=tuple(Folder.counted(place) for place in folders if place.exists()),
         stays=(f"topic {input_topic}: the input is yours", *stays, *staying),
     )
 
@@ -131,45 +129,42 @@ def _alive(settings: Settings, doing: str, who: list[str]) -> IncompatibleStateE
     )
 
 
-def _checkpoint(settings: Settings) -> tuple[list[Path], list[str]]:
+def _checkpoint(settings: Settings) -> tuple[list[Stored], list[str]]:
     place = settings.query_checkpoint
-    folder = local_folder(place)
+    folder = stored(settings, place)
     if folder is None:
-        return [], [f"checkpoint {place}: it is not on this machine, delete it by hand"]
+        return [], [f"checkpoint {place}: only Spark can reach it, delete it by hand"]
     return [folder], []
 
 
-def _results(settings: Settings, wanted: bool) -> tuple[list[str | Path], list[str]]:
+def _results(settings: Settings, wanted: bool) -> tuple[list[str | Stored], list[str]]:
     """(topic or folder that goes, in words what stays) of the places that the settings name for results."""
     sink = sink_of(settings)
-    place: str | Path | None
+    place: str | Stored | None
     if "results" in sink.topics:
         place = settings.results.topic
     else:
         named = settings.results.path
-        place = None if named is None else local_folder(named)
+        place = None if named is None else stored(settings, named)
         if named is not None and place is None:
-            return [], [f"results in {named}: they are not on this machine, delete them by hand"]
+            return [], [f"results in {named}: only Spark can reach them, delete them by hand"]
     if place is None or place == f"{settings.query.name}.results":
         return [], []
     if not wanted:
-        return [], [f"results in {place}: they go only with --results; what begins anew must write elsewhere"]
-    if isinstance(place, Path):
+        where = place.place if isinstance(place, Stored) else place
+        return [], [f"results in {where}: they go only with --results; what begins anew must write elsewhere"]
+    if isinstance(place, Stored):
         _refuse_foreign(place)
     return [place], []
 
 
-def _refuse_foreign(folder: Path) -> None:
+def _refuse_foreign(folder: Stored) -> None:
     """A folder that holds other things than Parquet files and their logs is not ours to delete."""
-    if not folder.is_dir():
-        return
-    foreign = [
-        name
-        for name in os.listdir(folder)
-        if not (name.endswith((".parquet", ".crc")) or name.startswith("_"))
-    ]
+    foreign = {
+        name for name in folder.names() if not (name.endswith((".parquet", ".crc")) or name.startswith("_"))
+    }
     if foreign:
         raise IncompatibleStateError(
-            f"results.path {folder} also holds {', '.join(sorted(foreign)[:5])}",
+            f"results.path {folder.place} also holds {', '.join(sorted(foreign)[:5])}",
             hint="that is not of evenflow: delete the results there by hand, and leave out --results",
         )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
-from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from topics.admin import delete_topics
 from topics.groups import delete_groups
@@ -14,18 +11,9 @@ from workbench.lifetime.remains import Remains
 def remove(settings: Settings, remains: Remains) -> None:
     """Remove all of it. A service that runs on (`--force`) notices that its topics are gone, and leaves its group.
 
-    Raises ServiceError when the broker refuses or a group keeps its members, ConfigError for a folder that cannot be
-    removed.
+    Raises ServiceError when the broker refuses, a group keeps its members or a folder cannot be removed.
     """
     delete_topics(settings.kafka, [topic.name for topic in remains.topics])
     delete_groups(settings.kafka, remains.groups)
     for folder in remains.folders:
-        try:
-            shutil.rmtree(folder.path)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise ConfigError(
-                f"the folder {folder.path} cannot be removed: {error.strerror or error}",
-                hint="remove it by hand; everything before it is gone",
-            ) from None
+        folder.at.remove()

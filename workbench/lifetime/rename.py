@@ -17,7 +17,6 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from evenflow.settings.places import local_folder
 from partitioner_service.claim import commit_first, lock
 from partitioner_service.committed import TopicIds, all_states, check_continues
 from partitioner_service.watchdog import Watchdog
@@ -27,6 +26,7 @@ from topics.query_record import IDENTITY_KEY, read_identity
 from topics.settled import admitted, settled
 from workbench.lifetime.copying import Copier
 from workbench.lifetime.remains import refuse_while_alive
+from workbench.stored import stored
 
 COPIED = ("routed", "rejected", "plan", "snapshots")
 """Roles of the topics that go along; what the Spark stages write comes anew."""
@@ -150,10 +150,10 @@ def _refuse_taken(after: Settings) -> None:
             f"an earlier query {name} has left topics ({', '.join(left) or after.topic('snapshots')})",
             hint=reset,
         )
-    checkpoint = local_folder(after.query_checkpoint)
+    checkpoint = stored(after, after.query_checkpoint)
     if checkpoint is not None and checkpoint.exists():
         raise IncompatibleStateError(
-            f"an earlier query {name} has left the checkpoint {checkpoint}", hint=reset
+            f"an earlier query {name} has left the checkpoint {checkpoint.place}", hint=reset
         )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
-from evenflow.errors import ConfigError
+from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
+from spark_consumers import checkpoints
 from spark_consumers.application import run
-from spark_consumers.checkpoints import refuse_unwritable
+from spark_consumers.checkpoints import wait_for_room
 
 
 def test_the_default_is_in_the_users_state_folder_from_wherever_it_is_asked(
@@ -38,6 +41,19 @@ def test_a_home_that_cannot_be_written_is_said_before_anything_starts(
     with pytest.raises(ConfigError, match="cannot be written") as caught:
         run(Settings())
     assert "spark.checkpoint" in (caught.value.hint or "")
-    refuse_unwritable("s3a://bucket/folder")
-    refuse_unwritable(str(tmp_path / "new" / "folder"))
+    wait_for_room(Settings(spark={"checkpoint": "s3a://bucket/folder"}))
+    wait_for_room(Settings(spark={"checkpoint": str(tmp_path / "new" / "folder")}))
     assert not list((tmp_path / "new" / "folder").iterdir())
+
+
+def test_a_full_disk_is_waited_for_and_then_told_with_the_room_that_is_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings = Settings(spark={"checkpoint": str(tmp_path)})
+
+    def full(**_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(checkpoints.tempfile, "TemporaryFile", full)
+    with pytest.raises(ServiceError, match=rf"no space is left on a disk: .*spark.checkpoint {tmp_path} has"):
+        wait_for_room(settings)

@@ -21,9 +21,9 @@ def test_lost_records_are_data_loss() -> None:
 
 def test_a_full_disk_is_named_with_the_room_that_is_left(tmp_path: Path) -> None:
     trace = "SparkException: cannot commit\nCaused by: java.io.IOException: No space left on device"
-    error = translated("fused", "cannot commit", trace=trace, places=[tmp_path])
+    error = translated("fused", "cannot commit", trace=trace, folder=str(tmp_path))
     assert isinstance(error, ServiceError)
-    assert f"a disk is full ({tmp_path}: " in error.message
+    assert error.message.startswith("fused stopped: no space is left on a disk: ")
 
 
 def test_a_folder_without_exec_is_named() -> None:

@@ -23,7 +23,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     jars = [tmp_path / "a.jar", tmp_path / "b.jar"]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(archive, "spark_kafka_jars", lambda: jars)
-    monkeypatch.setattr("spark_consumers.machines.spark_kafka_jars", lambda: jars)
+    monkeypatch.setattr("spark_consumers.object_store.spark_kafka_jars", lambda: jars)
     return tmp_path
 
 

@@ -1,0 +1,61 @@
+"""Checkpoints in an object store: what Spark is given for `s3a://`, and what it says when it is not.
+
+A checkpoint's files are written under another name and renamed, which for Hadoop's S3A is a copy: an object is there as
+a whole or not at all, and a write that fails is an error. The manager of spark-hadoop-cloud, which writes in place, is
+refused (`evenflow.settings.exactness`): it reports failed writes as done.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from evenflow.errors import ConfigError, ServiceError
+from evenflow.settings import Settings
+from spark_consumers.jars import s3_jars, spark_kafka_jars
+
+_S3A = "s3a://"
+_OTHER_NAMES = ("s3://", "s3n://")
+_WEB_IDENTITY = "AWS_WEB_IDENTITY_TOKEN_FILE"
+
+
+def application_jars(settings: Settings) -> list[Path]:
+    """What driver and executors need beside pyspark's own jars.
+
+    Raises ConfigError for a place that Hadoop has no file system for, ServiceError where jars are missing.
+    """
+    names = [name for name, place in _places(settings) if place.startswith(_S3A)]
+    return [*spark_kafka_jars(), *(_s3_jars(names[0]) if names else ())]
+
+
+def store_conf(settings: Settings) -> dict[str, str]:
+    """Spark configuration that an object store needs; credentials are the environment's, never ours."""
+    if _WEB_IDENTITY not in os.environ or not any(place.startswith(_S3A) for _, place in _places(settings)):
+        return {}
+    provider = "software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredentialsProvider"
+    return {"spark.hadoop.fs.s3a.aws.credentials.provider": provider}
+
+
+def _places(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Setting and place of all that Spark writes."""
+    named = {"spark.checkpoint": settings.spark.checkpoint_folder, "results.path": settings.results.path}
+    for name, place in named.items():
+        if place is None:
+            continue
+        if place.startswith(_OTHER_NAMES):
+            raise ConfigError(
+                f"{name} is {place}, which Hadoop does not know",
+                hint=f"write {_S3A}{place.split('://', 1)[1]}",
+            )
+        yield name, place
+
+
+def _s3_jars(name: str) -> list[Path]:
+    try:
+        return s3_jars()
+    except ServiceError as error:
+        raise ServiceError(
+            f"{name} is in an object store, and the jars for {_S3A} are not here: {error.message}",
+            hint="build the image with `--build-arg CLOUD=s3`; elsewhere `python -m spark_consumers.jars s3` fetches them",
+        ) from None

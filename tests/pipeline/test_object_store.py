@@ -1,0 +1,156 @@
+"""Checkpoints in an object store (S3), whose API is on loopback: the application is killed, the store goes away."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenflow.settings import Settings
+from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, committed, make_settings
+from tests.pipeline.object_store import BUCKET, ENVIRONMENT, ObjectStore, object_store
+from tests.pipeline.spark_stream import with_spark
+from workbench.lifetime.remains import find
+from workbench.status.checkpoint import stages
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(400)]
+
+
+_IMPATIENT = {"spark.hadoop.fs.s3a.retry.limit": "2", "spark.hadoop.fs.s3a.attempts.maximum": "2"}
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    with object_store() as store:
+        yield store
+
+
+def _spark(store: ObjectStore, **more: Any) -> dict[str, Any]:
+    return {"checkpoint": f"s3a://{BUCKET}/evenflow", "conf": store.conf, "batch_interval": 500} | more
+
+
+def test_an_application_whose_checkpoint_is_in_an_object_store_is_killed_in_mid_stream_and_goes_on_exactly(
+    kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore
+) -> None:
+    settings = make_settings(kafka_settings, query_name, tmp_path, spark=_spark(store))
+    stream = Stream(settings)
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("partition")
+        pipeline.start("aggregate")
+        stream.write(1_500)
+        pipeline.wait_until(lambda: store.names(settings, "fused/commits"), timeout=200)
+        stream.write(1_500)
+        pipeline.wait_until(lambda: _batch_is_running(store, settings), timeout=200)
+        pipeline.kill("aggregate")
+        done = len(store.names(settings, "fused/commits"))
+        pipeline.start("aggregate")
+        stream.write(500)
+        pipeline.wait_until(lambda: len(store.names(settings, "fused/commits")) > done, timeout=200)
+        pipeline.stop("partition")
+        pipeline.stop("aggregate", grace=60)
+        stream.end()
+        pipeline.run_to_the_end(until=200)
+    assert_exact(stream)
+    assert not [path for path in tmp_path.rglob("*") if path.name in ("commits", "offsets", "state")]
+    assert any(name.endswith(".changelog") for name in store.names(settings, "fused/state"))
+    (folder,) = find(settings, results=False).folders
+    assert folder.files > 10
+    folder.at.remove()
+    assert not find(settings, results=False).folders
+
+
+def _batch_is_running(store: ObjectStore, settings: Settings) -> bool:
+    return len(store.names(settings, "fused/offsets")) > len(store.names(settings, "fused/commits"))
+
+
+def _batches(settings: Settings) -> int:
+    """Micro-batches that are done, as `evenflow status` has it, wherever the checkpoint is."""
+    return sum(stage.batches for stage in stages(settings))
+
+
+def test_a_store_that_goes_away_in_mid_stream_ends_the_application_clearly_and_costs_nothing_but_time(
+    kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore
+) -> None:
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        spark=_spark(store, conf=store.conf | _IMPATIENT, wiring="split"),
+    )
+    stream = Stream(settings)
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("partition")
+        pipeline.start("combine")
+        pipeline.start("reduce")
+        stream.write(1_500)
+        pipeline.wait_until(lambda: store.names(settings, "reduce/commits"), timeout=200)
+        store.stop()
+        stream.write(1_500)
+        for name in ("combine", "reduce"):
+            service = pipeline.running.pop(name)
+            assert service.wait(200) == 2
+            assert "the object store does not answer as it should" in service.output()
+            assert "is spark.hadoop.fs.s3a.endpoint in [spark.conf] right?" in service.output()
+        store.start()
+        stream.end()
+        pipeline.stop("partition")
+        for name in ("partition", "combine", "reduce"):
+            pipeline.start(name, "--until-ended")
+        pipeline.finish(timeout=250)
+    assert_exact(stream)
+
+
+def test_a_missing_bucket_and_refused_credentials_are_told_before_anything_is_read(
+    kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore
+) -> None:
+    elsewhere = _spark(store, checkpoint="s3a://no-such-bucket/evenflow")
+    with Pipeline(make_settings(kafka_settings, query_name, tmp_path, spark=elsewhere), tmp_path) as pipeline:
+        service = pipeline.start("aggregate")
+        assert service.wait(200) == 2
+        assert "s3a://no-such-bucket/evenflow/" in service.output()
+        assert "the bucket does not exist" in service.output()
+        pipeline.running.clear()
+    settings = make_settings(kafka_settings, query_name, tmp_path, spark=_spark(store))
+    with Pipeline(settings, tmp_path) as pipeline, store.refusing():
+        service = pipeline.start("aggregate", name="refused")
+        assert service.wait(200) == 2
+        assert "the object store refuses these credentials" in service.output()
+        assert "AWS_ACCESS_KEY_ID" in service.output()
+        pipeline.running.clear()
+
+
+def test_a_checkpoint_is_moved_to_another_folder_and_into_an_object_store_and_goes_on_exactly(
+    kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore
+) -> None:
+    first = make_settings(kafka_settings, query_name, tmp_path)
+    second = with_spark(first, {"checkpoint": str(tmp_path / "another" / "folder")})
+    third = with_spark(first, _spark(store))
+    stream = Stream(first)
+    for settings in (first, second, third):
+        with Pipeline(settings, tmp_path) as pipeline:
+            done = _batches(settings)
+            assert done or settings is first, "nothing was taken along"
+            pipeline.start("partition")
+            pipeline.start("aggregate")
+            stream.write(1_500)
+            tuples = len(stream.records)
+            pipeline.wait_until(lambda tuples=tuples: committed(first) >= tuples, timeout=200)  # type: ignore[misc]
+            pipeline.wait_until(lambda settings=settings, done=done: _batches(settings) > done, timeout=200)  # type: ignore[misc]
+            pipeline.stop("partition")
+            pipeline.stop("aggregate", grace=60)
+        if settings is first:
+            shutil.move(first.spark.checkpoint_folder, second.spark.checkpoint_folder)
+        elif settings is second:
+            store.upload(Path(second.spark.checkpoint_folder), third)
+            shutil.rmtree(second.spark.checkpoint_folder)
+    stream.end()
+    with Pipeline(third, tmp_path) as pipeline:
+        pipeline.run_to_the_end(until=250)
+    assert_exact(stream)
+    assert not (tmp_path / "checkpoint").exists()
+    assert not (tmp_path / "another" / "folder").exists()

@@ -1,0 +1,87 @@
+"""Folders that a query writes, on this machine or in an object store, looked at without Spark (Arrow's file systems)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+
+from evenflow.errors import ServiceError
+from evenflow.settings import Settings
+from evenflow.settings.places import local_folder
+
+_S3A = "spark.hadoop.fs.s3a."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """A folder, which need not exist. Every method raises ServiceError where it cannot be read or removed."""
+
+    place: str
+    system: fs.FileSystem
+    path: str
+
+    def exists(self) -> bool:
+        """Whether there is anything."""
+        with self._told():
+            return bool(self.system.get_file_info(self.path).type != fs.FileType.NotFound)
+
+    def files(self, folder: str = "") -> list[fs.FileInfo]:
+        """All files in it, or in a folder of it, however deep."""
+        chosen = fs.FileSelector(f"{self.path}/{folder}".rstrip("/"), recursive=True, allow_not_found=True)
+        with self._told():
+            return [info for info in self.system.get_file_info(chosen) if info.is_file]
+
+    def names(self) -> list[str]:
+        """Names of what lies in it."""
+        with self._told():
+            found = self.system.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
+            return [info.base_name for info in found]
+
+    def remove(self) -> None:
+        """It, and all that is in it, if it is there."""
+        if self.exists():
+            with self._told():
+                self.system.delete_dir(self.path)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            said = error.strerror or str(error).splitlines()[0]
+            raise ServiceError(
+                f"{self.place} cannot be reached: {said}",
+                hint="in an object store: are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set, and is the endpoint in "
+                "[spark.conf] right? Else: are the folder's rights yours?",
+            ) from None
+
+
+def stored(settings: Settings, place: str) -> Stored | None:
+    """The folder of this place; None for a URI that only Spark can reach."""
+    folder = local_folder(place)
+    if folder is not None:
+        return Stored(place=place, system=fs.LocalFileSystem(), path=os.path.abspath(folder))
+    parts = urlsplit(place)
+    if parts.scheme != "s3a":
+        return None
+    return Stored(
+        place=place, system=_s3(settings.spark.conf), path=f"{parts.netloc}{parts.path}".rstrip("/")
+    )
+
+
+def _s3(conf: dict[str, str]) -> fs.FileSystem:
+    """As Hadoop is told to reach it."""
+    endpoint = conf.get(f"{_S3A}endpoint")
+    secure = conf.get(f"{_S3A}connection.ssl.enabled", "true") == "true"
+    scheme, _, address = endpoint.rpartition("://") if endpoint else ("", "", "")
+    return fs.S3FileSystem(
+        endpoint_override=address or None,
+        scheme=scheme or ("https" if secure else "http"),
+        region=conf.get(f"{_S3A}endpoint.region"),
+        force_virtual_addressing=False,
+    )
