@@ -5,7 +5,7 @@ by one rename, so a folder that exists and matches its list is complete; anythin
 again. A file lock per set makes concurrent first uses wait for one another. Once cached, no
 network is touched.
 
-`python -m spark_consumers.jars [broker|connector|s3]` resolves the sets that evenflow uses (`make setup` does).
+`python -m spark_consumers.jars [broker|connector|s3]` resolves these sets; without names the first two, which `make setup` fetches.
 """
 
 from __future__ import annotations
@@ -269,13 +269,14 @@ def _artifact_name(jar: Path) -> str:
     return re.sub(r"-\d[^/]*$", "", jar.stem)
 
 
+_OF_EVERYBODY = ("broker", "connector")
 _SETS = {"broker": kafka_broker_jars, "connector": spark_kafka_jars, "s3": s3_jars}
 
 
 def main() -> int:
-    """Resolve the sets that are named, or all, and say where they are."""
+    """Resolve the sets that are named, or those that everybody needs, and say where they are."""
     try:
-        for what in sys.argv[1:] or _SETS:
+        for what in sys.argv[1:] or _OF_EVERYBODY:
             jars = _SETS[what]()
             print(f"{what}: {len(jars)} jars in {jars[0].parent}", file=sys.stderr)
     except (ServiceError, ConfigError) as error:

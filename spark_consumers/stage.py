@@ -32,6 +32,7 @@ from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Found, Start, spark_types
 from spark_consumers.sinks.topic import topic_options
 from spark_consumers.sources import records
+from spark_consumers.storage import told
 from spark_consumers.talk import say_where_it_begins
 from spark_consumers.tasks import Told
 from topics.admin import TopicState
@@ -73,7 +74,8 @@ class RunningStage:
             .trigger(processingTime=f"{settings.spark.batch_interval} milliseconds")
         )
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
-        self.query: StreamingQuery = self._attached(writer).start()
+        with told(self._checkpoint.location):
+            self.query: StreamingQuery = self._attached(writer).start()
         writes = settings.topic("partials") if name == "combine" else sink_of(settings).place(settings)
         say_where_it_begins(settings, name, reads=self._role, writes=writes, before=begun)
 
