@@ -10,7 +10,10 @@ import typer
 
 def register(app: typer.Typer) -> None:
     """Add the group of commands."""
-    group = typer.Typer(help="Make the input topic; list the topics of the query; print them for Strimzi.", no_args_is_help=True)
+    group = typer.Typer(
+        help="Make the input topic; list the query's topics; print them for Strimzi.",
+        no_args_is_help=True,
+    )
     group.command()(create)
     group.command("list")(list_topics)
     group.command()(strimzi)
@@ -84,4 +87,6 @@ def strimzi(
     from workbench.strimzi.manifests import manifests
 
     typer.echo("# Made by `evenflow topics strimzi`.")
-    typer.echo(yaml.safe_dump_all(manifests(settings_of(context), cluster=cluster), sort_keys=False), nl=False)
+    typer.echo(
+        yaml.safe_dump_all(manifests(settings_of(context), cluster=cluster), sort_keys=False), nl=False
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 _RULES = Path(__file__).parent / "prometheus"
 
@@ -28,7 +28,7 @@ def prometheus_rule() -> dict[str, Any]:
 def printed() -> str:
     """What k8s/overlays/production/rules.yaml holds."""
     made_by = "# Made by `python -m monitoring.operator_rules`.\n"
-    return made_by + yaml.safe_dump(prometheus_rule(), sort_keys=False, width=120)
+    return made_by + str(yaml.safe_dump(prometheus_rule(), sort_keys=False, width=120))
 
 
 if __name__ == "__main__":

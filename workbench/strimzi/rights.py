@@ -81,7 +81,9 @@ def _reducer(settings: Settings) -> list[Right]:
 
 
 def _of_spark(settings: Settings) -> list[Right]:
+    """Before it starts, a stage holds the query against a sample of the input."""
     return [
+        _may(settings, "Read", "input"),
         Right("group", "spark-kafka-source-", ("Read",), prefix=True),
         Right("group", f"{settings.query.name}.plan-reader", ("Read",)),
         Right("group", settings.data_plane_group, ("Describe",)),
