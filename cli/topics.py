@@ -1,4 +1,4 @@
-"""`evenflow topics create`, `evenflow topics list`."""
+"""`evenflow topics create`, `list`, `strimzi`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ import typer
 
 def register(app: typer.Typer) -> None:
     """Add the group of commands."""
-    group = typer.Typer(help="Make the input topic; list the topics of the query.", no_args_is_help=True)
+    group = typer.Typer(
+        help="Make the input topic; list the query's topics; print them for Strimzi.",
+        no_args_is_help=True,
+    )
     group.command()(create)
     group.command("list")(list_topics)
+    group.command()(strimzi)
     app.add_typer(group, name="topics")
 
 
@@ -70,3 +74,19 @@ def list_topics(
                 else f"{state.partitions} partitions, {state.records:,} offsets"
             )
             typer.echo(f"{role:10} {name:40} {found}")
+
+
+def strimzi(
+    context: typer.Context,
+    cluster: Annotated[str, typer.Option(help="Name of Strimzi's Kafka resource.")] = "kafka",
+) -> None:
+    """Print the topics of the query, and a user for each part with its ACLs, as Strimzi's resources; no broker is asked."""
+    import yaml
+
+    from evenflow.commands.context import settings_of
+    from workbench.strimzi.manifests import manifests
+
+    typer.echo("# Made by `evenflow topics strimzi`.")
+    typer.echo(
+        yaml.safe_dump_all(manifests(settings_of(context), cluster=cluster), sort_keys=False), nl=False
+    )

@@ -5,7 +5,8 @@ by one rename, so a folder that exists and matches its list is complete; anythin
 again. A file lock per set makes concurrent first uses wait for one another. Once cached, no
 network is touched.
 
-`python -m spark_consumers.jars [broker|connector|s3]` resolves these sets; without names the first two, which `make setup` fetches.
+`python -m spark_consumers.jars [broker|connector|s3]` resolves these sets; without names the first two, as `make setup`
+does.
 """
 
 from __future__ import annotations

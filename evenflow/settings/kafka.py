@@ -6,13 +6,19 @@ Pure: returns dictionaries, opens nothing. Raw `extras` win.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from evenflow.errors import ConfigError
 from evenflow.settings.model import KafkaSettings
 
 
 def librdkafka_config(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
-    """Configuration of a confluent-kafka client; `more` are keyword settings with _ for the dots."""
+    """Configuration of a confluent-kafka client; `more` are keyword settings with _ for the dots.
+
+    Raises ConfigError, which names the setting, when a file of TLS is missing; so does `java_config`.
+    """
+    _refuse_missing(kafka)
     config: dict[str, Any] = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "security.protocol": kafka.security_protocol,
@@ -35,7 +41,11 @@ def librdkafka_config(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
 
 
 def java_config(kafka: KafkaSettings) -> dict[str, str]:
-    """Configuration of a Java client (Spark's options are these with the prefix 'kafka.')."""
+    """Configuration of a Java client (Spark's options are these with the prefix 'kafka.').
+
+    It holds the PEM texts, not their paths: executors on other machines have no such files.
+    """
+    _refuse_missing(kafka)
     config = {"bootstrap.servers": kafka.bootstrap_servers, "security.protocol": kafka.security_protocol}
     if kafka.sasl_mechanism is not None and kafka.sasl_password is not None:
         module = (
@@ -50,7 +60,7 @@ def java_config(kafka: KafkaSettings) -> dict[str, str]:
         config["sasl.jaas.config"] = f"{module} required username={user} password={password};"
     if kafka.ssl_ca is not None:
         config["ssl.truststore.type"] = "PEM"
-        config["ssl.truststore.location"] = str(kafka.ssl_ca)
+        config["ssl.truststore.certificates"] = kafka.ssl_ca.read_text()
     if kafka.ssl_certificate is not None and kafka.ssl_key is not None:
         config["ssl.keystore.type"] = "PEM"
         config["ssl.keystore.certificate.chain"] = kafka.ssl_certificate.read_text()
@@ -79,6 +89,16 @@ def aiokafka_config(kafka: KafkaSettings) -> dict[str, Any]:
         "ssl_keyfile": str(kafka.ssl_key) if kafka.ssl_key else None,
         "ssl_password": kafka.ssl_key_password.get_secret_value() if kafka.ssl_key_password else None,
     }
+
+
+def _refuse_missing(kafka: KafkaSettings) -> None:
+    for name in ("ssl_ca", "ssl_certificate", "ssl_key"):
+        file: Path | None = getattr(kafka, name)
+        if file is not None and not file.is_file():
+            raise ConfigError(
+                f"kafka.{name} names {file}, and there is no such file",
+                hint="on Kubernetes: is the Secret mounted that holds it? See docs/deploy.md, 'In production'",
+            )
 
 
 def _librdkafka_name(name: str) -> str:

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from datetime import date, datetime
 from pathlib import Path
 
@@ -197,29 +198,48 @@ def test_what_is_no_duration_is_refused(text: object) -> None:
         parse_duration(text)
 
 
-def test_librdkafka_gets_its_own_names() -> None:
-    config = librdkafka_config(SASL, group_id="g", error_cb=print, log_level=0)
+@pytest.fixture
+def login(tmp_path: Path) -> KafkaSettings:
+    """SASL over TLS, whose authority is in a file."""
+    authority = tmp_path / "ca.pem"
+    authority.write_text("the authority")
+    return SASL.model_copy(update={"ssl_ca": authority})
+
+
+def test_librdkafka_gets_its_own_names(login: KafkaSettings) -> None:
+    config = librdkafka_config(login, group_id="g", error_cb=print, log_level=0)
     assert config["bootstrap.servers"] == "a:1,b:2"
     assert config["security.protocol"] == "SASL_SSL"
     assert (config["sasl.mechanism"], config["sasl.username"]) == ("SCRAM-SHA-512", "ann")
     assert config["sasl.password"] == 'p"w\\d'
-    assert config["ssl.ca.location"] == "/ca.pem"
+    assert config["ssl.ca.location"] == str(login.ssl_ca)
     assert config["group.id"] == "g"
     assert config["error_cb"] is print
     assert config["log_level"] == 0
 
 
-def test_java_gets_its_own_names_and_quoted_credentials() -> None:
-    config = java_config(SASL)
+def test_java_gets_its_own_names_and_quoted_credentials(login: KafkaSettings) -> None:
+    config = java_config(login)
     assert config["sasl.jaas.config"] == (
         "org.apache.kafka.common.security.scram.ScramLoginModule required "
         'username="ann" password="p\\"w\\\\d";'
     )
-    assert (config["ssl.truststore.type"], config["ssl.truststore.location"]) == ("PEM", "/ca.pem")
+    assert (config["ssl.truststore.type"], config["ssl.truststore.certificates"]) == ("PEM", "the authority")
 
 
-def test_spark_options_are_the_java_names_with_a_prefix() -> None:
-    assert spark_options(SASL) == {f"kafka.{name}": value for name, value in java_config(SASL).items()}
+def test_spark_options_are_the_java_names_with_a_prefix(login: KafkaSettings) -> None:
+    assert spark_options(login) == {f"kafka.{name}": value for name, value in java_config(login).items()}
+
+
+@pytest.mark.parametrize("config", [librdkafka_config, java_config])
+def test_a_file_of_tls_that_is_not_there_is_named_with_its_setting(
+    config: Callable[[KafkaSettings], object],
+) -> None:
+    with pytest.raises(
+        ConfigError, match=r"kafka\.ssl_ca names /ca\.pem, and there is no such file"
+    ) as refused:
+        config(SASL)
+    assert "Secret" in (refused.value.hint or "")
 
 
 def test_aiokafka_gets_a_list_of_servers_and_plain_credentials() -> None:

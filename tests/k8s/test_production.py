@@ -1,0 +1,74 @@
+"""`k8s/overlays/production` on a real API server that knows the Prometheus Operator's resources.
+
+No package that can be had here has Strimzi's definitions: its resources are rendered, and left out when the rest is applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evenflow.errors import ServiceError
+from tests.ground.kube import Kube
+from tests.ground.prometheus_operator import definitions
+
+pytestmark = pytest.mark.k8s
+OVERLAY = Path(__file__).parents[2] / "k8s/overlays/production"
+SPACE = "evenflow"
+STRIMZI = "kafka.strimzi.io/"
+
+
+@pytest.fixture(scope="module")
+def rendered(api_server: Kube) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(api_server.kubectl("kustomize", OVERLAY)))
+
+
+@pytest.fixture(scope="module")
+def applied(api_server: Kube, rendered: list[dict[str, Any]]) -> Iterator[Kube]:
+    made = [yaml.safe_load(file.read_text()) for file in definitions("podmonitors", "prometheusrules")]
+    api_server.apply(*made)
+    api_server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    api_server.apply(*(one for one in rendered if one["kind"] == "Namespace"))
+    api_server.apply(*(one for one in rendered if not one["apiVersion"].startswith(STRIMZI)))
+    yield api_server
+    api_server.kubectl("delete", "namespace", SPACE, "--wait=false")
+
+
+def test_a_strict_api_server_takes_all_of_it(applied: Kube) -> None:
+    found = applied.get("podmonitors,prometheusrules,statefulsets,deployments", f"--namespace={SPACE}")
+    assert {(one["kind"], one["metadata"]["name"]) for one in found["items"]} == {
+        ("PodMonitor", "evenflow"),
+        ("PrometheusRule", "evenflow"),
+        ("StatefulSet", "evenflow-partitioner"),
+        *(("Deployment", f"evenflow-{part}") for part in ("combiner", "reducer", "controller")),
+    }
+
+
+def test_a_slip_of_the_pen_in_a_rule_is_refused(applied: Kube, rendered: list[dict[str, Any]]) -> None:
+    rule = next(one for one in rendered if one["kind"] == "PrometheusRule")
+    rule["spec"]["groups"][0]["rules"][0]["exprs"] = "1"
+    with pytest.raises(ServiceError, match="exprs"):
+        applied.apply(rule)
+
+
+def test_each_part_has_the_secret_of_its_own_user_and_no_claim(rendered: list[dict[str, Any]]) -> None:
+    users = {one["metadata"]["name"] for one in rendered if one["kind"] == "KafkaUser"}
+    workloads = [one for one in rendered if one["kind"] in ("StatefulSet", "Deployment")]
+    for one in workloads:
+        volumes = one["spec"]["template"]["spec"]["volumes"]
+        secrets = {volume["secret"]["secretName"] for volume in volumes if "secret" in volume}
+        assert secrets == {"kafka-cluster-ca-cert", one["metadata"]["name"]}
+        assert one["metadata"]["name"] in users
+        assert not any("persistentVolumeClaim" in volume for volume in volumes)
+    assert len(workloads) == 4
+
+
+def test_dashboards_carry_the_label_that_grafanas_sidecar_looks_for(rendered: list[dict[str, Any]]) -> None:
+    maps = [one for one in rendered if one["kind"] == "ConfigMap"]
+    dashboards = [one for one in maps if "overview.json" in one["data"]]
+    assert [one["metadata"]["labels"]["grafana_dashboard"] for one in dashboards] == ["1"]
+    assert len(maps) == 3, "the settings, the executor's template, the dashboards"

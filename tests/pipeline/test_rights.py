@@ -1,0 +1,180 @@
+"""The pipeline under the users that `evenflow topics strimzi` prints, by certificates, on a broker that refuses all else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from evenflow.errors import EvenflowError
+from evenflow.settings import KafkaSettings, Settings
+from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_settings
+from topics import clients
+from topics.admin import ensure_topics, pipeline_topics
+from topics.reader import read_range
+from workbench.broker import EmbeddedBroker
+from workbench.broker_properties import Certificates
+from workbench.strimzi.manifests import manifests
+from workbench.strimzi.rights import PARTS
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.more]
+_KINDS = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "transactionalId": ResourceType.TRANSACTIONAL_ID,
+}
+_PATTERNS = {"literal": ResourcePatternType.LITERAL, "prefix": ResourcePatternType.PREFIXED}
+_OPERATIONS = {
+    "Read": AclOperation.READ,
+    "Write": AclOperation.WRITE,
+    "Describe": AclOperation.DESCRIBE,
+    "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+}
+_STRICT = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    # The broker's own listener for its controller has no names.
+    "super.users": "User:CN=admin;User:ANONYMOUS",
+    "allow.everyone.if.no.acl.found": "false",
+    # trustme's names have an organisation, Strimzi's have not.
+    "ssl.principal.mapping.rules": "RULE:^CN=([^,]+),.*$/CN=$1/",
+}
+
+
+class Names:
+    """An authority, and the files that Strimzi's Secrets hold: ca.crt, user.crt, user.key."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._authority = trustme.CA()
+        self._authority.cert_pem.write_to_path(folder / "ca.crt")
+
+    def of(self, name: str) -> Certificates:
+        folder = self._folder / name
+        folder.mkdir()
+        identity = self._authority.issue_cert("127.0.0.1", common_name=name)
+        made = Certificates(self._folder / "ca.crt", folder / "user.crt", folder / "user.key")
+        key = load_pem_private_key(identity.private_key_pem.bytes(), password=None)
+        made.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        identity.cert_chain_pems[0].write_to_path(made.certificate)
+        return made
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> Names:
+    return Names(tmp_path)
+
+
+@pytest.fixture
+def broker(names: Names) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tls=names.of("admin"), properties=_STRICT) as one:
+        yield one
+
+
+@pytest.fixture
+def settings(broker: EmbeddedBroker, query_name: str, tmp_path: Path) -> Settings:
+    """All topics are there, as an operator makes them, and each user has its ACLs."""
+    admin = make_settings(
+        broker.settings(), query_name, tmp_path, spark={"wiring": "split", "buckets": 4}
+    ).with_input_partitions(4)
+    ensure_topics(admin.kafka, pipeline_topics(admin).values())
+    users = [one for one in manifests(admin, cluster="kafka") if one["kind"] == "KafkaUser"]
+    bindings = [binding for user in users for binding in _bindings(user)]
+    for future in clients.admin(admin.kafka).create_acls(bindings).values():
+        future.result()
+    return admin
+
+
+def _bindings(user: dict[str, Any]) -> Iterator[AclBinding]:
+    """What Strimzi's user operator makes of a KafkaUser that logs in by a certificate."""
+    for acl in user["spec"]["authorization"]["acls"]:
+        at = acl["resource"]
+        for operation in acl["operations"]:
+            yield AclBinding(
+                _KINDS[at["type"]],
+                at["name"],
+                _PATTERNS[at["patternType"]],
+                f"User:CN={user['metadata']['name']}",
+                acl["host"],
+                _OPERATIONS[operation],
+                AclPermissionType.ALLOW,
+            )
+
+
+def as_part(settings: Settings, names: Names, part: str) -> Settings:
+    files = names.of(f"evenflow-{part}")
+    fields = {"ssl_certificate": files.certificate, "ssl_key": files.key}
+    return settings.model_copy(update={"kafka": settings.kafka.model_copy(update=fields)})
+
+
+def test_the_pipeline_runs_under_its_users(settings: Settings, names: Names, tmp_path: Path) -> None:
+    stream = Stream(settings)
+    stream.write(2_000)
+    stream.end()
+    parts = {part: as_part(settings, names, part) for part in PARTS}
+    with Pipeline(settings, tmp_path) as pipeline:
+
+        def start(part: str, *words: str) -> None:
+            folder = tmp_path / f"run-{part}"
+            folder.mkdir()
+            one = Pipeline(parts[part], folder)
+            pipeline.running[part] = one.start(*words)
+
+        start("controller", "control")
+        start("partitioner", "partition", "--until-ended")
+        start("combiner", "combine", "--until-ended")
+        start("reducer", "reduce", "--until-ended")
+        pipeline.finish("partitioner", "combiner", "reducer")
+        pipeline.stop("controller")
+        start("tools", "verify")
+        pipeline.finish("tools")
+    assert_exact(stream)
+    for log in tmp_path.glob("run-*/*.log"):
+        assert "AUTHORIZATION" not in log.read_text(), log.read_text()
+        assert "Not authorized" not in log.read_text(), log.read_text()
+
+
+def test_what_a_part_must_not_do_is_refused(settings: Settings, names: Names) -> None:
+    kafka = {part: as_part(settings, names, part).kafka for part in PARTS}
+    topic = settings.topic
+    for part, role in (
+        ("partitioner", "results"),
+        ("combiner", "results"),
+        ("reducer", "plan"),
+        ("controller", "routed"),
+        ("tools", "results"),
+    ):
+        assert not _written(kafka[part], topic(role)), f"{part} wrote {role}"
+    assert _written(kafka["tools"], topic("input"))
+    for part, role in (("combiner", "partials"), ("reducer", "routed"), ("controller", "results")):
+        assert _written(settings.kafka, topic(role)), "an empty topic is not asked for records"
+        with pytest.raises(EvenflowError, match="AUTHORIZATION"):
+            list(read_range(kafka[part], topic(role)))
+
+
+def _written(kafka: KafkaSettings, topic: str) -> bool:
+    """Whether the broker took a record, from a producer that is asked to be no more than one."""
+    errors: list[Any] = []
+    client = clients.producer(kafka)
+    try:
+        client.produce(topic, value=b"x", on_delivery=lambda error, _: errors.append(error))
+        clients.flush(client, kafka, timeout=10)
+    except (EvenflowError, KafkaException):
+        return False
+    return [error is None for error in errors] == [True]  # a KafkaError cannot be compared with None

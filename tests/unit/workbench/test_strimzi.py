@@ -1,0 +1,62 @@
+"""Manifests that are committed say what the code says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cli.main import app
+from evenflow.settings import Settings, load_settings
+from monitoring.operator_rules import printed
+from topics.admin import pipeline_topics
+from workbench.strimzi.manifests import manifests
+from workbench.strimzi.rights import PARTS, rights
+
+OVERLAY = Path(__file__).parents[3] / "k8s/overlays/production"
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return load_settings(OVERLAY / "evenflow.toml")
+
+
+def test_topics_and_users_of_the_overlay_are_those_of_its_settings() -> None:
+    done = CliRunner().invoke(app, ["--config", str(OVERLAY / "evenflow.toml"), "topics", "strimzi"])
+    assert done.output == (OVERLAY / "topics-and-users.yaml").read_text(), (
+        "run `evenflow --config k8s/overlays/production/evenflow.toml topics strimzi` into the file"
+    )
+
+
+def test_rules_of_the_overlay_are_those_of_monitoring() -> None:
+    assert (OVERLAY / "rules.yaml").read_text() == printed(), (
+        "run `python -m monitoring.operator_rules` into it"
+    )
+
+
+def test_an_operator_makes_the_topics_that_evenflow_would_make(settings: Settings) -> None:
+    made = [one["spec"] for one in manifests(settings, cluster="kafka") if one["kind"] == "KafkaTopic"]
+    wanted = pipeline_topics(settings).values()
+    assert [(one["topicName"], one["partitions"], one["config"]) for one in made] == [
+        (spec.name, spec.partitions, spec.config) for spec in wanted
+    ]
+    assert {one["replicas"] for one in made} == {3}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_no_part_may_write_what_another_one_makes(settings: Settings, part: str) -> None:
+    written = {right.name for right in rights(settings, part) if "Write" in right.operations}
+    only = {"routed": "partitioner", "partials": "combiner", "results": "reducer", "plan": "controller"}
+    for role, maker in only.items():
+        assert (settings.topic(role) in written) == (part == maker)
+
+
+def test_an_input_topic_outside_of_the_query_is_let_in_by_name() -> None:
+    settings = load_settings(
+        query={"name": "q", "key": "k", "time": "t"}, input={"topic": "orders", "partitions": 2}
+    )
+    named = [right for right in rights(settings, "partitioner") if right.name == "orders"]
+    assert [right.operations for right in named] == [("Describe", "DescribeConfigs"), ("Read",)]
+    assert yaml.safe_dump(manifests(settings, cluster="k"))

@@ -1,0 +1,57 @@
+"""Strimzi's KafkaTopics and KafkaUsers of a query, as plain objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evenflow.settings import Settings
+from topics.admin import pipeline_topics
+from topics.state import TopicSpec
+from workbench.strimzi.rights import PARTS, Right, rights
+
+API = "kafka.strimzi.io/v1"
+
+
+def manifests(settings: Settings, *, cluster: str) -> list[dict[str, Any]]:
+    """Topics as evenflow itself would make them, then a user a part. cluster: name of the Kafka resource."""
+    replicas = settings.kafka.replication_factor
+    made = [_topic(spec, replicas, cluster) for spec in pipeline_topics(settings).values()]
+    return made + [_user(settings, part, cluster) for part in PARTS]
+
+
+def _topic(spec: TopicSpec, replicas: int, cluster: str) -> dict[str, Any]:
+    content = {
+        "topicName": spec.name,
+        "partitions": spec.partitions,
+        "replicas": replicas,
+        "config": dict(spec.config),
+    }
+    return _resource("KafkaTopic", _object_name(spec.name), cluster, content)
+
+
+def _user(settings: Settings, part: str, cluster: str) -> dict[str, Any]:
+    acls = [_acl(right) for right in rights(settings, part)]
+    content = {
+        "authentication": {"type": "tls"},
+        "authorization": {"type": "simple", "acls": acls},
+    }
+    return _resource("KafkaUser", f"evenflow-{part}", cluster, content)
+
+
+def _acl(right: Right) -> dict[str, Any]:
+    resource = {
+        "type": right.kind,
+        "name": right.name,
+        "patternType": "prefix" if right.prefix else "literal",
+    }
+    return {"resource": resource, "operations": list(right.operations), "host": "*"}
+
+
+def _resource(kind: str, name: str, cluster: str, content: dict[str, Any]) -> dict[str, Any]:
+    labels = {"strimzi.io/cluster": cluster}
+    return {"apiVersion": API, "kind": kind, "metadata": {"name": name, "labels": labels}, "spec": content}
+
+
+def _object_name(topic: str) -> str:
+    """Kubernetes allows fewer letters in a name than Kafka."""
+    return topic.lower().replace("_", "-").strip(".-")

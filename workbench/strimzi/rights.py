@@ -1,0 +1,109 @@
+"""What each part of a pipeline must be allowed in Kafka, and nothing more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from evenflow.settings import Settings
+
+Kind = Literal["topic", "group", "transactionalId"]
+Operation = Literal["Read", "Write", "Describe", "DescribeConfigs"]
+PARTS = ("partitioner", "combiner", "reducer", "controller", "tools")
+
+
+@dataclass(frozen=True)
+class Right:
+    """Operations on the resource of this name, or on all whose names begin with it."""
+
+    kind: Kind
+    name: str
+    operations: tuple[Operation, ...]
+    prefix: bool = False
+
+
+def rights(settings: Settings, part: str) -> list[Right]:
+    """Of one of PARTS. `tools` replays a stream and verifies the results."""
+    of = {
+        "partitioner": _partitioner,
+        "combiner": _combiner,
+        "reducer": _reducer,
+        "controller": _controller,
+        "tools": _tools,
+    }
+    return [*_looking(settings), *of[part](settings)]
+
+
+def _looking(settings: Settings) -> list[Right]:
+    """Each part checks the topics that it uses before it starts, and reads what the query is."""
+    query = settings.query.name
+    outside = {settings.topic(role) for role in ("input", "results")}
+    strangers = sorted(name for name in outside if not name.startswith(f"{query}."))
+    return [
+        Right("topic", f"{query}.", ("Describe", "DescribeConfigs"), prefix=True),
+        *(Right("topic", name, ("Describe", "DescribeConfigs")) for name in strangers),
+        _may(settings, "Read", "snapshots"),
+        Right("group", "evenflow-read-", ("Read",), prefix=True),
+    ]
+
+
+def _may(settings: Settings, operation: Operation, role: str) -> Right:
+    return Right("topic", settings.topic(role), (operation,))
+
+
+def _partitioner(settings: Settings) -> list[Right]:
+    query = settings.query.name
+    return [
+        *(_may(settings, "Read", role) for role in ("input", "plan")),
+        *(_may(settings, "Write", role) for role in ("routed", "rejected", "telemetry", "snapshots")),
+        Right("group", settings.data_plane_group, ("Read",)),
+        Right("group", f"{query}.control.", ("Read",), prefix=True),
+        Right("group", f"{query}.plan-reader", ("Read",)),
+        Right("transactionalId", f"{query}.partitioner.", ("Describe", "Write"), prefix=True),
+        Right("transactionalId", f"{query}.claim", ("Describe", "Write")),
+    ]
+
+
+def _combiner(settings: Settings) -> list[Right]:
+    return [
+        *(_may(settings, "Read", role) for role in ("routed", "plan")),
+        *(_may(settings, "Write", role) for role in ("partials", "telemetry")),
+        *_of_spark(settings),
+    ]
+
+
+def _reducer(settings: Settings) -> list[Right]:
+    return [
+        *(_may(settings, "Read", role) for role in ("partials", "plan")),
+        *(_may(settings, "Write", role) for role in ("results", "telemetry", "snapshots")),
+        *_of_spark(settings),
+    ]
+
+
+def _of_spark(settings: Settings) -> list[Right]:
+    """Before it starts, a stage holds the query against a sample of the input."""
+    return [
+        _may(settings, "Read", "input"),
+        Right("group", "spark-kafka-source-", ("Read",), prefix=True),
+        Right("group", f"{settings.query.name}.plan-reader", ("Read",)),
+        Right("group", settings.data_plane_group, ("Describe",)),
+    ]
+
+
+def _controller(settings: Settings) -> list[Right]:
+    query = settings.query.name
+    return [
+        *(_may(settings, "Read", role) for role in ("plan", "telemetry")),
+        *(_may(settings, "Write", role) for role in ("plan", "telemetry", "snapshots")),
+        *(Right("group", f"{query}.{role}-reader", ("Read",)) for role in ("plan", "telemetry")),
+        Right("transactionalId", f"{query}.controller", ("Describe", "Write")),
+    ]
+
+
+def _tools(settings: Settings) -> list[Right]:
+    read = ("input", "routed", "rejected", "partials", "results", "telemetry", "plan")
+    return [
+        *(_may(settings, "Read", role) for role in read),
+        _may(settings, "Write", "input"),
+        Right("group", settings.data_plane_group, ("Describe",)),
+    ]
