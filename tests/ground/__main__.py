@@ -13,6 +13,7 @@ import typer
 from evenflow.errors import EvenflowError
 from tests.ground import bases
 from tests.ground.cluster import cluster
+from tests.ground.definitions import PROMETHEUS_OPERATOR, STRIMZI
 from tests.ground.engine import engine
 from tests.ground.kafka import kafka_image
 from tests.ground.machine import ENGINE_PACKAGES, NODE_PACKAGES, need
@@ -80,6 +81,8 @@ def _prepare_api_server() -> None:
 def _build(builds: Iterable[GoBuild]) -> None:
     for build in builds:
         build.programs()
+    for definitions in (PROMETHEUS_OPERATOR, STRIMZI):
+        definitions.folder()
     shutil.rmtree(go_cache(), ignore_errors=True)
 
 

@@ -52,7 +52,7 @@ def kafka_image(docker_engine: Engine) -> str:
     return kafka.kafka_image(docker_engine)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def api_server() -> Iterator[Kube]:
     """An API server with two simulated nodes, whose pods are Ready and do nothing."""
     with api_servers.api_server(nodes=2) as kube:

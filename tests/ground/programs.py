@@ -94,19 +94,13 @@ class GoBuild:
         return {name: self.folder / name for name in self.packages}
 
     def _build(self) -> None:
-        go = shutil.which("go")
-        if go is None:
-            raise ServiceError(
-                f"{self.name} {self.version} must be built, and there is no Go",
-                hint=f"install Go {self.language} or later, with its `go` on the PATH",
-            )
         begin = time.monotonic()
         print(f"building {self.name} {self.version} (once)", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=f"{self.name}.partial-") as work:
             here = Path(work)
             self._write_module(here)
             for name, package in self.packages.items():
-                self._run([go, "build", *self._flags, "-o", f"programs/{name}", package], here)
+                self._go("build", *self._flags, "-o", f"programs/{name}", package, here=here)
             (here / "programs").rename(self.folder)
         print(f"built {self.name} in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
 
@@ -123,17 +117,29 @@ class GoBuild:
         if self.source is not None:
             (folder / "main.go").write_text(self.source)
 
-    def _run(self, command: list[str], folder: Path) -> None:
-        caches = {"GOCACHE": str(go_cache() / "build"), "GOMODCACHE": str(go_cache() / "modules")}
-        environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-modcacherw"} | caches
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=_PATIENCE
+    def _go(self, *words: str, here: Path) -> None:
+        go(*words, folder=here, what=f"{self.name} {self.version}", language=self.language)
+
+
+def go(*words: str, folder: Path, what: str, language: str = "1.24.0") -> str:
+    """What `go WORDS` prints in `folder`. what: is being made. Raises ServiceError without Go or the module proxy."""
+    program = shutil.which("go")
+    if program is None:
+        raise ServiceError(
+            f"{what} must be built, and there is no Go",
+            hint=f"install Go {language} or later, with its `go` on the PATH",
         )
-        if done.returncode != 0:
-            raise ServiceError(
-                f"{self.name} {self.version} cannot be built:\n{done.stderr[-2000:]}",
-                hint="the first build needs a network that reaches a Go module proxy (GOPROXY)",
-            )
+    caches = {"GOCACHE": str(go_cache() / "build"), "GOMODCACHE": str(go_cache() / "modules")}
+    environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-modcacherw"} | caches
+    done = subprocess.run(
+        [program, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=_PATIENCE
+    )
+    if done.returncode != 0:
+        raise ServiceError(
+            f"{what} cannot be built:\n{(done.stderr or done.stdout)[-2000:]}",
+            hint="the first build needs a network that reaches a Go module proxy (GOPROXY)",
+        )
+    return done.stdout
 
 
 def go_cache() -> Path:

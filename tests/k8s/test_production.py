@@ -1,7 +1,4 @@
-"""`k8s/overlays/production` on a real API server that knows the Prometheus Operator's resources.
-
-No package that can be had here has Strimzi's definitions: its resources are rendered, and left out when the rest is applied.
-"""
+"""`k8s/overlays/production` on a real API server that knows the resources of Strimzi and of the Prometheus Operator."""
 
 from __future__ import annotations
 
@@ -13,13 +10,13 @@ import pytest
 import yaml
 
 from evenflow.errors import ServiceError
+from tests.ground.definitions import PROMETHEUS_OPERATOR, STRIMZI
 from tests.ground.kube import Kube
-from tests.ground.prometheus_operator import definitions
 
-pytestmark = pytest.mark.k8s
+pytestmark = [pytest.mark.k8s, pytest.mark.more]
 OVERLAY = Path(__file__).parents[2] / "k8s/overlays/production"
 SPACE = "evenflow"
-STRIMZI = "kafka.strimzi.io/"
+_STRICTLY = ("apply", "--server-side", "--validate=strict")
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +25,12 @@ def rendered(api_server: Kube) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def applied(api_server: Kube, rendered: list[dict[str, Any]]) -> Iterator[Kube]:
-    made = [yaml.safe_load(file.read_text()) for file in definitions("podmonitors", "prometheusrules")]
-    api_server.apply(*made)
+def applied(api_server: Kube) -> Iterator[Kube]:
+    for definitions in (PROMETHEUS_OPERATOR, STRIMZI):
+        api_server.kubectl(*_STRICTLY, "-f", definitions.folder())
     api_server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-    api_server.apply(*(one for one in rendered if one["kind"] == "Namespace"))
-    api_server.apply(*(one for one in rendered if not one["apiVersion"].startswith(STRIMZI)))
+    api_server.kubectl(*_STRICTLY, "-f", OVERLAY / "namespace.yaml")
+    api_server.kubectl(*_STRICTLY, "-k", OVERLAY)
     yield api_server
     api_server.kubectl("delete", "namespace", SPACE, "--wait=false")
 
@@ -46,6 +43,19 @@ def test_a_strict_api_server_takes_all_of_it(applied: Kube) -> None:
         ("StatefulSet", "evenflow-partitioner"),
         *(("Deployment", f"evenflow-{part}") for part in ("combiner", "reducer", "controller")),
     }
+
+
+def test_nothing_of_it_is_warned_of_and_each_kind_of_operator_has_its_own(applied: Kube) -> None:
+    assert "Warning" not in applied.kubectl(*_STRICTLY, "--dry-run=server", "-k", OVERLAY)
+    for kind in ("kafka", "kafkanodepool", "kafkatopic", "kafkauser", "podmonitor", "prometheusrule"):
+        assert applied.get(kind, f"--namespace={SPACE}")["items"], kind
+
+
+def test_an_apply_leaves_the_scale_to_the_controller(applied: Kube) -> None:
+    partitioner = ("statefulset/evenflow-partitioner", f"--namespace={SPACE}")
+    applied.kubectl("scale", *partitioner, "--replicas=5")
+    applied.kubectl(*_STRICTLY, "-k", OVERLAY)
+    assert applied.get(*partitioner)["spec"]["replicas"] == 5
 
 
 def test_a_slip_of_the_pen_in_a_rule_is_refused(applied: Kube, rendered: list[dict[str, Any]]) -> None:
