@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.containers.pipeline import until_written
 from tests.ground.engine import Engine
 from tests.ground.machine import COMPOSE_PACKAGES, need
 from tests.ground.product import REPOSITORY, ROOT
@@ -75,8 +76,10 @@ def composed(docker_engine: Engine, product: dict[str, str], kafka_image: str) -
 def test_a_replayed_stream_is_aggregated_exactly(composed: Composed) -> None:
     sent = composed.compose("--profile", "demo", "run", "--rm", "-T", "replay")
     assert sent.returncode == 0, sent.stderr
-    checked = composed.compose("--profile", "demo", "run", "--rm", "-T", "verify")
-    assert checked.stdout.rstrip().endswith("\n0 differences"), checked.stdout + checked.stderr
+    checked = until_written(
+        lambda: composed.compose("--profile", "demo", "run", "--rm", "-T", "verify").stdout
+    )
+    assert checked.rstrip().endswith("\n0 differences"), checked
 
 
 @pytest.mark.parametrize("service", OURS)

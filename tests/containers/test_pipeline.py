@@ -37,6 +37,7 @@ SETTINGS = {
 }
 SERVICES = ("partitioner-0", "partitioner-1", "spark", "controller")
 STREAM = ("--rate", "500", "zipf:z=1.4,keys=2000,tuples=10000000,rate=500,seed=1,disorder=100ms")
+SLOW = "1mbit"
 LAST_OF_IT = ("--rate", "1000", "zipf:z=1.4,keys=2000,tuples=5000,rate=1000,seed=2")
 
 
@@ -85,7 +86,7 @@ def _wait_for_the_takeover(part: Part) -> None:
     "name",
     [
         pytest.param("partitioner-0", marks=pytest.mark.more),
-        pytest.param("spark", marks=pytest.mark.more),
+        "spark",
         "controller",
         "kafka",
     ],
@@ -138,15 +139,15 @@ def test_a_container_whose_network_is_cut_goes_on_once_it_is_whole(pipeline: Pip
     _still_exact(pipeline)
 
 
-@pytest.mark.parametrize("name", ["spark", "kafka"])
-def test_a_slow_network_makes_nothing_wrong(pipeline: Pipeline, name: str) -> None:
-    with slowed(pipeline.engine, pipeline.parts[name].container.id, "512kbit") as waits:
-        wait_until(lambda: waits() > 20, "nothing had to wait", patience=PATIENCE)
+def test_a_slow_network_in_both_directions_makes_nothing_wrong(pipeline: Pipeline) -> None:
+    spark, kafka = (pipeline.parts[name].container.id for name in ("spark", "kafka"))
+    with slowed(pipeline.engine, spark, SLOW) as to_spark, slowed(pipeline.engine, kafka, SLOW) as to_kafka:
+        for waits in (to_spark, to_kafka):
+            wait_until(lambda waits=waits: waits() > 20, "nothing had to wait", patience=PATIENCE)
         pipeline.verify()
     _still_exact(pipeline)
 
 
-@pytest.mark.more
 def test_every_service_stops_in_mid_stream_with_status_0_and_goes_on(pipeline: Pipeline) -> None:
     for name in SERVICES:
         pipeline.parts[name].container.stop(timeout=60)

@@ -26,6 +26,13 @@ def images(engine: Engine) -> dict[str, str]:
     return {"apache/kafka": kafka_image(engine), **made}
 
 
+def other_version(engine: Engine, image: str) -> str:
+    """`image`, as if it were of a later evenflow that reads and writes other formats; returns its name."""
+    recipe = Path(__file__).parent / "images" / "other" / "Dockerfile"
+    name = f"{image.partition(':')[0]}-other:local"
+    return build(engine, recipe.parent, name, dockerfile=recipe, arguments={"BASE": image})
+
+
 def _image(engine: Engine, target: str) -> str:
     base = java_base(engine) if target == "spark" else python_base(engine)
     return build(engine, ROOT, f"{REPOSITORY}/{target}:{TAG}", target=target, arguments={"BASE": base})
