@@ -126,7 +126,7 @@ def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicSta
     for role in written:
         if not may_write(settings.kafka, specs[role].name):
             raise ServiceError(
-                f"user {settings.kafka.sasl_username or '(anonymous)'} has no right to write topic {specs[role].name}",
+                f"{settings.kafka.who} has no right to write topic {specs[role].name}",
                 hint=f"the broker must grant the ACL WRITE on topic {specs[role].name} ({role})",
             )
     return {role: states[specs[role].name] for role in roles}

@@ -112,6 +112,13 @@ class KafkaSettings(Section):
             raise ValueError("ssl_certificate and ssl_key go together")
         return self
 
+    @property
+    def who(self) -> str:
+        """Whom the broker takes us for, in words."""
+        if self.sasl_username is not None:
+            return f"user {self.sasl_username}"
+        return "an anonymous user" if self.ssl_certificate is None else f"the user of {self.ssl_certificate}"
+
 
 _FEWEST_FRAMES = 400
 """In a micro-batch that catches up: where frames are full, as many as two cores combine in a second."""

@@ -65,8 +65,9 @@ def _partitioner(settings: Settings) -> list[Right]:
 
 
 def _combiner(settings: Settings) -> list[Right]:
+    """It reads its own partials where its checkpoint is lost: they say how far it was."""
     return [
-        *(_may(settings, "Read", role) for role in ("routed", "plan")),
+        *(_may(settings, "Read", role) for role in ("routed", "partials", "plan")),
         *(_may(settings, "Write", role) for role in ("partials", "telemetry")),
         *_of_spark(settings),
     ]
