@@ -1,6 +1,6 @@
 """The whole pipeline as pods: `kubectl apply -k k8s/overlays/local` with images made here.
 
-Tuples come live while a pod of each kind is deleted and new images are rolled out; then three times as many come. The
+Tuples come live while a pod of each kind is deleted and new images are rolled out; then six times as many come. The
 tests of this file are one story and run in its order; its end is `verify` as a Job.
 """
 
@@ -29,7 +29,7 @@ _CHANGES = {
     "buckets = 4": "buckets = 4\ncombine_wait = 800",
     "[control]": "[control]\np_min = 2\np_max = 6\nr_max = 1\nreplicas_min = 2",
 }
-_BEFORE, _MORE = 500, 1_000
+_BEFORE, _MORE = 500, 2_500
 _CALM = 3
 _STREAM = "zipf:z=1.4,keys=10000,tuples={},rate={},seed={}"
 _KINDS = {
@@ -151,6 +151,7 @@ def test_a_spike_makes_workers_and_executors_and_its_end_takes_them_back(pipelin
     pipeline.wait_until(
         lambda: 0 < pipeline.metric("controller", "evenflow_planned_workers") <= _CALM,
         "p did not fall after the restarts",
+        seconds=480,
     )
     workers = pipeline.metric("controller", "evenflow_planned_workers")
     executors = len(pipeline.ready("spark-role=executor"))
