@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JJavaError
-
 from evenflow.errors import ServiceError
 from spark_consumers.storage import told
 
@@ -109,6 +107,8 @@ class Folder:
 
 def _renamed(files: Any, old: Any, new: Any) -> bool:
     """Whether it was: some file systems say no, and some raise, where there is one of the new name."""
+    from py4j.protocol import Py4JJavaError  # as in `told`
+
     try:
         return bool(files.rename(old, new))
     except Py4JJavaError as error:

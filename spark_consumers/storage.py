@@ -9,8 +9,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JError
-
 from evenflow.errors import ServiceError
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
@@ -81,6 +79,8 @@ def _room(folder: str) -> list[str]:
 @contextmanager
 def told(location: str) -> Iterator[None]:
     """Java's errors of a folder as ours."""
+    from py4j.protocol import Py4JError  # whoever reads results without Spark has no such package
+
     try:
         yield
     except Py4JError as error:
