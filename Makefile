@@ -49,8 +49,8 @@ test-k8s: setup ## the suites on Kubernetes with real pods; builds it once (as r
 
 test-more: setup ## the longer suites (marked `more`), some of them in containers and on Kubernetes, and a smoke run of every benchmark
 	$(BIN)/python -m workbench.debian chromium
-	$(BIN)/python -m tests.ground prepare containers api-server
 	$(PYTEST) tests -m "more and not containers and not k8s" $(FLAGS)
+	$(BIN)/python -m tests.ground prepare containers api-server
 	$(BIN)/python -m pytest tests/containers tests/k8s -m more $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke
 

@@ -29,10 +29,15 @@ def verify(
             "for results that long, then it fails. 0s: do not wait.",
         ),
     ] = "60s",
+    ended: Annotated[
+        bool,
+        typer.Option("--ended", help="Fail also while the input has not ended: all of it must be compared."),
+    ] = False,
 ) -> None:
     """Recompute every window from the input topic with DuckDB and compare.
 
-    Exit 1 on differences, when results do not reach in time what is due, and when nothing of it can be compared.
+    Exit 1 on differences, when results do not reach in time what is due, and when nothing of it can be compared; with
+    --ended also while the input has not ended.
     """
     import sys
 
@@ -56,4 +61,6 @@ def verify(
             waiting=lambda known: bar.update(task, description=f"waiting: {known.reach}"),
         )
     typer.echo(report.json() if as_json else report.text())
-    raise typer.Exit(0 if report.exact else 1)
+    if ended and not report.ended:
+        typer.echo("the input has not ended: what is left was not compared", err=True)
+    raise typer.Exit(0 if report.exact and (report.ended or not ended) else 1)

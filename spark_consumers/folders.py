@@ -65,12 +65,14 @@ class Folder:
 
         A local folder replaces at once. HDFS and object stores need the other one deleted before.
         """
-        (old, files), (new, _) = self._path(source), self._path(target)
-        if _renamed(files, old, new):
-            return
-        files.delete(new, False)
-        if not _renamed(files, old, new):
-            raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
+        with told(self.location):
+            (old, files), (new, _) = self._path(source), self._path(target)
+            if _renamed(files, old, new):
+                return
+            files.delete(new, False)
+            if _renamed(files, old, new):
+                return
+        raise ServiceError(f"{self.location}/{source} could not be renamed to {target}")
 
     def qualified(self) -> str:
         """Its place as Hadoop writes it, with the scheme."""
@@ -79,8 +81,9 @@ class Folder:
 
     def delete(self, name: str) -> None:
         """Remove a file, or a folder with all that is in it, if it exists."""
-        path, files = self._path(name)
-        files.delete(path, True)
+        with told(self.location):
+            path, files = self._path(name)
+            files.delete(path, True)
 
     def parquet_rows(self, name: str) -> int:
         """How many rows a Parquet file has, by its footer."""

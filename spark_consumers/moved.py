@@ -15,6 +15,7 @@ from spark_consumers.folders import Folder
 _LOG = logging.getLogger("evenflow.spark")
 _VERSION = "v2"
 _SCHEMA = "/_stateSchema/"
+_DRAFT = "moved-"
 
 
 def settle_in(spark: SparkSession, location: str) -> None:
@@ -23,8 +24,18 @@ def settle_in(spark: SparkSession, location: str) -> None:
         place = f"{location}/state/{operator}"
         here = Folder(spark, place).qualified()
         metadata = Folder(spark, f"{place}/_metadata")
+        _finish(metadata)
         for batch in filter(str.isdecimal, metadata.names(_VERSION)):
             _settle(metadata, f"{_VERSION}/{batch}", here)
+
+
+def _finish(metadata: Folder) -> None:
+    """A store without a rename deletes the file first: whoever is killed then leaves its draft only."""
+    there = set(metadata.names(_VERSION))
+    for draft in metadata.names():
+        batch = draft.removeprefix(_DRAFT)
+        if draft.startswith(_DRAFT) and batch not in there:
+            metadata.replace(draft, f"{_VERSION}/{batch}")
 
 
 def _settle(metadata: Folder, file: str, here: str) -> None:
@@ -39,7 +50,7 @@ def _settle(metadata: Folder, file: str, here: str) -> None:
     if before == [store["stateSchemaFilePaths"] for store in stores]:
         return
     _LOG.info("the checkpoint was moved to %s: its file %s is set right", here, file)
-    draft = "moved"
+    draft = f"{_DRAFT}{file.rpartition('/')[2]}"
     metadata.write(draft, f"{version}\n{json.dumps(record, separators=(',', ':'))}")
     metadata.replace(draft, file)
 

@@ -52,5 +52,6 @@ def own_pod_conf() -> dict[str, str]:
 
 
 def image_of(pod: Any) -> str:
-    """The image of the pod's first container."""
-    return str(pod.spec.containers[0].image)
+    """The image of the container `driver`; a service mesh may have put one of its own before it."""
+    containers = {one.name: one.image for one in pod.spec.containers}
+    return str(containers.get("driver", pod.spec.containers[0].image))

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.strict_json import read_object
 
 if TYPE_CHECKING:
@@ -96,15 +96,13 @@ class ResultFiles:
 
         Raises ConfigError for a folder that cannot be written.
         """
-        from py4j.protocol import Py4JJavaError
-
         try:
             if self.folder.read(MARKER) is None:
                 self.folder.write(MARKER, self.owner.text())
             self.folder.delete(WRITING)
-        except Py4JJavaError as error:
+        except ServiceError as error:
             raise ConfigError(
-                f"results.path {self.folder.location} cannot be written: {error.java_exception.toString():.500}",
+                f"results.path {self.folder.location} cannot be written: {error.message}",
                 hint="set results.path to a folder that this user may make and write",
             ) from None
 

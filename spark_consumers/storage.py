@@ -47,7 +47,7 @@ def storage_error(who: str, text: str, folder: str) -> ServiceError | None:
     """The error, if `text`, a Java report, tells of a disk or a store that failed. folder: of the checkpoints."""
     if _FULL.search(text):
         return ServiceError(
-            f"{who}: no space is left on a disk: {', '.join(_room(folder))}",
+            f"{who}: no space is left on a disk: {', '.join(_room(folder))}, or on one of an executor",
             hint=f"make room there, or move it (spark.checkpoint, TMPDIR); {_GOES_ON}",
         )
     if "s3a" not in text.lower():

@@ -8,11 +8,9 @@ retry heals (refused login, fenced producer) are raised as ServiceError from the
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -121,7 +119,6 @@ def service_error(error: KafkaException | KafkaError, kafka: KafkaSettings, doin
 
 
 def _connected(kafka: KafkaSettings, kind: Callable[..., Any], config: dict[str, Any]) -> Any:
-    _refuse_unreadable(kafka)
     watch = _ErrorWatch(kafka)
     config = {"error_cb": watch, "logger": _LOG} | config
     try:
@@ -133,20 +130,6 @@ def _connected(kafka: KafkaSettings, kind: Callable[..., Any], config: dict[str,
         ) from None
     _prove(client, kafka, watch)
     return client
-
-
-def _refuse_unreadable(kafka: KafkaSettings) -> None:
-    """The client's own words for a key that is not there name neither the file nor the trouble."""
-    for name in ("ssl_ca", "ssl_certificate", "ssl_key"):
-        file: Path | None = getattr(kafka, name)
-        try:
-            if file is not None:
-                file.open("rb").close()
-        except OSError as error:
-            raise ConfigError(
-                f"kafka.{name}: {file} cannot be read: {error.strerror}",
-                hint=f"is the secret mounted there, for user {os.geteuid()}?",
-            ) from None
 
 
 def _prove(client: Any, kafka: KafkaSettings, watch: _ErrorWatch) -> None:

@@ -1,11 +1,12 @@
 """Translate the neutral Kafka fields into each client's own names.
 
 librdkafka, aiokafka and Spark's Java client name TLS and SASL differently; only here is that known.
-Pure: returns dictionaries, opens nothing. Raw `extras` win.
+Raw `extras` win. The only thing that is opened are the files of TLS.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from evenflow.settings.model import KafkaSettings
 def librdkafka_config(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
     """Configuration of a confluent-kafka client; `more` are keyword settings with _ for the dots.
 
-    Raises ConfigError, which names the setting, when a file of TLS is missing; so does `java_config`.
+    Raises ConfigError, which names the setting, when a file of TLS cannot be read; so does `java_config`.
     """
-    _refuse_missing(kafka)
+    _refuse_unreadable(kafka)
     config: dict[str, Any] = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "security.protocol": kafka.security_protocol,
@@ -45,7 +46,7 @@ def java_config(kafka: KafkaSettings) -> dict[str, str]:
 
     It holds the PEM texts, not their paths: executors on other machines have no such files.
     """
-    _refuse_missing(kafka)
+    _refuse_unreadable(kafka)
     config = {"bootstrap.servers": kafka.bootstrap_servers, "security.protocol": kafka.security_protocol}
     if kafka.sasl_mechanism is not None and kafka.sasl_password is not None:
         module = (
@@ -91,14 +92,18 @@ def aiokafka_config(kafka: KafkaSettings) -> dict[str, Any]:
     }
 
 
-def _refuse_missing(kafka: KafkaSettings) -> None:
+def _refuse_unreadable(kafka: KafkaSettings) -> None:
+    """The clients' own words for a key that is not there name neither the file nor the trouble."""
     for name in ("ssl_ca", "ssl_certificate", "ssl_key"):
         file: Path | None = getattr(kafka, name)
-        if file is not None and not file.is_file():
+        try:
+            if file is not None:
+                file.open("rb").close()
+        except OSError as error:
             raise ConfigError(
-                f"kafka.{name} names {file}, and there is no such file",
-                hint="on Kubernetes: is the Secret mounted that holds it? See docs/deploy.md, 'In production'",
-            )
+                f"kafka.{name}: {file} cannot be read: {error.strerror}",
+                hint=f"is the secret mounted there, for user {os.geteuid()}?",
+            ) from None
 
 
 def _librdkafka_name(name: str) -> str:

@@ -168,9 +168,10 @@ class Pipeline:
             status = running.wait(timeout=3 * PATIENCE)["StatusCode"]
             return int(status), running.logs().decode(errors="replace")
 
-    def verify(self) -> None:
+    def verify(self, *more: str) -> None:
         """Every window that is due is what a direct aggregation gives. Behind a stream's end it waits for the last ones."""
-        checked = until_written(lambda: self.run("tools", "verify", "--due-within", f"{PATIENCE:g}s")[1])
+        words = ("verify", "--due-within", f"{PATIENCE:g}s", *more)
+        checked = until_written(lambda: self.run("tools", *words)[1])
         assert checked.rstrip().endswith("\n0 differences"), checked
 
     def logs(self) -> str:

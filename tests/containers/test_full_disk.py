@@ -47,4 +47,4 @@ def _fill_and_empty(pipeline: Pipeline, kafka_image: str) -> None:
     pipeline.parts["replay"].container.stop(timeout=60)
     status, said = pipeline.run("tools", "replay", *LAST_OF_IT)
     assert status == 0, said
-    pipeline.verify()
+    pipeline.verify("--ended")

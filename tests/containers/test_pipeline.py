@@ -132,8 +132,9 @@ def test_a_partitioner_without_network_leaves_its_input_to_the_other_one(pipelin
 
 @pytest.mark.parametrize("name", [pytest.param("spark", marks=pytest.mark.more), "kafka"])
 def test_a_container_whose_network_is_cut_goes_on_once_it_is_whole(pipeline: Pipeline, name: str) -> None:
+    asked = pipeline.parts["spark" if name == "spark" else "partitioner-0"]
+    assert asked.reaches("kafka", 9092)
     with cut(pipeline.engine, pipeline.parts[name].container.id):
-        asked = pipeline.parts["spark" if name == "spark" else "partitioner-0"]
         for _ in range(5):
             assert not asked.reaches("kafka", 9092)
     _still_exact(pipeline)
@@ -162,4 +163,4 @@ def test_behind_all_faults_every_window_of_the_stream_is_exact(pipeline: Pipelin
     pipeline.parts["replay"].container.stop(timeout=60)
     status, said = pipeline.run("tools", "replay", "--live", *LAST_OF_IT)
     assert status == 0, said
-    pipeline.verify()
+    pipeline.verify("--ended")

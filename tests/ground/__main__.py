@@ -16,7 +16,7 @@ from tests.ground.cluster import cluster
 from tests.ground.definitions import PROMETHEUS_OPERATOR, STRIMZI
 from tests.ground.engine import engine
 from tests.ground.kafka import kafka_image
-from tests.ground.machine import ENGINE_PACKAGES, NODE_PACKAGES, need
+from tests.ground.machine import ENGINE_PACKAGES, NODE_PACKAGES, locked, need
 from tests.ground.programs import ALL, KUBERNETES, WITHOUT_NODE, GoBuild, go_cache
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
@@ -79,11 +79,12 @@ def _prepare_api_server() -> None:
 
 
 def _build(builds: Iterable[GoBuild]) -> None:
-    for build in builds:
-        build.programs()
-    for definitions in (PROMETHEUS_OPERATOR, STRIMZI):
-        definitions.folder()
-    shutil.rmtree(go_cache(), ignore_errors=True)
+    with locked(go_cache()):
+        for build in builds:
+            build.programs()
+        for definitions in (PROMETHEUS_OPERATOR, STRIMZI):
+            definitions.folder()
+        shutil.rmtree(go_cache(), ignore_errors=True)
 
 
 _PREPARED: dict[Suite, Callable[[], None]] = {

@@ -137,7 +137,8 @@ def go(*words: str, folder: Path, what: str, language: str = "1.24.0") -> str:
     if done.returncode != 0:
         raise ServiceError(
             f"{what} cannot be built:\n{(done.stderr or done.stdout)[-2000:]}",
-            hint="the first build needs a network that reaches a Go module proxy (GOPROXY)",
+            hint="the first build needs Go 1.21 or later, which fetches the version that it must have, and a network that "
+            "reaches a Go module proxy (GOPROXY)",
         )
     return done.stdout
 

@@ -101,14 +101,15 @@ def test_executors_are_pods_of_their_drivers_image(pipeline: Running) -> None:
 
 @pytest.mark.parametrize("kind", _KINDS)
 def test_windows_go_on_after_a_pod_was_deleted_in_mid_stream(pipeline: Running, kind: str) -> None:
-    before = pipeline.ready(_KINDS[kind])
-    victim = _leader(pipeline) if kind == "controller" else pipeline.pods(_KINDS[kind])[0]["metadata"]["name"]
+    pipeline.wait_until(lambda: bool(_victim(pipeline, kind)), f"no {kind} is ready")
+    before, victim = pipeline.ready(_KINDS[kind]), _victim(pipeline, kind)
     # All but the broker end without a chance to say good-bye.
     pipeline.kubectl("delete", "pod", victim, *(() if kind == "broker" else ("--now",)))
     moment = time.time()
     pipeline.wait_until(
         lambda: len(pipeline.ready(_KINDS[kind]) - before) > 0, f"nobody took the place of {victim}"
     )
+    assert not pipeline.ready(_KINDS[kind]) >= before, f"{victim} is still there"
     _results_reach(pipeline, moment, f"{victim} was deleted")
 
 
@@ -185,8 +186,19 @@ def test_the_results_are_those_of_a_direct_aggregation(pipeline: Running) -> Non
     assert said[-1] == "0 differences"
 
 
+def _victim(pipeline: Running, kind: str) -> str:
+    """The name of a pod of that kind that works; empty where there is none."""
+    if kind == "controller":
+        return _leader(pipeline)
+    ready = pipeline.ready(_KINDS[kind])
+    names = [
+        pod["metadata"]["name"] for pod in pipeline.pods(_KINDS[kind]) if pod["metadata"]["uid"] in ready
+    ]
+    return next(iter(names), "")
+
+
 def _leader(pipeline: Running) -> str:
-    """The name of the pod that holds the lease."""
+    """The name of the pod that holds the lease; empty while it changes hands."""
     lease = pipeline.cluster.get("lease/evenflow-controller", f"--namespace={SPACE}")
     names = [pod["metadata"]["name"] for pod in pipeline.pods("controller")]
     holder = str(lease["spec"].get("holderIdentity") or "")

@@ -46,7 +46,7 @@ def test_a_strict_api_server_takes_all_of_it(applied: Kube) -> None:
 
 
 def test_nothing_of_it_is_warned_of_and_each_kind_of_operator_has_its_own(applied: Kube) -> None:
-    assert "Warning" not in applied.kubectl(*_STRICTLY, "--dry-run=server", "-k", OVERLAY)
+    applied.kubectl(*_STRICTLY, "--warnings-as-errors", "--dry-run=server", "-k", OVERLAY)
     for kind in ("kafka", "kafkanodepool", "kafkatopic", "kafkauser", "podmonitor", "prometheusrule"):
         assert applied.get(kind, f"--namespace={SPACE}")["items"], kind
 

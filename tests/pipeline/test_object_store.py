@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from evenflow.settings import Settings
+from spark_consumers.jars import s3_jars
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, committed, make_settings
 from tests.pipeline.object_store import BUCKET, ENVIRONMENT, ObjectStore, object_store
 from tests.pipeline.spark_stream import with_spark
@@ -24,6 +25,7 @@ _IMPATIENT = {"spark.hadoop.fs.s3a.retry.limit": "2", "spark.hadoop.fs.s3a.attem
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+    s3_jars()  # fetched once, which takes longer than a start may
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     with object_store() as store:

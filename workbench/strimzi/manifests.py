@@ -35,7 +35,7 @@ def _user(settings: Settings, part: str, cluster: str) -> dict[str, Any]:
         "authentication": {"type": "tls"},
         "authorization": {"type": "simple", "acls": acls},
     }
-    return _resource("KafkaUser", f"evenflow-{part}", cluster, content)
+    return _resource("KafkaUser", _object_name(f"{settings.query.name}-{part}"), cluster, content)
 
 
 def _acl(right: Right) -> dict[str, Any]:
