@@ -31,7 +31,7 @@ from topics.admin import ensure_topics, pipeline_topics
 from topics.reader import read_range
 from workbench.broker import EmbeddedBroker
 from workbench.broker_properties import Certificates
-from workbench.strimzi.manifests import manifests
+from workbench.strimzi.manifests import manifests, user_of
 from workbench.strimzi.rights import PARTS
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.more]
@@ -118,7 +118,7 @@ def _bindings(user: dict[str, Any]) -> Iterator[AclBinding]:
 
 
 def as_part(settings: Settings, names: Names, part: str) -> Settings:
-    files = names.of(f"evenflow-{part}")
+    files = names.of(user_of(settings, part))
     fields = {"ssl_certificate": files.certificate, "ssl_key": files.key}
     return settings.model_copy(update={"kafka": settings.kafka.model_copy(update=fields)})
 

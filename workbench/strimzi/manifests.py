@@ -19,6 +19,11 @@ def manifests(settings: Settings, *, cluster: str) -> list[dict[str, Any]]:
     return made + [_user(settings, part, cluster) for part in PARTS]
 
 
+def user_of(settings: Settings, part: str) -> str:
+    """Name of the user of one of PARTS, and of the Secret that Strimzi makes for it."""
+    return _object_name(f"{settings.query.name}-{part}")
+
+
 def _topic(spec: TopicSpec, replicas: int, cluster: str) -> dict[str, Any]:
     content = {
         "topicName": spec.name,
@@ -35,7 +40,7 @@ def _user(settings: Settings, part: str, cluster: str) -> dict[str, Any]:
         "authentication": {"type": "tls"},
         "authorization": {"type": "simple", "acls": acls},
     }
-    return _resource("KafkaUser", _object_name(f"{settings.query.name}-{part}"), cluster, content)
+    return _resource("KafkaUser", user_of(settings, part), cluster, content)
 
 
 def _acl(right: Right) -> dict[str, Any]:
