@@ -162,7 +162,7 @@ def test_what_a_part_must_not_do_is_refused(settings: Settings, names: Names) ->
     ):
         assert not _written(kafka[part], topic(role)), f"{part} wrote {role}"
     assert _written(kafka["tools"], topic("input"))
-    for part, role in (("combiner", "partials"), ("reducer", "routed"), ("controller", "results")):
+    for part, role in (("combiner", "results"), ("reducer", "routed"), ("controller", "results")):
         assert _written(settings.kafka, topic(role)), "an empty topic is not asked for records"
         with pytest.raises(EvenflowError, match="AUTHORIZATION"):
             list(read_range(kafka[part], topic(role)))
