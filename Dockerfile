@@ -8,7 +8,8 @@
 ARG BASE=python:3.11-slim-bookworm
 
 FROM ${BASE} AS base
-RUN groupadd --gid 10001 evenflow && useradd --uid 10001 --gid evenflow --no-create-home --home-dir /tmp evenflow
+RUN groupadd --gid 10001 evenflow && useradd --uid 10001 --gid evenflow --no-create-home --home-dir /tmp evenflow \
+ && install -d -o evenflow -g evenflow /var/lib/evenflow /etc/evenflow
 ARG CPU=x86-64-v3
 ARG FEATURES=
 # Whoever runs an image may keep its root file system read-only: what is written goes to /tmp and to /var/lib/evenflow.
@@ -23,6 +24,11 @@ ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin \
     EVENFLOW_PARTITIONER__WEB_HOST=0.0.0.0 EVENFLOW_PARTITIONER__WEB_PORT=8080 \
     EVENFLOW_SPARK__WEB_HOST=0.0.0.0 EVENFLOW_SPARK__WEB_PORT=8080 \
     EVENFLOW_CONTROL__WEB_HOST=0.0.0.0 EVENFLOW_CONTROL__WEB_PORT=8080
+WORKDIR /etc/evenflow
+EXPOSE 8080
+HEALTHCHECK --interval=30s --timeout=10s --start-period=120s CMD ["evenflow", "health"]
+ENTRYPOINT ["evenflow"]
+LABEL org.opencontainers.image.title=evenflow org.opencontainers.image.licenses=Apache-2.0
 
 # Packages before sources: a change of the code installs nothing anew.
 FROM base AS packages
@@ -68,15 +74,9 @@ RUN find /opt/evenflow -exec touch -h -d 2000-01-01T00:00:00Z {} + \
 FROM base AS sources
 COPY --from=kernels /opt/evenflow /opt/evenflow
 COPY --from=kernels /opt/cache /opt/cache
-RUN install -d -o evenflow -g evenflow /var/lib/evenflow /etc/evenflow
 ARG VERSION=0.1.0
-LABEL org.opencontainers.image.title=evenflow org.opencontainers.image.version=${VERSION} \
-      org.opencontainers.image.licenses=Apache-2.0
-WORKDIR /etc/evenflow
+LABEL org.opencontainers.image.version=${VERSION}
 USER 10001:10001
-EXPOSE 8080
-HEALTHCHECK --interval=30s --timeout=10s --start-period=120s CMD ["evenflow", "health"]
-ENTRYPOINT ["evenflow"]
 
 FROM sources AS partitioner
 COPY --from=partitioner-packages /opt/venv /opt/venv
@@ -94,16 +94,10 @@ COPY --from=spark-jars /opt/cache /opt/cache
 COPY --from=spark-jars /opt/connector /opt/connector
 COPY --from=spark-jars /opt/cloud /opt/cloud
 COPY --from=spark-packages /opt/venv /opt/venv
-RUN install -d -o evenflow -g evenflow /var/lib/evenflow /etc/evenflow
 ENV EVENFLOW_SPARK__EXECUTOR_JARS=/opt/connector/*:/opt/cloud/*
 ARG VERSION=0.1.0
-LABEL org.opencontainers.image.title=evenflow org.opencontainers.image.version=${VERSION} \
-      org.opencontainers.image.licenses=Apache-2.0
-WORKDIR /etc/evenflow
+LABEL org.opencontainers.image.version=${VERSION}
 USER 10001:10001
-EXPOSE 8080
-HEALTHCHECK --interval=30s --timeout=10s --start-period=120s CMD ["evenflow", "health"]
-ENTRYPOINT ["evenflow"]
 CMD ["aggregate"]
 
 # What verify needs beside memory goes to /tmp.

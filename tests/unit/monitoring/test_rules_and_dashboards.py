@@ -21,7 +21,7 @@ FROM_ELSEWHERE = {"up", "ALERTS", "process_start_time_seconds", "process_residen
 """Metrics of Prometheus and of its Python client."""
 _STRING = re.compile(r'"[^"]*"')
 _GROUPED = re.compile(r"\b(by|on|without|ignoring|group_left|group_right)\s*\([^)]*\)")
-_SELECTOR = re.compile(r"\{[^}]*\}|\[[^\]]*\]")
+_SELECTOR = re.compile(r"\{[^}]*\}|\[[^\]]*\]|\boffset\s+\w+")
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*(?!\s*\(|[a-zA-Z0-9_:])")
 _WORDS = {"and", "or", "unless", "bool"}
 
@@ -61,6 +61,7 @@ KNOWN = (
 
 def test_metrics_are_found_in_an_expression() -> None:
     text = 'max by (query, le) (rate(a_total{b="c"}[5m:1s])) > on (query) group_left (x) q:d:rate1m or vector(0) and e'
+    text += " offset 5m"
     assert metrics_in(text) == {"a_total", "q:d:rate1m", "e"}
 
 
