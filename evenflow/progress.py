@@ -45,7 +45,8 @@ class PartitionState:
     first and largest accepted event time (ms), None before the first. idle_mark: largest mark it was given while
     idle, None if never. asleep: idle now. run: times of the last consecutive tuples that were too far ahead
     (rule 5), fewer than `jump_confirmations`. ended_producers: ids whose end marker was read; announced: how many
-    are to end (None before the first marker). read = routed + rejected, all cumulative.
+    are to end (None before the first marker). read = routed + rejected + filtered, all cumulative; filtered: accepted, but
+    not what `query.where` asks for.
     """
 
     fingerprint: str
@@ -64,6 +65,7 @@ class PartitionState:
     read: int = 0
     routed: int = 0
     rejected: int = 0
+    filtered: int = 0
 
     @property
     def ended(self) -> bool:
@@ -106,6 +108,7 @@ class PartitionState:
             "read": self.read,
             "routed": self.routed,
             "rejected": self.rejected,
+            **({"filtered": self.filtered} if self.filtered else {}),
         }
         return json.dumps(fields, separators=(",", ":"))
 
@@ -146,6 +149,7 @@ def _decoded(fields: StrictObject, offset: int) -> PartitionState:
         read=fields.whole("read", 0, INT64[1]),
         routed=fields.whole("routed", 0, INT64[1]),
         rejected=fields.whole("rejected", 0, INT64[1]),
+        filtered=fields.whole("filtered", 0, INT64[1]) if "filtered" in fields.fields else 0,
     )
     _refuse_contradictions(state)
     return state
@@ -154,8 +158,10 @@ def _decoded(fields: StrictObject, offset: int) -> PartitionState:
 def _refuse_contradictions(state: PartitionState) -> None:
     if state.offset < state.begin:
         raise NotStrict(f"it began at offset {state.begin}, which is behind the committed one")
-    if state.read != state.routed + state.rejected:
-        raise NotStrict(f"{state.read} read, but {state.routed} routed and {state.rejected} rejected")
+    if state.read != state.routed + state.rejected + state.filtered:
+        raise NotStrict(
+            f"{state.read} read, but {state.routed} routed, {state.rejected} rejected and {state.filtered} filtered"
+        )
     if (state.first_time is None) != (state.max_time is None):
         raise NotStrict("of the first and the largest event time one is missing")
     if (state.announced is None) != (not state.ended_producers):

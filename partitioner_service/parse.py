@@ -6,7 +6,7 @@ keys, event times, and numbers that must be finite.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,20 +14,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Bools, Int64s
+from evenflow.expressions.engine import Engine, arrow_type
 from evenflow.settings import Settings
-from partitioner_service.reading.cells import KINDS, Block, Cells
+from evenflow.settings.query import decimal_scale
+from partitioner_service.reading.cells import Block, Cells, kind_of
 from partitioner_service.reading.csv_records import CsvReader
 from partitioner_service.reading.json_records import JsonReader
 from partitioner_service.reading.reasons import (
     FAR_TIME,
     FAR_TIMESTAMP,
+    NO_DATE,
+    NO_DECIMAL,
     NO_KEY,
     NO_KEY_COLUMN,
     NO_TIME,
     NO_TIME_COLUMN,
     NO_TIMESTAMP,
+    NO_TRUTH,
     NO_VALUE,
+    NOT_DERIVED,
     NOT_FINITE,
     Bad,
     Explainer,
@@ -36,8 +42,7 @@ from partitioner_service.reading.reasons import (
 from partitioner_service.reading.strings import texts
 from partitioner_service.reading.text_records import TextReader
 from partitioner_service.reading.times import MAX_TIME, far, from_iso, from_seconds
-
-_ARROW_TYPES = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
+from partitioner_service.reading.typed import CSV_NULLS, dates, decimals, truths
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,8 @@ class Parsed:
     """The readable tuples of a block.
 
     rows: their positions in the block, ascending, shape (m,); keys: binary (m,); times: event time in ms
-    (m,); values: the aggregated columns, m rows; bad: reason of every other row.
+    (m,); values: the aggregated columns, m rows; bad: reason of every other row. chosen: which of them `query.where` keeps,
+    shape (m,); None without one.
     """
 
     rows: Int64s
@@ -53,6 +59,7 @@ class Parsed:
     times: Int64s
     values: pa.RecordBatch
     bad: Bad
+    chosen: Bools | None = None
 
 
 def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
@@ -64,7 +71,8 @@ def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
         values = parsed.values.slice(begin, stop - begin) if parsed.values.num_columns else parsed.values
         keys, times = parsed.keys.slice(begin, stop - begin), parsed.times[begin:stop]
         rows = parsed.rows[begin:stop] - first
-        pieces.append(Parsed(rows, keys, times, values, parsed.bad.between(first, last)))
+        chosen = None if parsed.chosen is None else parsed.chosen[begin:stop]
+        pieces.append(Parsed(rows, keys, times, values, parsed.bad.between(first, last), chosen))
     return pieces
 
 
@@ -73,14 +81,21 @@ class Parser:
 
     def __init__(self, settings: Settings) -> None:
         self._query = settings.query
-        types = {name: _ARROW_TYPES[kind] for name, kind in settings.query.read_as.items()}
-        self._names = list(types)
-        self._kinds = np.array([KINDS[kind] for kind in types.values()], np.int64)
+        columns = settings.query.resolved
+        self._types = dict(columns.read)
+        self._names = list(self._types)
+        self._kinds = np.array([kind_of(type_) for type_ in self._types.values()], np.int64)
+        self._written = self._types | {name: derived.type for name, derived in columns.derived.items()}
+        self._places = {name: place for place, name in enumerate(self._written)}
         self._value_schema = pa.schema(
-            [(name, _ARROW_TYPES[kind]) for name, kind in settings.query.value_columns.items()]
+            [(name, arrow_type(type_)) for name, type_ in settings.query.value_columns.items()]
         )
-        self._reader = _reader(settings, pa.schema(list(types.items())))
-        self._explainer = Explainer(self._names, self._kinds, fields=len(settings.input.columns))
+        self._csv = settings.input.format == "csv"
+        self._reader = _reader(settings, self._names, self._kinds)
+        self._explainer = Explainer(self._written, fields=len(settings.input.columns))
+        self._engine = None
+        if columns.derived or columns.where is not None:
+            self._engine = Engine(columns)
 
     @property
     def needs_key(self) -> bool:
@@ -108,21 +123,40 @@ class Parser:
         if block.missing is not None:
             faults.note(block.missing, NO_VALUE)
         cells = self._reader.read(block, faults) if self._names else Cells.of(self._kinds, 0)
-        key = self._keys_of(block, cells, keys, faults)
+        found = self._columns(block, cells, faults)
+        chosen = self._derive(found, faults)
+        key = self._keys_of(found, keys, faults)
         time = self._times_of(block, cells, timestamps, faults)
-        self._note_infinite(cells, faults)
-        columns = [self._values_of(cells, field) for field in self._value_schema]
+        columns = [pc.cast(found[field.name], field.type, safe=False) for field in self._value_schema]
         batch = pa.RecordBatch.from_arrays(columns, schema=self._value_schema)
         bad = self._explainer.explain(faults, block, cells)
         if not len(bad):
-            return Parsed(np.arange(len(values)), key, time, batch, bad)
+            return Parsed(np.arange(len(values)), key, time, batch, bad, chosen)
         good = faults.codes == 0
         keep = pa.array(good)
-        chosen = batch.filter(keep) if columns else batch
-        return Parsed(np.flatnonzero(good), key.filter(keep), time[good], chosen, bad)
+        of_good = batch.filter(keep) if columns else batch
+        if chosen is not None:
+            chosen = chosen[good]
+        return Parsed(np.flatnonzero(good), key.filter(keep), time[good], of_good, bad, chosen)
+
+    def _columns(self, block: Block, cells: Cells, faults: Faults) -> _Columns:
+        """The columns of the records, each read when it is asked for."""
+        return _Columns(self._types, block, cells, faults, written=self._reader.written, csv=self._csv)
+
+    def _derive(self, found: _Columns, faults: Faults) -> Bools | None:
+        """Add the derived columns; which records the condition keeps."""
+        if self._engine is None:
+            return None
+        derived, wrong, chosen = self._engine.compute(
+            {name: found[name] for name in self._engine.reads}, len(faults.codes)
+        )
+        for name, rows in wrong.items():
+            faults.note(rows, NOT_DERIVED, column=self._places[name])
+        found.update(derived)
+        return chosen
 
     def _keys_of(
-        self, block: Block, cells: Cells, keys: Sequence[bytes | None] | None, faults: Faults
+        self, found: _Columns, keys: Sequence[bytes | None] | None, faults: Faults
     ) -> pa.BinaryArray:
         if self.needs_key:
             assert keys is not None
@@ -130,11 +164,11 @@ class Parser:
             if array.null_count:
                 faults.note(array.is_null().to_numpy(zero_copy_only=False), NO_KEY)
             return array
-        column = self._names.index(self._query.key)
-        faults.note(~cells.there(column), NO_KEY_COLUMN, column=column)
-        if self._kinds[column] == KINDS[pa.string()]:
-            return texts(block.data, cells, column, self._reader.written).cast(pa.binary())
-        return pa.array(cells.ints[column]).cast(pa.string()).cast(pa.binary())
+        column = found[self._query.key]
+        if column.null_count:
+            missing = column.is_null().to_numpy(zero_copy_only=False)
+            faults.note(missing, NO_KEY_COLUMN, column=self._places[self._query.key])
+        return column.cast(pa.string()).cast(pa.binary())
 
     def _times_of(
         self, block: Block, cells: Cells, timestamps: Sequence[int] | None, faults: Faults
@@ -160,25 +194,67 @@ class Parser:
             faults.note(far(times), FAR_TIME, column=column)
         return times
 
-    def _note_infinite(self, cells: Cells, faults: Faults) -> None:
-        for name, kind in zip(self._value_schema.names, self._value_schema.types, strict=True):
-            column = self._names.index(name)
-            if pa.types.is_floating(kind) and self._kinds[column] == KINDS[kind]:
-                finite = np.isfinite(cells.floats[column])
-                if not finite.all():
-                    faults.note(~finite, NOT_FINITE, column=column)
 
-    def _values_of(self, cells: Cells, field: pa.Field) -> pa.Array:
-        column = self._names.index(field.name)
-        numbers = (cells.ints if self._kinds[column] == KINDS[pa.int64()] else cells.floats)[column]
-        there = cells.there(column)
-        array = pa.array(numbers) if there.all() else pa.array(numbers, mask=~there)
-        return array if array.type == field.type else pc.cast(array, field.type, safe=False)
+class _Columns(dict[str, pa.Array]):
+    """Columns of a block by name, of declared types, null where nothing is there; what is no such value is a fault."""
+
+    def __init__(
+        self, types: Mapping[str, str], block: Block, cells: Cells, faults: Faults, *, written: int, csv: bool
+    ) -> None:
+        super().__init__()
+        self._types, self._names = types, list(types)
+        self._block, self._cells, self._faults = block, cells, faults
+        self._written, self._csv = written, csv
+
+    def __missing__(self, name: str) -> pa.Array:
+        column, type_ = self._names.index(name), self._types[name]
+        scale = decimal_scale(type_)
+        if type_ == "string":
+            found = self._texts(column)
+        elif type_ in ("int64", "float64"):
+            found = self._numbers(column, type_)
+        elif type_ == "bool" and not self._csv:
+            there = self._cells.there(column)
+            found = pa.array(self._cells.ints[column].astype(np.bool_), mask=~there)
+        elif type_ == "bool":
+            found = self._noted(column, NO_TRUTH, *truths(self._words(column)))
+        elif type_ == "date":
+            found = self._noted(column, NO_DATE, *dates(self._words(column)))
+        else:
+            assert scale is not None
+            found = self._noted(column, NO_DECIMAL, *decimals(self._words(column), scale))
+        self[name] = found
+        return found
+
+    def _texts(self, column: int) -> pa.StringArray:
+        return texts(self._block.data, self._cells, column, self._written)
+
+    def _words(self, column: int) -> pa.StringArray:
+        """The same, null where csv means null."""
+        found = self._texts(column)
+        return pc.if_else(pc.is_in(found, _NULLS), None, found) if self._csv else found
+
+    def _numbers(self, column: int, type_: str) -> pa.Array:
+        there = self._cells.there(column)
+        numbers = (self._cells.ints if type_ == "int64" else self._cells.floats)[column]
+        if type_ == "float64":
+            finite = np.isfinite(numbers)
+            if not finite.all():
+                self._faults.note(~finite, NOT_FINITE, column=column)
+        return pa.array(numbers) if there.all() else pa.array(numbers, mask=~there)
+
+    def _noted(self, column: int, code: int, found: pa.Array, wrong: Bools) -> pa.Array:
+        if wrong.any():
+            self._faults.note(wrong, code, column=column)
+        return found
 
 
-def _reader(settings: Settings, schema: pa.Schema) -> JsonReader | CsvReader | TextReader:
+_NULLS = pa.array(CSV_NULLS)
+
+
+def _reader(settings: Settings, names: Sequence[str], kinds: Int64s) -> JsonReader | CsvReader | TextReader:
     if settings.input.format == "json":
-        return JsonReader(schema)
+        return JsonReader(names, kinds)
     if settings.input.format == "csv":
-        return CsvReader(schema, settings.input.columns, settings.input.delimiter)
+        return CsvReader(names, kinds, settings.input.columns, settings.input.delimiter)
     return TextReader()

@@ -238,12 +238,15 @@ class Router:
         good = _Accepted(parsed.keys, parsed.times, parsed.values)
         keep = np.zeros(len(parsed.rows), dtype=bool)
         keep[: len(times)] = judged.verdicts == Verdict.ACCEPTED
+        accepted = int(np.count_nonzero(keep))
+        if parsed.chosen is not None:
+            keep &= parsed.chosen
         if not keep.all():
             good = good.only(keep)
         read = len(piece.values) - len(piece.markers)
         routed, rejected = len(good.times), sum(len(group.positions) for group in refused)
-        if read != routed + rejected:
-            raise ProtocolError(f"{read} tuples were read but {routed} routed and {rejected} rejected")
+        if read != accepted + rejected:
+            raise ProtocolError(f"{read} tuples were read but {accepted} accepted and {rejected} rejected")
         state = replace(
             judged.state,
             offset=piece.last + 1,
@@ -251,6 +254,7 @@ class Router:
             read=state.read + read,
             routed=state.routed + routed,
             rejected=state.rejected + rejected,
+            filtered=state.filtered + accepted - routed,
         )
         return state, [good] if routed else [], refused
 

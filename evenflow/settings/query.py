@@ -8,14 +8,26 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from evenflow.errors import ConfigError
+from evenflow.settings.columns import Columns, one_type, resolved
 from evenflow.settings.durations import Duration, format_duration
 
-ColumnType = Literal["int64", "float64", "string"]
+_DECIMAL = re.compile(r"^decimal\(([1-9]|1[0-2])\)$")
+DecimalType = Annotated[str, Field(pattern=_DECIMAL.pattern)]
+"""`decimal(S)`: at most 18 digits, S of them (1 to 12) behind the point."""
+ColumnType = Literal["int64", "float64", "string", "bool", "date"] | DecimalType
 _CALL = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 _TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int64", "iso": "string"}
 """What a time column holds, by its unit."""
+_KEY_TYPES = ("string", "int64", "bool", "date")
+_MOST_SCALE = 12
 RESERVED_RESULT_NAMES = frozenset({"window_start", "window_end", "key", "key_base64", "revision"})
+
+
+def decimal_scale(kind: ColumnType) -> int | None:
+    """S of `decimal(S)`; None for any other type."""
+    match = _DECIMAL.fullmatch(kind)
+    return None if match is None else int(match[1])
 
 
 class AggregateSpec(BaseModel):
@@ -103,8 +115,18 @@ class Query(BaseModel):
     )
     types: dict[str, ColumnType] = Field(
         default_factory=dict,
-        description="Type of a column: 'int64', 'float64' or 'string'. Default: float64 for aggregated "
-        "columns, string for the key.",
+        description="Type of a column: 'int64', 'float64', 'string', 'bool', 'date' or 'decimal(S)', S digits behind the "
+        "point. Default: float64 for aggregated columns, string for the key.",
+    )
+    columns: dict[str, str] = Field(
+        default_factory=dict,
+        description="Derived columns: name = SQL expression over columns of the record and other derived ones, as in "
+        'revenue = "price * quantity" (docs/expressions.md).',
+    )
+    where: str | None = Field(
+        default=None,
+        description="SQL condition, as in \"country = 'DE' and amount > 10\": only tuples for which it is true are "
+        "aggregated (docs/expressions.md). None: all.",
     )
 
     @field_validator("name")
@@ -129,30 +151,61 @@ class Query(BaseModel):
         return value
 
     @model_validator(mode="after")
-    def _a_key_is_text_or_a_whole_number(self) -> Query:
-        if self.types.get(self.key) == "float64":
-            raise ValueError(
-                f"key column {self.key!r} cannot be float64: keys are text, whole numbers or raw bytes"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _columns_are_columns(self) -> Query:
         for field, special in (("key", "@key"), ("time", "@timestamp")):
             name = getattr(self, field)
             if not name or (name.startswith("@") and name != special):
                 raise ValueError(f"{field} = {name!r} is no column; write a column's name or '{special}'")
-        read = {self.key, *self.value_columns}
-        unread = sorted(set(self.types) - read)
-        if unread:
-            raise ValueError(
-                f"types names {', '.join(unread)}, but of typed columns the query reads {', '.join(sorted(read))}"
-            )
-        wrong = [column for column in self.value_columns if column.startswith("@")]
+        wrong = [column for column in self._aggregated if column.startswith("@")]
         if wrong:
             raise ValueError(f"{wrong[0]!r} cannot be aggregated: only columns of the record's value can")
-        _ = self.read_as
+        try:
+            columns = self.resolved
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        self._check_types(columns)
+        self._check_derived(columns)
         return self
+
+    def _check_types(self, columns: Columns) -> None:
+        typed = {self.key, *self._aggregated, *(set(columns.read) - {self.time} if self._expressions else ())}
+        unread = sorted(set(self.types) - (typed - set(self.columns)))
+        if unread:
+            raise ValueError(
+                f"types names {', '.join(unread)}, but of typed columns the query reads "
+                f"{', '.join(sorted(typed - set(self.columns)))}"
+            )
+        if not self.key.startswith("@") and columns.type_of(self.key) not in _KEY_TYPES:
+            raise ValueError(
+                f"key column {self.key!r} cannot be {columns.type_of(self.key)}: keys are text, whole numbers, dates, true "
+                "or false, or raw bytes"
+            )
+
+    def _check_derived(self, columns: Columns) -> None:
+        if self.time in self.columns:
+            raise ValueError(
+                f"time = {self.time!r} is a derived column; the event time is a column of the record"
+            )
+        used = {self.key, *self._aggregated}.union(*(derived.columns for derived in columns.derived.values()))
+        used |= set(columns.where.columns) if columns.where is not None else set()
+        idle = sorted(set(self.columns) - used)
+        if idle:
+            raise ValueError(
+                f"columns defines {', '.join(idle)}, which nothing uses: aggregate it, or leave it out"
+            )
+        for name, derived in columns.derived.items():
+            if derived.kind.scale > _MOST_SCALE:
+                raise ValueError(
+                    f"columns.{name} has {derived.kind.scale} digits behind the point, more than {_MOST_SCALE}: "
+                    "CAST one of its numbers AS DOUBLE"
+                )
+        names = [*columns.read, *columns.derived]
+        for name in names if self._expressions else ():
+            twin = next((other for other in names if other != name and other.lower() == name.lower()), None)
+            if twin is not None:
+                raise ValueError(
+                    f"columns {name!r} and {twin!r} are one to SQL, which does not tell A from a"
+                )
 
     @model_validator(mode="after")
     def _aggregates_can_be_computed(self) -> Query:
@@ -198,14 +251,27 @@ class Query(BaseModel):
         return self.window // self.slide_ms
 
     def column_type(self, column: str) -> ColumnType:
-        """Declared type of a column, else string for the key and float64 for aggregated columns."""
+        """Type of a derived column; declared type of another, else string for the key and float64 for aggregated columns."""
+        if column in self.columns:
+            return self.resolved.type_of(column)
         return self.types.get(column, "string" if column == self.key else "float64")
+
+    @property
+    def _aggregated(self) -> list[str]:
+        return sorted({spec.column for spec in self.aggregates.values() if spec.column is not None})
+
+    @property
+    def _expressions(self) -> bool:
+        return bool(self.columns) or self.where is not None
 
     @property
     def value_columns(self) -> dict[str, ColumnType]:
         """Columns that the aggregates read, in sorted order, with their types."""
-        used = sorted({spec.column for spec in self.aggregates.values() if spec.column is not None})
-        return {column: self.types.get(column, "float64") for column in used}
+        derived = self.resolved.derived if self.columns else {}
+        return {
+            column: derived[column].type if column in derived else self.types.get(column, "float64")
+            for column in self._aggregated
+        }
 
     @property
     def read_as(self) -> dict[str, ColumnType]:
@@ -213,31 +279,29 @@ class Query(BaseModel):
 
         ValueError when one column is needed as two things that no value is both.
         """
-        uses: dict[str, dict[str, ColumnType]] = {}
+        return dict(self.resolved.read)
+
+    @property
+    def resolved(self) -> Columns:
+        """The columns that are read and derived, and the condition. ValueError or ConfigError where they do not fit."""
+        uses: dict[str, dict[str, str]] = {}
         for column, use, kind in (
-            (self.key, "the key", self.column_type(self.key)),
+            (self.key, "the key", self.types.get(self.key, "string")),
             (self.time, "the event time", _TIME_TYPES[self.time_unit]),
-            *((column, "a number", kind) for column, kind in self.value_columns.items()),
+            *((column, "a number", self.types.get(column, "float64")) for column in self._aggregated),
         ):
             if not column.startswith("@"):
                 uses.setdefault(column, {})[use] = kind
-        return {column: _one_type(column, needed) for column, needed in uses.items()}
+        if not self._expressions:
+            return Columns({column: one_type(column, needed) for column, needed in uses.items()})
+        return resolved(self.columns, self.where, uses, self.types)
 
     def canonical(self) -> dict[str, Any]:
         """Everything that determines results, as plain JSON (not the name)."""
         fields = self.model_dump(mode="json", exclude={"name"})
         fields["aggregates"] = {name: str(spec) for name, spec in self.aggregates.items()}
+        # Queries that began before there were expressions keep their fingerprint.
+        for name in ("columns", "where"):
+            if not fields[name]:
+                del fields[name]
         return fields
-
-
-def _one_type(column: str, needed: dict[str, ColumnType]) -> ColumnType:
-    kinds = set(needed.values())
-    if kinds == {"int64", "float64"} and needed.get("a number") == "float64":
-        return "int64"  # a whole number can be aggregated as any other
-    if len(kinds) > 1:
-        told = " and ".join(f"{use} ({kind})" for use, kind in needed.items())
-        raise ValueError(
-            f"column {column!r} is needed as {told}, which no value is both: declare its type in types (of the key and of "
-            "aggregated columns; time_unit says what the time is), or take another column"
-        )
-    return kinds.pop()

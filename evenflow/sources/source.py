@@ -84,7 +84,8 @@ class SourceOptions:
         """
         query, text = settings.query, settings.input.format == "text"
         columns_named = bool(key or time or columns or values)
-        named_key = None if query.key.startswith("@") or text else query.key
+        no_column = query.key.startswith("@") or query.key in query.columns
+        named_key = None if no_column or text else query.key
         named_time = None if query.time.startswith("@") or event_rate is not None else query.time
         key = key or named_key
         if time_unit is None and time in (None, query.time) and named_time is not None:
@@ -94,7 +95,7 @@ class SourceOptions:
             columns = values[:1] or None
         elif columns is None and values:
             columns = tuple(dict.fromkeys(name for name in (key, time, *values) if name is not None))
-        types = dict(query.types)
+        types = {name: type_ for name, type_ in query.types.items() if type_ in ARROW_TYPES}
         if key is not None:
             types.setdefault(key, "string")
         return cls(

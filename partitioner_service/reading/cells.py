@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from evenflow.arrays import Bools, Float64s, Int32s, Int64s, UInt8s
 
 ABSENT, NULL, VALUE, LONG, ESCAPED = range(5)
 """States of a cell. LONG: a number that the pass over the block did not convert; ESCAPED: text that is not as written."""
 
-INT, FLOAT, TEXT = range(3)
-"""What a column needs."""
+INT, FLOAT, TEXT, NUMBER, TRUTH = range(5)
+"""What a column needs. NUMBER: one that is kept as it is written; TRUTH: true or false, 1 or 0 in `ints`."""
 
-KINDS = {pa.int64(): INT, pa.float64(): FLOAT, pa.string(): TEXT}
+_KINDS = {"int64": INT, "float64": FLOAT, "string": TEXT, "date": TEXT, "bool": TRUTH}
+
+
+def kind_of(type_: str) -> int:
+    """What a column of this declared type needs."""
+    return _KINDS.get(type_, NUMBER)
 
 
 class Cells(NamedTuple):

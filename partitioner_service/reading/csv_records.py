@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from evenflow.arrays import Int64s
 from evenflow.kernels import kernel
-from partitioner_service.reading.cells import ABSENT, ESCAPED, KINDS, TEXT, VALUE, Block, Cells
+from partitioner_service.reading.cells import ABSENT, ESCAPED, FLOAT, INT, TEXT, VALUE, Block, Cells
 from partitioner_service.reading.numbers import convert_csv
 from partitioner_service.reading.reasons import (
     BYTE_ORDER_MARK,
@@ -110,13 +110,13 @@ def _split(data: Any, begins: Any, delimiter: int, places: Any, cells: Any, faul
 
 
 class CsvReader:
-    """Finds the cells of the columns of a schema (int64, float64, string) among fields of these names."""
+    """Finds the cells of these columns among the fields of a record; what needs no int64 and no float64 is text."""
 
     written = CSV
 
-    def __init__(self, schema: pa.Schema, fields: Sequence[str], delimiter: str) -> None:
-        self._kinds = np.array([KINDS[kind] for kind in schema.types], np.int64)
-        self._places = np.array([schema.get_field_index(name) for name in fields], np.int64)
+    def __init__(self, names: Sequence[str], kinds: Int64s, fields: Sequence[str], delimiter: str) -> None:
+        self._kinds = np.where((kinds == INT) | (kinds == FLOAT), kinds, TEXT)
+        self._places = np.array([names.index(name) if name in names else -1 for name in fields], np.int64)
         self._delimiter = ord(delimiter)
 
     def read(self, block: Block, faults: Faults) -> Cells:

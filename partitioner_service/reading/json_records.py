@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
+from collections.abc import Sequence
 
-from partitioner_service.reading.cells import KINDS, Block, Cells
+import numpy as np
+
+from evenflow.arrays import Int64s
+from partitioner_service.reading.cells import Block, Cells
 from partitioner_service.reading.json_scan import Columns, scan
 from partitioner_service.reading.numbers import POWERS, convert_long
 from partitioner_service.reading.reasons import Faults
@@ -13,16 +15,16 @@ from partitioner_service.reading.strings import JSON
 
 
 class JsonReader:
-    """Finds the cells of the columns of a schema (int64, float64, string)."""
+    """Finds the cells of these columns; kinds: what each needs."""
 
     written = JSON
 
-    def __init__(self, schema: pa.Schema) -> None:
-        encoded = [name.encode() for name in schema.names]
+    def __init__(self, names: Sequence[str], kinds: Int64s) -> None:
+        encoded = [name.encode() for name in names]
         self._columns = Columns(
             np.frombuffer(b"".join(encoded) or b"\0", np.uint8),
             np.cumsum([0, *map(len, encoded)]),
-            np.array([KINDS[kind] for kind in schema.types], np.int64),
+            kinds,
             POWERS,
         )
 

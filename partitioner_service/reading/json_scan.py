@@ -8,7 +8,18 @@ import numpy as np
 
 from evenflow.arrays import Float64s, Int64s, UInt8s
 from evenflow.kernels import inlined, kernel
-from partitioner_service.reading.cells import ABSENT, ESCAPED, FLOAT, INT, LONG, NULL, TEXT, VALUE
+from partitioner_service.reading.cells import (
+    ABSENT,
+    ESCAPED,
+    FLOAT,
+    INT,
+    LONG,
+    NULL,
+    NUMBER,
+    TEXT,
+    TRUTH,
+    VALUE,
+)
 from partitioner_service.reading.json_grammar import (
     EXPONENT,
     WHOLE,
@@ -108,6 +119,10 @@ def _keep_number(
             value = np.float64(whole) / columns.powers[decimals]
             cells.floats[column, row] = -value if negative else value
             cells.states[column, row] = VALUE
+    elif kind == NUMBER:
+        if how == WORD:
+            return NOT_FINITE
+        cells.states[column, row] = VALUE
     else:
         return OTHER_TYPE_NUMBER
     return 0
@@ -146,7 +161,7 @@ def _number_cell(data: Any, at: int, row: int, column: int, columns: Any, cells:
 
 
 @inlined
-def _other_cell(data: Any, at: int, row: int, column: int, cells: Any) -> tuple[int, int, int]:
+def _other_cell(data: Any, at: int, row: int, column: int, columns: Any, cells: Any) -> tuple[int, int, int]:
     """null, true or false -> (end or fault, code, whose fault it is)."""
     end = literal(data, at)
     if end == 0:
@@ -155,7 +170,13 @@ def _other_cell(data: Any, at: int, row: int, column: int, cells: Any) -> tuple[
     if column >= 0:
         cells.states[column, row] = NULL
         if data[at] != 110:
-            code = OTHER_TYPE_TRUTH
+            if columns.kinds[column] == TRUTH:
+                cells.ints[column, row] = data[at] == 116
+                cells.begins[column, row] = at
+                cells.lengths[column, row] = end - at
+                cells.states[column, row] = VALUE
+            else:
+                code = OTHER_TYPE_TRUTH
     return end, code, column
 
 
@@ -172,7 +193,7 @@ def _cell(
     if here == 45 or 48 <= here <= 57 or here == 78 or here == 73:
         return _number_cell(data, at, row, column, columns, cells)
     if here != 123 and here != 91:
-        return _other_cell(data, at, row, column, cells)
+        return _other_cell(data, at, row, column, columns, cells)
     if column >= 0:
         return at, OTHER_TYPE_NESTED, column
     at, code = nested(data, at, stop, scratch)

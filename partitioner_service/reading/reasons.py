@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.arrays import Bools, Int64s, UInt8s
-from partitioner_service.reading.cells import FLOAT, INT, TEXT, Block, Cells
+from evenflow.settings.query import decimal_scale
+from partitioner_service.reading.cells import Block, Cells
 from partitioner_service.reading.strings import shown
 
 NO_VALUE, NO_OBJECT, NO_JSON, CUT_OFF, HALF_PAIR, MORE_JSON, TWICE = range(1, 8)
@@ -23,6 +24,7 @@ NOT_UTF8, NO_KEY_COLUMN, NO_TIME_COLUMN, NO_KEY, NO_TIMESTAMP, NO_TIME, FAR_TIME
     15, 23
 )
 EMPTY, BYTE_ORDER_MARK, MORE_LINES, OTHER_FIELDS = range(23, 27)
+NO_TRUTH, NO_DATE, NO_DECIMAL, NOT_DERIVED = range(27, 31)
 
 _WORDS = {
     NO_VALUE: "the record has no value",
@@ -51,8 +53,28 @@ _WORDS = {
     BYTE_ORDER_MARK: "the record begins with a byte order mark",
     MORE_LINES: "the record holds more than one line: another begins at byte {at}",
     OTHER_FIELDS: "the record holds {at} fields instead of {fields}",
+    NO_TRUTH: "column {column} is neither true nor false ({text})",
+    NO_DATE: "column {column} holds no date of the form 2026-01-31 ({text})",
+    NO_DECIMAL: "column {column} does not hold {needed} ({text})",
+    NOT_DERIVED: "derived column {column} has a value that {needed} cannot hold",
 }
-_NEEDED = {INT: "a whole number", FLOAT: "a number", TEXT: "text"}
+_NEEDED = {
+    "int64": "a whole number",
+    "float64": "a number",
+    "string": "text",
+    "bool": "true or false",
+    "date": "a date",
+}
+
+
+def needed(type_: str) -> str:
+    """What a column of this declared type needs, in words."""
+    scale = decimal_scale(type_)
+    return (
+        _NEEDED[type_]
+        if scale is None
+        else f"a decimal of at most 18 digits, {scale} of them behind the point"
+    )
 
 
 class Faults(NamedTuple):
@@ -120,11 +142,10 @@ class Bad(Mapping[int, str]):
 
 
 class Explainer:
-    """Says what is wrong, for records with these columns (names and kinds); fields: of a csv record."""
+    """Says what is wrong, for records with these columns; types: by name, as declared; fields: of a csv record."""
 
-    def __init__(self, names: Sequence[str], kinds: Int64s, *, fields: int = 0) -> None:
-        self._names = names
-        self._kinds = kinds
+    def __init__(self, types: Mapping[str, str], *, fields: int = 0) -> None:
+        self._columns = [(repr(name)[:200], needed(type_)) for name, type_ in types.items()]
         self._fields = fields
 
     def explain(self, faults: Faults, block: Block, cells: Cells) -> Bad:
@@ -145,7 +166,7 @@ class Explainer:
         """What is said before and after the part that differs from record to record, and which part that is."""
         known = {"at": "\0at\0", "text": "\0text\0", "fields": self._fields}
         if column >= 0:
-            known |= {"column": repr(self._names[column])[:200], "needed": _NEEDED[int(self._kinds[column])]}
+            known |= dict(zip(("column", "needed"), self._columns[column], strict=True))
         before, shows, after = (*_WORDS[code].format(**known).split("\0"), "", "")[:3]
         return before.encode(), shows.encode(), after.encode()
 

@@ -50,6 +50,7 @@ def judge_columns(settings: Settings, facts: Facts) -> Iterator[Finding]:
         yield from _judge_key(settings, facts)
         yield from _judge_time(settings, facts)
         yield from _judge_values(settings, facts)
+        yield from _judge_inputs(settings, facts)
 
 
 def _judge_record_keys(facts: Facts) -> Iterator[Finding]:
@@ -61,7 +62,7 @@ def _judge_record_keys(facts: Facts) -> Iterator[Finding]:
 
 def _judge_key(settings: Settings, facts: Facts) -> Iterator[Finding]:
     query = settings.query
-    if query.key == "@key":
+    if query.key == "@key" or query.key in query.columns:
         return
     column, form = facts.shape.column(query.key), query.column_type(query.key)
     if not column.present:
@@ -105,6 +106,8 @@ def _judge_time(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 def _judge_values(settings: Settings, facts: Facts) -> Iterator[Finding]:
     for name, form in settings.query.value_columns.items():
+        if name in settings.query.columns:
+            continue
         column = facts.shape.column(name)
         calls = {label: spec for label, spec in settings.query.aggregates.items() if spec.column == name}
         role = listed(map(str, calls.values()))
@@ -119,6 +122,21 @@ def _judge_values(settings: Settings, facts: Facts) -> Iterator[Finding]:
             yield Finding(role, "warning", what)
         else:
             need = _Need(role, column, form, settings.input.format == "csv", required=False)
+            yield from _held(need, facts.shape, *_better_value(column, form))
+
+
+def _judge_inputs(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    """Columns that only expressions read."""
+    query = settings.query
+    known = {query.key, query.time, *query.value_columns}
+    for name, form in query.read_as.items():
+        if name in known:
+            continue
+        column = facts.shape.column(name)
+        if not column.present:
+            yield _absent("an expression", name, facts.shape, likely_name(name, facts.shape), {})
+        elif form in _FITTING:
+            need = _Need("an expression", column, form, settings.input.format == "csv", required=False)
             yield from _held(need, facts.shape, *_better_value(column, form))
 
 

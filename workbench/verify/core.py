@@ -164,6 +164,7 @@ class Recomputed:
             read=sum(c.read for c in self._counters),
             routed=sum(c.routed for c in self._counters),
             rejected=sum(c.rejected for c in self._counters),
+            filtered=sum(c.filtered for c in self._counters),
             differences=found.total,
             kinds=found.kinds,
             first=tuple(found.kept),

@@ -1,4 +1,4 @@
-"""read = routed + rejected, and the committed progress of each input partition.
+"""read = routed + rejected + filtered, and the committed progress of each input partition.
 
 The markers' tuple counts are a lower bound. A partition ends when every announced producer has ended (rule 6),
 whatever was written before: a replay without an end, or one that was interrupted, leaves tuples that no marker
@@ -34,6 +34,11 @@ def check_counters(
             "SELECT partition, count(*), count(reason) FROM records WHERE marker IS NULL GROUP BY partition"
         ).fetchall()
     }
+    filtered = dict(
+        db.execute(
+            "SELECT partition, count(*) FROM tuples WHERE reason IS NULL AND NOT chosen GROUP BY partition"
+        ).fetchall()
+    )
     largest = dict(
         db.execute(
             "SELECT partition, max(time) FROM tuples WHERE reason IS NULL GROUP BY partition"
@@ -47,11 +52,13 @@ def check_counters(
             partition=state.partition,
             offset=state.offset,
             read=read,
-            routed=read - rejected,
+            routed=read - rejected - filtered.get(state.partition, 0),
             rejected=rejected,
+            filtered=filtered.get(state.partition, 0),
             committed_read=state.read,
             committed_routed=state.routed,
             committed_rejected=state.rejected,
+            committed_filtered=state.filtered,
             ended=state.ended,
             unannounced=_unannounced(db, state, gone, found),
         )
@@ -63,13 +70,13 @@ def check_counters(
 
 def _compare(counters: Counters, lost: Lost | None, found: Findings) -> None:
     """What is there against what was counted; of a partition that has lost some there may be less."""
-    for name in ("read", "routed", "rejected"):
+    for name in ("read", "routed", "rejected", "filtered"):
         here, there = getattr(counters, name), getattr(counters, f"committed_{name}")
         if here > there or (here < there and lost is None):
             found.add(_off("counters", counters.partition, name, here, there, "the committed counter is off"))
-    total = counters.committed_routed + counters.committed_rejected
+    total = counters.committed_routed + counters.committed_rejected + counters.committed_filtered
     if counters.committed_read != total:
-        detail = "committed read is not routed + rejected"
+        detail = "committed read is not routed + rejected + filtered"
         found.add(_off("counters", counters.partition, "read", total, counters.committed_read, detail))
 
 

@@ -71,6 +71,7 @@ class Committed:
     read: int
     routed: int
     rejected: int
+    filtered: int = 0
 
 
 def nothing_committed(partition: int) -> Committed:

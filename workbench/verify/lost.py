@@ -85,7 +85,7 @@ def _lost(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed, b
         "SELECT count(*) FROM records WHERE partition = ? AND marker IS NULL AND reason IS NOT NULL",
         [state.partition],
     )
-    routed = state.routed - (read - rejected)
+    routed = state.routed + state.filtered - (read - rejected)
     return Lost(
         partition=state.partition,
         before=before,

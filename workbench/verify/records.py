@@ -13,45 +13,48 @@ from collections.abc import Iterator
 import duckdb
 import pyarrow as pa
 
-from evenflow.settings import Settings
+from evenflow.expressions.engine import arrow_type
+from evenflow.expressions.kinds import DECIMAL_DIGITS
+from evenflow.settings import Query, Settings
+from evenflow.settings.query import decimal_scale
+from workbench.verify import derived
 from workbench.verify.sql import floor_divided, pointer, quoted
-from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, Unreadable
+from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, Unreadable, cell_types
 
 _ROWS = 20_000
-_SQL_TYPES = {"int64": "BIGINT", "float64": "DOUBLE"}
-_ARROW_TYPES = {"int64": pa.int64(), "float64": pa.float64()}
+_SQL_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE"}
 _DOUBTFUL = r"\\|,\s*[}\]]|[Nn][Aa][Nn]|[Ii][Nn][Ff]"
+_ROUNDED = r"\d[eE][-+]?\d|[\d.]{17}"
+"""Numbers that DuckDB may have rounded when it takes them out of JSON."""
 _ISO = r"[1-9]\d{3}-\d{2}-\d{2}[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?Z?"
+_DATE = r"[1-9]\d{3}-\d{2}-\d{2}"
 
 
 def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | pa.RecordBatchReader) -> None:
     """Make `records` and `tuples` from the input, once through. Needs tables `committed` and `rejected`."""
-    values = settings.query.value_columns
     db.register("inputs", inputs)
     # A stream has no size to estimate: left to itself, DuckDB builds the joins' hash table from all of the input.
     db.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
     db.execute(f"CREATE TABLE records AS {_select(settings)}")
     db.execute("RESET disabled_optimizers")
     db.unregister("inputs")
-    columns = "".join(f", v{i} {_SQL_TYPES[kind]}" for i, kind in enumerate(values.values()))
+    cells = "".join(
+        f", x{i} {sql_type(type_)}" for i, type_ in enumerate(cell_types(settings.query).values())
+    )
     db.execute(
         f'CREATE TABLE strict (partition INTEGER, "offset" BIGINT, reason VARCHAR, readable BOOLEAN, '
-        f"why VARCHAR, key BLOB, time BIGINT{columns})"
+        f"why VARCHAR, key BLOB, time BIGINT{cells})"
     )
     for batch in _read_strictly(db, settings):
         db.register("batch", batch)
         db.execute("INSERT INTO strict SELECT * FROM batch")
         db.unregister("batch")
-    names = "".join(f", v{i}" for i in range(len(values)))
-    db.execute(
-        f'CREATE VIEW tuples AS SELECT partition, "offset", reason, key, time{names} FROM records WHERE readable '
-        f'UNION ALL SELECT partition, "offset", reason, key, time{names} FROM strict WHERE readable'
-    )
+    derived.derive(db, settings.query)
 
 
 def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[pa.RecordBatch]:
     reader = StrictReader(settings)
-    kinds = list(settings.query.value_columns.values())
+    types = cell_types(settings.query).values()
     schema = pa.schema(
         [
             ("partition", pa.int32()),
@@ -61,7 +64,7 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
             ("why", pa.string()),
             ("key", pa.binary()),
             ("time", pa.int64()),
-            *((f"v{i}", _ARROW_TYPES[kind]) for i, kind in enumerate(kinds)),
+            *((f"x{i}", arrow_type(type_)) for i, type_ in enumerate(types)),
         ]
     )
     cursor = db.cursor()
@@ -75,9 +78,9 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
             try:
                 found = reader.read(key, value, timestamp)
             except Unreadable as why:
-                read.append((partition, offset, reason, False, str(why), None, None, *(None for _ in kinds)))
+                read.append((partition, offset, reason, False, str(why), None, None, *(None for _ in types)))
             else:
-                read.append((partition, offset, reason, True, None, found.key, found.time, *found.values))
+                read.append((partition, offset, reason, True, None, found.key, found.time, *found.cells))
         arrays = [
             pa.array(column, field.type)
             for column, field in zip(zip(*read, strict=True), schema, strict=True)
@@ -86,34 +89,31 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
 
 
 def _select(settings: Settings) -> str:
-    """The single pass: cells, their types, then key, time and values; raw bytes only where still needed."""
+    """The single pass: cells, their types, then key, time and columns; raw bytes only where still needed."""
     query = settings.query
-    columns = settings.needed_columns
-    at = {column: f"c{i}" for i, column in enumerate(columns)}
+    at = {column: f"c{i}" for i, column in enumerate(settings.needed_columns)}
     json = settings.input.format == "json"
-    key = _key(settings, at, json)
+    key = "cells.key" if query.key == "@key" else "NULL::BLOB"
     time = _time(settings, at, json)
-    values = [
-        _number(at[column], kind, json) if kind in _SQL_TYPES else ("NULL::DOUBLE", "false")
-        for column, kind in query.value_columns.items()
-    ]
-    value_sql = "".join(f", {sql} AS v{i}" for i, (sql, _) in enumerate(values))
+    cells = [_typed(at[column], type_, json) for column, type_ in cell_types(query).items()]
+    cell_sql = "".join(f", {sql} AS x{i}" for i, (sql, _) in enumerate(cells))
+    names = [f"x{i}" for i in range(len(cells))]
     fine = " AND ".join(
-        ["well_formed", "key_read IS NOT NULL", f"time_read BETWEEN -{MAX_TIME} AND {MAX_TIME}"]
-        + [f"coalesce({ok}, false)" for _, ok in values]
+        ["well_formed", f"time_read BETWEEN -{MAX_TIME} AND {MAX_TIME}", *_key_is_there(query)]
+        + [f"coalesce({ok}, false)" for _, ok in cells]
     )
     kept = "(reason IS NOT NULL OR NOT readable)"
     return f"""
         WITH raw AS (
             SELECT i.partition, i."offset", i.timestamp, i.key, i.value, i.marker, r.reason,
-                   {"NULL::VARCHAR" if not columns else "TRY(decode(i.value))"} AS text
+                   {"NULL::VARCHAR" if not at else "TRY(decode(i.value))"} AS text
             FROM inputs i
             JOIN committed c ON c.partition = i.partition AND i."offset" < c."offset"
             LEFT JOIN (SELECT partition, "offset", any_value(reason) AS reason FROM rejected GROUP BY ALL) r
               ON r.partition = i.partition AND r."offset" = i."offset"),
         cut AS (SELECT * EXCLUDE (text), {_cut(settings)} FROM raw),
         cells AS (SELECT *, {_cells(settings, json)} FROM cut),
-        parsed AS (SELECT *, {key} AS key_read, {time} AS time_read{value_sql} FROM cells),
+        parsed AS (SELECT *, {key} AS key_read, {time} AS time_read{cell_sql} FROM cells),
         judged AS (
             SELECT *, coalesce(marker IS NULL AND reason IS DISTINCT FROM 'unreadable'
                                AND reason IS DISTINCT FROM 'after-end' AND {fine}, false) AS readable
@@ -122,8 +122,16 @@ def _select(settings: Settings) -> str:
                CASE WHEN readable THEN key_read END AS key, CASE WHEN readable THEN time_read END AS time,
                CASE WHEN {kept} THEN judged.key END AS raw_key, CASE WHEN {kept} THEN value END AS raw_value,
                timestamp AS raw_timestamp
-               {"".join(f", CASE WHEN readable THEN v{i} END AS v{i}" for i in range(len(values)))}
+               {"".join(f", CASE WHEN readable THEN {name} END AS {name}" for name in names)}
         FROM judged"""
+
+
+def _key_is_there(query: Query) -> list[str]:
+    """Of a key that is read; a derived one is looked at when it is there."""
+    if query.key == "@key":
+        return ["key_read IS NOT NULL"]
+    names = list(cell_types(query))
+    return [f"x{names.index(query.key)} IS NOT NULL"] if query.key in names else []
 
 
 def _cut(settings: Settings) -> str:
@@ -142,6 +150,8 @@ def _cut(settings: Settings) -> str:
         )
     paths = "[" + ", ".join(quoted(pointer(column)) for column in columns) + "]"
     once = " AND ".join(_is_there_once(column) for column in columns)
+    if any(decimal_scale(type_) is not None for type_ in cell_types(settings.query).values()):
+        once += f" AND NOT regexp_matches(text, {quoted(_ROUNDED)})"
     return (
         f"TRY(json_extract_string(text, {paths})) AS found, TRY(json_type(text, {paths})) AS kinds, "
         f"coalesce(TRY(json_valid(text)) AND TRY(json_type(text)) = 'OBJECT' "
@@ -160,16 +170,6 @@ def _cells(settings: Settings, json: bool) -> str:
         if json:
             parts.append(f"kinds[{place + 1}] AS k{i}")
     return ", ".join(parts)
-
-
-def _key(settings: Settings, at: dict[str, str], json: bool) -> str:
-    query = settings.query
-    if query.key == "@key":
-        return "cells.key"
-    cell = at[query.key]
-    if query.column_type(query.key) == "int64":
-        return f"encode(({_number(cell, 'int64', json)[0]})::VARCHAR)"
-    return f"encode(CASE WHEN {_kind(cell)} = 'VARCHAR' THEN {cell} END)" if json else f"encode({cell})"
 
 
 def _time(settings: Settings, at: dict[str, str], json: bool) -> str:
@@ -192,6 +192,44 @@ def _time(settings: Settings, at: dict[str, str], json: bool) -> str:
         )
     whole = _number(cell, "int64", json)[0]
     return f"({whole})" if query.time_unit == "ms" else floor_divided(f"({whole})", 1000)
+
+
+def _typed(cell: str, type_: str, json: bool) -> tuple[str, str]:
+    """SQL of the value, and of whether the cell plainly holds one of this type or is plainly null."""
+    if type_ in ("int64", "float64"):
+        return _number(cell, type_, json)
+    if type_ == "string":
+        return (
+            (f"CASE WHEN {_kind(cell)} = 'VARCHAR' THEN {cell} END", _null_or("VARCHAR", cell, "true"))
+            if json
+            else (
+                cell,
+                f"{cell} IS NOT NULL",
+            )
+        )
+    shapes = {"bool": "(true|false)" if json else "(true|True|TRUE|false|False|FALSE)", "date": _DATE}
+    scale = decimal_scale(type_)
+    # DuckDB reads a longer number of JSON as a double.
+    shape = shapes.get(type_) or rf"-?\d{{1,{15 - (scale or 0)}}}(\.\d{{1,{scale}}})?"
+    json_kind = {"bool": "BOOLEAN", "date": "VARCHAR"}.get(type_, "number")
+    value = (
+        f"CASE WHEN regexp_full_match({cell}, {quoted(shape)}) THEN TRY_CAST({cell} AS {sql_type(type_)}) END"
+    )
+    fine = f"({value}) IS NOT NULL"
+    if json:
+        return value, _null_or(json_kind, cell, fine)
+    return value, f"({cell} IN ({', '.join(quoted(text) for text in CSV_NULLS)}) OR coalesce({fine}, false))"
+
+
+def _null_or(json_kind: str, cell: str, fine: str) -> str:
+    kinds = "'BIGINT', 'UBIGINT', 'DOUBLE'" if json_kind == "number" else quoted(json_kind)
+    return f"(coalesce({_kind(cell)}, 'NULL') = 'NULL' OR {_kind(cell)} IN ({kinds}) AND coalesce({fine}, false))"
+
+
+def sql_type(type_: str) -> str:
+    """DuckDB's word for a column of this type."""
+    scale = decimal_scale(type_)
+    return _SQL_TYPES[type_] if scale is None else f"DECIMAL({DECIMAL_DIGITS}, {scale})"
 
 
 def _number(cell: str, kind: str, json: bool) -> tuple[str, str]:

@@ -67,6 +67,8 @@ class Counters:
     committed_routed: int
     committed_rejected: int
     ended: bool
+    filtered: int = 0
+    committed_filtered: int = 0
     unannounced: int = 0
     """Tuples of an ended partition beyond those that its producers' markers announce."""
 
@@ -132,6 +134,7 @@ class Report:
     first: tuple[Difference, ...]
     counters: tuple[Counters, ...]
     reach: Reach
+    filtered: int = 0
     unread: int = 0
     unfit: int = 0
     lost: tuple[Lost, ...] = ()
@@ -162,7 +165,8 @@ class Report:
             lines.append(
                 f"... and {more} more: " + ", ".join(f"{n} {kind}" for kind, n in self.kinds.items())
             )
-        lines.append(f"read {self.read} = routed {self.routed} + rejected {self.rejected}")
+        filtered = f" + filtered {self.filtered}" if self.filtered else ""
+        lines.append(f"read {self.read} = routed {self.routed} + rejected {self.rejected}{filtered}")
         lines += self._input_notes()
         lines.append(f"{self.windows} windows, {self.rows} rows compared with the input")
         lines += self._result_notes()

@@ -116,6 +116,7 @@ def read_committed(settings: Settings) -> list[Committed]:
                 read=decoded.read,
                 routed=decoded.routed,
                 rejected=decoded.rejected,
+                filtered=decoded.filtered,
             )
         )
     return found

@@ -11,10 +11,12 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
-from evenflow.settings import Settings
+from evenflow.settings import Query, Settings
+from evenflow.settings.query import decimal_scale
 from workbench.verify.deep import read_deep
 
 MAX_TIME = 8_640_000_000_000_000
@@ -27,6 +29,8 @@ _INTEGER = re.compile(r"-?[0-9]+")
 _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 """Arrow's csv reader takes whole numbers in this form too, as 64 bits."""
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
 _ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2})"
     r"(?:[T ](\d{2}:\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(?:\s?(?:(Z)|([+-])(\d{2}):?([0-5]\d)))?)?",
@@ -45,11 +49,22 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Read:
-    """A tuple: key bytes, event time in ms, and the aggregated columns in the query's order."""
+    """A tuple: bytes of the record key where they are the key, event time in ms, and the other columns in order."""
 
-    key: bytes
+    key: bytes | None
     time: int
-    values: tuple[int | float | None, ...]
+    cells: tuple[Any, ...]
+
+
+def cell_types(query: Query) -> dict[str, str]:
+    """The columns of the record that are more than the event time, in order, and the type of each."""
+    columns = query.resolved
+    read = {query.key, *query.value_columns}
+    for derived_column in columns.derived.values():
+        read.update(derived_column.columns)
+    if columns.where is not None:
+        read.update(columns.where.columns)
+    return {name: type_ for name, type_ in columns.read.items() if name in read}
 
 
 class _Number(str):
@@ -65,6 +80,7 @@ class StrictReader:
         self._input = settings.input
         self._query = settings.query
         self._needed = settings.needed_columns
+        self._types = cell_types(settings.query)
 
     def read(self, key: bytes | None, value: bytes | None, timestamp: int) -> Read:
         """The tuple in this record; raises Unreadable."""
@@ -72,7 +88,7 @@ class StrictReader:
         return Read(
             self._key(cells, key),
             self._time(cells, timestamp),
-            tuple(self._number(cells, column, kind) for column, kind in self._query.value_columns.items()),
+            tuple(self._cell(cells, column, type_) for column, type_ in self._types.items()),
         )
 
     def _cells(self, value: bytes | None) -> dict[str, Any]:
@@ -151,27 +167,76 @@ class StrictReader:
             raise Unreadable(f"column {column!r} is no finite number: {text[:40]!r}")
         return float(text)
 
-    def _number(self, cells: dict[str, Any], column: str, kind: str) -> int | float | None:
-        if kind == "int64":
-            return self._integer(cells, column)
-        if kind == "float64":
-            return self._float(cells, column)
-        raise Unreadable(f"column {column!r} is text and cannot be aggregated")
-
-    def _key(self, cells: dict[str, Any], key: bytes | None) -> bytes:
-        column = self._query.key
-        if column == "@key":
-            if key is None:
-                raise Unreadable("the record has no key")
-            return key
-        if self._query.column_type(column) == "int64":
-            number = self._integer(cells, column)
-            if number is None:
-                raise Unreadable(f"key column {column!r} is missing or null")
-            return str(number).encode()
-        if cells.get(column) is None:
+    def _cell(self, cells: dict[str, Any], column: str, type_: str) -> Any:
+        scale = decimal_scale(type_)
+        if type_ == "int64":
+            found: Any = self._integer(cells, column)
+        elif type_ == "float64":
+            found = self._float(cells, column)
+        elif type_ == "string":
+            found = None if cells.get(column) is None else self._text(cells[column], column)
+        elif type_ == "bool":
+            found = self._truth(cells, column)
+        elif type_ == "date":
+            found = self._date(cells, column)
+        else:
+            assert scale is not None
+            found = self._decimal(cells, column, scale)
+        if found is None and column == self._query.key:
             raise Unreadable(f"key column {column!r} is missing or null")
-        return self._text(cells[column], column).encode()
+        return found
+
+    def _truth(self, cells: dict[str, Any], column: str) -> bool | None:
+        cell = cells.get(column)
+        if cell is None or (self._input.format == "csv" and cell in CSV_NULLS):
+            return None
+        found = cell if isinstance(cell, bool) else None
+        if self._input.format == "csv":
+            found = {
+                "true": True,
+                "True": True,
+                "TRUE": True,
+                "false": False,
+                "False": False,
+                "FALSE": False,
+            }.get(cell)
+        if found is None:
+            raise Unreadable(f"column {column!r} is neither true nor false")
+        return found
+
+    def _date(self, cells: dict[str, Any], column: str) -> date | None:
+        cell = cells.get(column)
+        if cell is None or (self._input.format == "csv" and cell in CSV_NULLS):
+            return None
+        text = self._text(cell, column)
+        try:
+            if not _DATE.fullmatch(text):
+                raise ValueError
+            return date.fromisoformat(text)
+        except ValueError:
+            raise Unreadable(f"column {column!r} holds no date: {text[:40]!r}") from None
+
+    def _decimal(self, cells: dict[str, Any], column: str, scale: int) -> Decimal | None:
+        text = self._written(cells, column)
+        if text is None:
+            return None
+        found = Decimal(text) if _DECIMAL.fullmatch(text) else None
+        if (
+            found is None
+            or abs(found) >= Decimal(10) ** (18 - scale)
+            or found != found.quantize(Decimal(1).scaleb(-scale))
+        ):
+            raise Unreadable(
+                f"column {column!r} is no decimal with {scale} digits behind the point: {text[:40]!r}"
+            )
+        return found
+
+    def _key(self, cells: dict[str, Any], key: bytes | None) -> bytes | None:
+        if self._query.key != "@key":
+            return None
+        if key is None:
+            raise Unreadable("the record has no key")
+        return key
 
     def _time(self, cells: dict[str, Any], timestamp: int) -> int:
         column, unit = self._query.time, self._query.time_unit

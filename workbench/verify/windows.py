@@ -65,7 +65,7 @@ def _panes(db: duckdb.DuckDBPyConnection, query: Query) -> None:
         ]
     db.execute(
         f"CREATE TABLE panes AS SELECT key, {floor_divided('time', query.slide_ms)} AS pane, {', '.join(parts)} "
-        "FROM tuples WHERE reason IS NULL GROUP BY ALL"
+        "FROM tuples WHERE reason IS NULL AND chosen GROUP BY ALL"
     )
 
 

@@ -18,7 +18,7 @@ from evenflow.settings import Settings, load_settings
 from partitioner_service.parse import Parser
 from tests.hostile import BYTES
 from tests.unit.partitioner_service.one_by_one import OneByOne
-from workbench.verify.strict import StrictReader, Unreadable
+from workbench.verify.strict import StrictReader, Unreadable, cell_types
 
 _GUESSED = re.compile(rb"[eE]\+?0*[0-9]{3}")
 Tuple_ = tuple[bytes, int, dict[str, Any]] | None
@@ -62,7 +62,9 @@ def strictly(query: Settings, record: bytes | None) -> Tuple_:
         found = StrictReader(query).read(None, record, 0)
     except Unreadable:
         return None
-    return found.key, found.time, dict(zip(query.query.value_columns, found.values, strict=True))
+    cells = dict(zip(cell_types(query.query), found.cells, strict=True))
+    values = {name: cells[name] for name in query.query.value_columns}
+    return str(cells[query.query.key]).encode(), found.time, values
 
 
 def assert_read_alike(query: Settings, records: list[bytes | None]) -> None:

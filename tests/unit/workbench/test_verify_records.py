@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -16,9 +16,17 @@ from tests.unit.workbench.pipeline_model import Record, end, record, run
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA
 from workbench.verify.deep import read_deep
 from workbench.verify.records import load
-from workbench.verify.strict import Read, StrictReader, Unreadable
+from workbench.verify.strict import StrictReader, Unreadable, cell_types
 
 _SUM = {"total": "sum(v)"}
+
+
+class Read(NamedTuple):
+    """A tuple: key bytes, event time in ms, and the aggregated columns in the query's order."""
+
+    key: bytes
+    time: int
+    values: tuple[Any, ...]
 
 
 def _settings(input: dict[str, Any] | None = None, **query: Any) -> Settings:
@@ -35,9 +43,12 @@ def _read(
     settings: Settings, value: bytes | None, key: bytes | None = None, timestamp: int = 0
 ) -> Read | None:
     try:
-        return StrictReader(settings).read(key, value, timestamp)
+        found = StrictReader(settings).read(key, value, timestamp)
     except Unreadable:
         return None
+    cells = dict(zip(cell_types(settings.query), found.cells, strict=True))
+    own_key = found.key if found.key is not None else str(cells[settings.query.key]).encode()
+    return Read(own_key, found.time, tuple(cells[name] for name in settings.query.value_columns))
 
 
 def _loaded(settings: Settings, values: list[bytes | None]) -> tuple[list[Read | None], int]:
@@ -52,7 +63,7 @@ def _loaded(settings: Settings, values: list[bytes | None]) -> tuple[list[Read |
     ]
     load(db, settings, pa.Table.from_pylist(rows, schema=INPUT_SCHEMA))
     found: list[Read | None] = [None] * len(values)
-    for _, offset, _, key, time, *columns in db.execute("SELECT * FROM tuples").fetchall():
+    for _, offset, _, key, time, *columns in db.execute("SELECT * EXCLUDE (chosen) FROM tuples").fetchall():
         found[offset] = Read(key, time, tuple(columns))
     fast = db.execute("SELECT count(*) FROM records WHERE readable").fetchall()[0][0]
     return found, fast

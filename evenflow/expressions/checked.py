@@ -1,0 +1,184 @@
+"""A text that a user wrote, read and typed; everything that is wrong with it is said before a topic is touched."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from evenflow.errors import ConfigError
+from evenflow.expressions.kinds import NOTHING, TRUTH, Kind, type_of
+from evenflow.expressions.rules import RULES, SAID, Unfit, comparable
+
+DIALECT = "duckdb"
+_MOST_NODES = 500
+ColumnKind = Callable[[str], Kind]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """text: as it was written; columns: names that it reads, in order of appearance; tree: sqlglot's."""
+
+    text: str
+    columns: tuple[str, ...]
+    tree: exp.Expression
+
+
+@dataclass(frozen=True)
+class Typed:
+    """An expression whose columns are known. tree: each node has its kind in `meta`, see `kind_at`."""
+
+    text: str
+    columns: tuple[str, ...]
+    tree: exp.Expression
+    kind: Kind
+
+    @property
+    def type(self) -> str:
+        """Of a column that holds its values; text for nothing but nulls."""
+        return "string" if self.kind == NOTHING else type_of(self.kind)
+
+
+def kind_at(node: exp.Expression) -> Kind | None:
+    """What a node of a typed tree, or of a copy of one, yields; None for one that was put in later."""
+    return node.meta.get("kind")
+
+
+@lru_cache(maxsize=256)
+def read(text: str, what: str) -> Expression:
+    """The expression that stands in `text`; what: the setting, for messages. ConfigError says what is wrong with it."""
+    try:
+        trees = sqlglot.parse(text, read=DIALECT)
+    except SqlglotError as error:
+        raise ConfigError(f"{what} = {text!r} is no SQL expression{_place(error)}", hint=_HINT) from None
+    except RecursionError:
+        raise ConfigError(f"{what} is nested too deeply", hint=_HINT) from None
+    if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
+        raise ConfigError(f"{what} = {text!r} is not one SQL expression", hint=_HINT)
+    tree = trees[0]
+    nodes = list(tree.walk())
+    if len(nodes) > _MOST_NODES:
+        raise ConfigError(f"{what} has {len(nodes)} parts, more than {_MOST_NODES}")
+    columns = dict.fromkeys(_name(node, what, text) for node in nodes if isinstance(node, exp.Column))
+    return Expression(text, tuple(columns), tree)
+
+
+def typed(expression: Expression, column: ColumnKind, what: str) -> Typed:
+    """The expression over these columns; column: what each of them holds. ConfigError where something does not fit."""
+    tree = expression.tree.copy()
+    try:
+        kind = _kind(tree, column)
+    except Unfit as error:
+        raise ConfigError(f"{what} = {expression.text!r}: {error}", hint=_HINT) from None
+    return Typed(expression.text, expression.columns, tree, kind)
+
+
+def condition(expression: Expression, column: ColumnKind, what: str) -> Typed:
+    """As `typed`; ConfigError too for what is neither true nor false."""
+    found = typed(expression, column, what)
+    if found.kind != TRUTH:
+        raise ConfigError(
+            f"{what} = {expression.text!r} is {found.kind.words}, but a condition is needed",
+            hint="compare it with something",
+        )
+    return found
+
+
+def is_place(node: exp.Expression) -> bool:
+    """Whether this is the number of a letter, and not one that is computed with."""
+    return isinstance(node, exp.Literal) and isinstance(node.parent, exp.Substring | exp.Left)
+
+
+def from_below(node: exp.Expression, change: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
+    """The tree with every node changed, each after what is below it. The tree that is given is used up."""
+    for child in list(node.iter_expressions()):
+        child.replace(from_below(child, change))
+    return change(node)
+
+
+_HINT = f"an expression may hold columns, numbers, 'text' and: {SAID}"
+
+
+def _place(error: SqlglotError) -> str:
+    """Where sqlglot stopped."""
+    told = getattr(error, "errors", None) or [{}]
+    column, near = told[0].get("col"), told[0].get("highlight")
+    return f" (column {column}{f', at {near!r}' if near else ''})" if column else ""
+
+
+def _name(node: exp.Column, what: str, text: str) -> str:
+    if node.table:
+        raise ConfigError(
+            f"{what} = {text!r}: {node.sql(dialect=DIALECT)} is no column",
+            hint=f'a column whose name has a dot is written in quotes: "{node.table}.{node.name}"',
+        )
+    return str(node.name)
+
+
+def _kind(node: exp.Expression, column: ColumnKind) -> Kind:
+    """The kind of a node, which is noted at it, and at all below it."""
+    kind = node.meta["kind"] = _kind_of(node, column)
+    return kind
+
+
+def _kind_of(node: exp.Expression, column: ColumnKind) -> Kind:
+    if isinstance(node, exp.Column):
+        return column(node.name)
+    if isinstance(node, exp.Case | exp.If):
+        return _case(node, column)
+    rule = RULES.get(type(node))
+    shown = _shown(node)
+    if rule is None:
+        raise Unfit(f"{shown} is not in the language{_nearest(node)}")
+    kinds = [_kind(child, column) for child in _children(node)]
+    try:
+        kind = rule(node, kinds)
+    except Unfit as error:
+        raise Unfit(f"{shown}: {error}") from None
+    if not kind.fits:
+        raise Unfit(f"{shown} can have more than 38 digits: CAST one of its numbers AS DOUBLE")
+    return kind
+
+
+def _children(node: exp.Expression) -> Iterator[exp.Expression]:
+    """What an operator or function is applied to; a type or the part of a date is none of it."""
+    for key, value in node.args.items():
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, exp.Expression) and not isinstance(child, exp.DataType | exp.Var):
+                if key == "this" and isinstance(node, exp.Extract):
+                    continue
+                yield child
+
+
+def _case(node: exp.Expression, column: ColumnKind) -> Kind:
+    """CASE with conditions: they are true or false, and all results are of one kind."""
+    if isinstance(node, exp.Case) and node.this is not None:
+        raise Unfit(f"{_shown(node)}: write CASE WHEN column = value THEN ...")
+    parts = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+    otherwise = node.args.get("default" if isinstance(node, exp.Case) else "false")
+    for part in parts:
+        condition = _kind(part.this, column)
+        if condition.name not in ("truth", "nothing"):
+            raise Unfit(f"{_shown(node)}: WHEN takes a condition, not {condition.words}")
+    results = [part.args["true"] for part in parts] + ([otherwise] if otherwise is not None else [])
+    try:
+        return comparable([_kind(result, column) for result in results])
+    except Unfit as error:
+        raise Unfit(f"{_shown(node)}: {error}") from None
+
+
+def _shown(node: exp.Expression) -> str:
+    text = str(node.sql(dialect=DIALECT))
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _nearest(node: exp.Expression) -> str:
+    """A name that may have been meant, for a function that nobody knows."""
+    names = [word.strip(",") for word in SAID.split() if word.strip(",").isidentifier()]
+    near = difflib.get_close_matches(str(node.name or type(node).__name__).lower(), names, n=1)
+    return f" (did you mean {near[0]}?)" if near and isinstance(node, exp.Anonymous) else ""

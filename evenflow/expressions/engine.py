@@ -1,0 +1,143 @@
+"""Expressions over the columns of a block, by Polars' SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from evenflow.arrays import Bools
+from evenflow.expressions.checked import DIALECT, Typed, from_below, is_place, kind_at
+from evenflow.expressions.kinds import DECIMAL_DIGITS, MOST_DIGITS
+from evenflow.settings.query import decimal_scale
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from evenflow.settings.columns import Columns
+
+_ONE = "evenflow one"
+"""A column of 1.0: Polars multiplies by the rounded reciprocal of a divisor that stands in the text."""
+_WHOLE = exp.DataType.build("HUGEINT", dialect=DIALECT)
+_DOUBLE = exp.DataType.build("DOUBLE", dialect=DIALECT)
+ARROW_TYPES = {
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "date": pa.date32(),
+}
+
+
+def arrow_type(type_: str) -> pa.DataType:
+    """How a column of this declared type is held."""
+    scale = decimal_scale(type_)
+    return ARROW_TYPES[type_] if scale is None else pa.decimal128(DECIMAL_DIGITS, scale)
+
+
+class Engine:
+    """Computes the derived columns and the condition of a query for blocks of tuples."""
+
+    def __init__(self, columns: Columns) -> None:
+        import polars
+
+        self._polars = polars
+        self._types = columns.read
+        self._derived = {
+            name: (polars.sql_expr(rewritten(derived)), derived.type)
+            for name, derived in columns.derived.items()
+        }
+        self._where = None if columns.where is None else polars.sql_expr(rewritten(columns.where))
+        read = [name for derived in columns.derived.values() for name in derived.columns]
+        read += [] if columns.where is None else columns.where.columns
+        self.reads = [name for name in columns.read if name in read]
+
+    def compute(
+        self, columns: Mapping[str, pa.Array], rows: int
+    ) -> tuple[dict[str, pa.Array], dict[str, Bools], Bools | None]:
+        """Of so many tuples: the derived columns by name, of each where its value does not fit its type (it is null
+        there), and for which tuples the condition is true (None without one).
+
+        columns: those of `reads`.
+        """
+        frame = self._frame(columns, rows)
+        computed: dict[str, pa.Array] = {}
+        wrong: dict[str, Bools] = {}
+        for name, (expression, type_) in self._derived.items():
+            computed[name], wrong[name] = _narrowed(_of_each(frame, expression), type_)
+            frame = frame.with_columns(self._widened(name, computed[name], type_))
+        if self._where is None:
+            return computed, wrong, None
+        return computed, wrong, _of_each(frame, self._where).fill_null(False).to_numpy()
+
+    def _frame(self, columns: Mapping[str, pa.Array], rows: int) -> pl.DataFrame:
+        series = [self._widened(name, column, self._types[name]) for name, column in columns.items()]
+        return self._polars.DataFrame([*series, self._polars.Series(_ONE, np.ones(rows))])
+
+    def _widened(self, name: str, column: pa.Array, type_: str) -> pl.Series:
+        """The column as it is computed with: whole numbers of 128 bits, decimals of 38 digits."""
+        polars = self._polars
+        series: pl.Series = polars.Series(name, polars.from_arrow(column))
+        if type_ == "int64":
+            return series.cast(polars.Int128)
+        scale = decimal_scale(type_)
+        return series if scale is None else series.cast(polars.Decimal(MOST_DIGITS, scale))
+
+
+def _of_each(frame: pl.DataFrame, expression: pl.Expr) -> pl.Series:
+    """The value for every row, also of an expression that reads no column."""
+    value = frame.select(expression.alias("value"))["value"]
+    return value if len(value) == len(frame) else value.new_from_index(0, len(frame))
+
+
+def _narrowed(value: pl.Series, type_: str) -> tuple[pa.Array, Bools]:
+    """The values as their type holds them, and where it does not."""
+    import polars
+
+    scale = decimal_scale(type_)
+    held = value
+    if type_ == "int64":
+        held = value.cast(polars.Int64, strict=False)
+    elif type_ == "float64":
+        held = value.cast(polars.Float64)
+        held = held.set(~held.is_finite(), None)
+    elif scale is not None:
+        most = 10**DECIMAL_DIGITS
+        wide = value.cast(polars.Decimal(MOST_DIGITS, scale))
+        held = wide.set(wide.abs() >= Decimal(most).scaleb(-scale), None)
+    wrong: Bools = (held.is_null() & value.is_not_null()).to_numpy()
+    return held.to_arrow().cast(arrow_type(type_)), wrong
+
+
+def rewritten(expression: Typed) -> str:
+    """The SQL that makes Polars compute what the text says.
+
+    Whole numbers that stand in the text, or that functions yield, are given 128 bits like those of columns. Both sides of
+    a division become floating point. Only spaces are trimmed.
+    """
+    return str(from_below(expression.tree.copy(), _rewritten).sql(dialect=DIALECT, identify=True))
+
+
+def _rewritten(node: exp.Expression) -> exp.Expression:
+    if isinstance(node, exp.Div):
+        one = exp.column(_ONE, quoted=True)
+        divisor = exp.Mul(this=exp.Paren(this=_cast(node.expression, _DOUBLE)), expression=one)
+        return exp.Div(this=_cast(node.this, _DOUBLE), expression=exp.Paren(this=divisor))
+    kind = kind_at(node)
+    if kind is not None and kind.name == "whole" and not isinstance(node, exp.Column) and not is_place(node):
+        return _cast(node, _WHOLE)
+    if isinstance(node, exp.Trim):
+        space = exp.Literal.string(" ")
+        return exp.Anonymous(
+            this="rtrim",
+            expressions=[exp.Anonymous(this="ltrim", expressions=[node.this.copy(), space]), space.copy()],
+        )
+    return node
+
+
+def _cast(node: exp.Expression, to: exp.DataType) -> exp.Expression:
+    return exp.Cast(this=node.copy(), to=to.copy())

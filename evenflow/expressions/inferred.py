@@ -1,0 +1,76 @@
+"""What a column holds by what an expression does with it, where [query.types] does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sqlglot import exp
+
+from evenflow.expressions.checked import Expression
+
+_NUMBERS = exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Abs | exp.Floor | exp.Ceil | exp.Sqrt | exp.Neg
+_TEXTS = (
+    exp.Like
+    | exp.StartsWith
+    | exp.EndsWith
+    | exp.Lower
+    | exp.Upper
+    | exp.Trim
+    | exp.DPipe
+    | exp.Replace
+    | exp.Length
+) | (exp.Substring | exp.Left)
+_DATES = exp.Year | exp.Month | exp.Day | exp.Extract
+_COMPARED = (
+    exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Between | exp.In | exp.Coalesce | exp.Nullif
+)
+_CONDITIONS = exp.And | exp.Or | exp.Not
+
+
+def inferred(column: str, expressions: Iterable[Expression]) -> str | None:
+    """The type of a column by its uses; None where they do not tell, or tell two things."""
+    found = {
+        type_
+        for expression in expressions
+        for node in expression.tree.find_all(exp.Column)
+        if node.name == column
+        for type_ in _by_use(node)
+    }
+    if found == {"int64", "float64"}:
+        return "int64"
+    return found.pop() if len(found) == 1 else None
+
+
+def _by_use(node: exp.Expression) -> Iterator[str]:
+    user = node.parent
+    while isinstance(user, exp.Paren):
+        user = user.parent
+    if isinstance(user, exp.Mod):
+        yield "int64"
+    elif isinstance(user, _NUMBERS):
+        yield "float64"
+    elif isinstance(user, _TEXTS):
+        yield "string"
+    elif isinstance(user, _DATES):
+        yield "date"
+    elif user is None or isinstance(user, _CONDITIONS):
+        yield "bool"
+    elif isinstance(user, _COMPARED):
+        for beside in user.iter_expressions():
+            yield from _like(beside)
+
+
+def _like(node: exp.Expression) -> Iterator[str]:
+    """What is compared with this."""
+    if isinstance(node, exp.Neg | exp.Paren):
+        yield from _like(node.this)
+    elif isinstance(node, exp.Literal):
+        yield "string" if node.is_string else "float64"
+    elif isinstance(node, exp.Boolean):
+        yield "bool"
+    elif isinstance(node, _NUMBERS | exp.Mod | exp.Length | _DATES):
+        yield "float64"
+    elif isinstance(node, _TEXTS):
+        yield "string"
+    elif isinstance(node, exp.Cast) and node.args["to"].this == exp.DataType.Type.DATE:
+        yield "date"

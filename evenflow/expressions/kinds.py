@@ -1,0 +1,80 @@
+"""What an expression yields, and how large a number it can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from evenflow.settings.query import decimal_scale
+
+Name = Literal["whole", "decimal", "float", "text", "truth", "date", "nothing"]
+_WORDS: dict[str, str] = {
+    "whole": "a whole number",
+    "decimal": "a decimal",
+    "float": "a floating-point number",
+    "text": "text",
+    "truth": "true or false",
+    "date": "a date",
+    "nothing": "null",
+}
+MOST_DIGITS = 38
+"""Digits that both engines compute whole numbers and decimals with."""
+DECIMAL_DIGITS = 18
+"""Digits of a decimal that is read, or that leaves an expression."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """most: the largest absolute value of a whole number or decimal, the latter in units of 10^-scale."""
+
+    name: Name
+    most: int = 0
+    scale: int = 0
+
+    @property
+    def words(self) -> str:
+        """For messages."""
+        return _WORDS[self.name] + (f" with {self.scale} digits behind the point" if self.scale else "")
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is a number that is never rounded."""
+        return self.name in ("whole", "decimal")
+
+    @property
+    def number(self) -> bool:
+        """Whether arithmetic takes it; null is taken everywhere."""
+        return self.exact or self.name in ("float", "nothing")
+
+    @property
+    def fits(self) -> bool:
+        """Whether both engines hold every such number."""
+        return self.most < 10**MOST_DIGITS
+
+
+FLOAT, TEXT, TRUTH, DATE, NOTHING = (
+    Kind("float"),
+    Kind("text"),
+    Kind("truth"),
+    Kind("date"),
+    Kind("nothing"),
+)
+INT64 = Kind("whole", most=2**63)
+_OF_TYPE = {"int64": INT64, "float64": FLOAT, "string": TEXT, "bool": TRUTH, "date": DATE}
+
+
+def kind_of(type_: str) -> Kind:
+    """What a column of this declared type holds."""
+    scale = decimal_scale(type_)
+    if scale is not None:
+        return Kind("decimal", most=10**DECIMAL_DIGITS, scale=scale)
+    return _OF_TYPE[type_]
+
+
+def type_of(kind: Kind) -> str:
+    """The type of a column that holds this: the inverse of `kind_of`."""
+    if kind.name == "decimal":
+        return f"decimal({kind.scale})"
+    return {"whole": "int64", "float": "float64", "text": "string", "truth": "bool", "date": "date"}[
+        kind.name
+    ]

@@ -1,0 +1,236 @@
+"""The table of the language: which node of sqlglot's tree may stand there, on what, and what it yields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlglot import exp
+
+from evenflow.expressions.kinds import DATE, FLOAT, NOTHING, TEXT, TRUTH, Kind
+
+Rule = Callable[[exp.Expression, Sequence[Kind]], Kind]
+_MOST_LENGTH = 2**31
+
+
+class Unfit(Exception):
+    """An operator or function does not take what it was given; the text says why."""
+
+
+def _numbers(kinds: Sequence[Kind]) -> None:
+    for kind in kinds:
+        if not kind.number:
+            raise Unfit(f"it takes numbers, not {kind.words}")
+
+
+def _all(wanted: Kind) -> Callable[[Sequence[Kind]], None]:
+    def check(kinds: Sequence[Kind]) -> None:
+        for kind in kinds:
+            if kind not in (wanted, NOTHING):
+                raise Unfit(f"it takes {wanted.words}, not {kind.words}")
+
+    return check
+
+
+_texts, _truths, _dates = _all(TEXT), _all(TRUTH), _all(DATE)
+
+
+def _exact(kinds: Sequence[Kind], most: Callable[[Sequence[int]], int], scale: int) -> Kind:
+    """The exact number that comes of these, each widened to the scale."""
+    aligned = [kind.most * 10 ** (scale - kind.scale) for kind in kinds]
+    return Kind("decimal" if any(kind.name == "decimal" for kind in kinds) else "whole", most(aligned), scale)
+
+
+def _sum(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    _numbers(kinds)
+    if any(not kind.exact for kind in kinds):
+        return FLOAT
+    return _exact(kinds, sum, max(kind.scale for kind in kinds))
+
+
+def _product(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    _numbers(kinds)
+    one, other = kinds
+    if not (one.exact and other.exact):
+        return FLOAT
+    name = "decimal" if "decimal" in (one.name, other.name) else "whole"
+    return Kind(name, one.most * other.most, one.scale + other.scale)  # type: ignore[arg-type]
+
+
+def _quotient(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    _numbers(kinds)
+    return FLOAT
+
+
+def _rest(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    for kind in kinds:
+        if kind.name not in ("whole", "nothing"):
+            raise Unfit(f"it takes whole numbers, not {kind.words}")
+    return Kind("whole", max(kind.most for kind in kinds))
+
+
+def _same(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    _numbers(kinds)
+    return kinds[0]
+
+
+def _rounded(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    (kind,) = kinds
+    if kind.name not in ("float", "nothing"):
+        raise Unfit(f"it takes a floating-point number, not {kind.words}")
+    return FLOAT
+
+
+def _root(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    _numbers(kinds)
+    return FLOAT
+
+
+def comparable(kinds: Sequence[Kind]) -> Kind:
+    """The kind that all of these can be compared as, or be taken instead of each other."""
+    known = [kind for kind in kinds if kind != NOTHING]
+    if not known:
+        return NOTHING
+    if all(kind.number for kind in known):
+        if any(kind == FLOAT for kind in known):
+            return FLOAT
+        return _exact(known, max, max(kind.scale for kind in known))
+    if len({kind.name for kind in known}) > 1:
+        raise Unfit("it mixes " + " and ".join(dict.fromkeys(kind.words for kind in known)))
+    return known[0]
+
+
+def _compared(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    comparable(kinds)
+    return TRUTH
+
+
+def _logical(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    _truths(kinds)
+    return TRUTH
+
+
+def _either(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    return comparable(kinds)
+
+
+def _text_to(result: Kind) -> Rule:
+    def rule(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+        _texts(kinds)
+        return result
+
+    return rule
+
+
+def _part(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    _texts(kinds[:1])
+    for number in [
+        child for key, child in node.args.items() if key != "this" and isinstance(child, exp.Expression)
+    ]:
+        if not (isinstance(number, exp.Literal) and not number.is_string and str(number.this).strip("0")):
+            raise Unfit("places and lengths are whole numbers that stand in the text, from 1 on")
+    return TEXT
+
+
+def _replaced(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    _texts(kinds)
+    _, *literals = [child for child in node.args.values() if isinstance(child, exp.Expression)]
+    if len(literals) != 2 or not all(isinstance(text, exp.Literal) and text.is_string for text in literals):
+        raise Unfit("what is replaced, and by what, are texts in quotes")
+    return TEXT
+
+
+def _date_part(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    _dates(kinds[-1:])
+    return Kind("whole", 10_000)
+
+
+def _extracted(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    if str(node.this).upper() not in ("YEAR", "MONTH", "DAY"):
+        raise Unfit("of a date it takes YEAR, MONTH or DAY")
+    _dates(kinds[-1:])
+    return Kind("whole", 10_000)
+
+
+def _cast(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    (kind,), to = kinds, node.args["to"].this
+    if to == exp.DataType.Type.DOUBLE and kind.number:
+        return FLOAT
+    if to == exp.DataType.Type.DATE and isinstance(node.this, exp.Literal) and node.this.is_string:
+        return DATE
+    if to in (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR) and kind.name in ("whole", "text", "date"):
+        return TEXT
+    raise Unfit(
+        f"{kind.words} cannot be cast so: a number becomes DOUBLE, and a whole number, date or text VARCHAR. Declare what a "
+        "column holds in [query.types] instead"
+    )
+
+
+def _literal(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    text = str(node.this)
+    if node.args.get("is_string"):
+        return TEXT
+    if "e" in text.lower():
+        return FLOAT
+    whole, _, behind = text.partition(".")
+    if not behind and "." not in text:
+        return Kind("whole", int(whole))
+    return Kind("decimal", int((whole + behind) or "0"), len(behind))
+
+
+RULES: Mapping[type[exp.Expression], Rule] = {
+    exp.Add: _sum,
+    exp.Sub: _sum,
+    exp.Mul: _product,
+    exp.Div: _quotient,
+    exp.Mod: _rest,
+    exp.Neg: _same,
+    exp.Abs: _same,
+    exp.Floor: _rounded,
+    exp.Ceil: _rounded,
+    exp.Sqrt: _root,
+    exp.EQ: _compared,
+    exp.NEQ: _compared,
+    exp.LT: _compared,
+    exp.LTE: _compared,
+    exp.GT: _compared,
+    exp.GTE: _compared,
+    exp.Between: _compared,
+    exp.In: _compared,
+    exp.And: _logical,
+    exp.Or: _logical,
+    exp.Not: _logical,
+    exp.Is: lambda node, kinds: TRUTH,
+    exp.Coalesce: _either,
+    exp.Nullif: lambda node, kinds: (comparable(kinds), kinds[0])[1],
+    exp.Like: _text_to(TRUTH),
+    exp.StartsWith: _text_to(TRUTH),
+    exp.EndsWith: _text_to(TRUTH),
+    exp.Lower: _text_to(TEXT),
+    exp.Upper: _text_to(TEXT),
+    exp.Trim: _text_to(TEXT),
+    exp.DPipe: _text_to(TEXT),
+    exp.Replace: _replaced,
+    exp.Length: _text_to(Kind("whole", _MOST_LENGTH)),
+    exp.Substring: _part,
+    exp.Left: _part,
+    exp.Year: _date_part,
+    exp.Month: _date_part,
+    exp.Day: _date_part,
+    exp.Extract: _extracted,
+    exp.Cast: _cast,
+    exp.Literal: _literal,
+    exp.Boolean: lambda node, kinds: TRUTH,
+    exp.Null: lambda node, kinds: NOTHING,
+    exp.Paren: lambda node, kinds: kinds[0],
+}
+"""What may stand in an expression besides columns and CASE, with its rule (`checked`)."""
+
+CASE_PARTS = (exp.Case, exp.If)
+"""CASE WHEN ... THEN ... ELSE ... END, and if(...)."""
+
+SAID = (
+    "+ - * / %, comparisons, AND OR NOT, IS [NOT] NULL, IN, BETWEEN, LIKE, CASE WHEN, coalesce, nullif, abs, floor, ceil, "
+    "sqrt, lower, upper, trim, length, substr, left, starts_with, ends_with, replace, ||, year, month, day, "
+    "CAST(.. AS DOUBLE | VARCHAR), DATE '2026-01-31'"
+)
+"""For messages and docs."""

@@ -1,0 +1,89 @@
+"""From the columns that were read to tuples: derived columns, the condition, the bytes of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+
+from evenflow.expressions.oracle import derived_sql, opened, rewritten
+from evenflow.settings import Query
+from workbench.verify.strict import cell_types
+
+_HELD = ("partition", "offset", "reason", "key", "time")
+_OWN = {name: f'"@{name}"' for name in _HELD}
+"""Ours have names here that no column has: a name with @ is refused."""
+
+
+def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
+    """Make `tuples` (partition, offset, reason, key, time, values v*, chosen) of what `records` and `strict` have read.
+
+    chosen: whether `query.where` keeps it. Where a derived column has no value that fits, or a derived key is null, the
+    record is unreadable: it is so in `strict` then.
+    """
+    names = list(cell_types(query))
+    cells = "".join(f", x{i} AS {_name(name)}" for i, name in enumerate(names))
+    held = ", ".join(f'"{name}" AS {own}' for name, own in _OWN.items())
+    read = " UNION ALL ".join(
+        f"SELECT {held}{cells} FROM {table} WHERE readable" for table in ("records", "strict")
+    )
+    if not query.resolved.derived and query.where is None:
+        db.execute(f"CREATE VIEW tuples AS SELECT {_tuple(query)}, true AS chosen FROM ({read})")
+        return
+    opened(db)
+    db.execute(f"CREATE TABLE derived AS {_derived(query, read)}")
+    for table in ("records", "strict"):
+        db.execute(
+            f"UPDATE {table} SET readable = false FROM derived d WHERE {table}.partition = d.partition "
+            f'AND {table}."offset" = d."offset" AND NOT d.fits'
+        )
+    _tell(db)
+    db.execute("CREATE VIEW tuples AS SELECT * EXCLUDE (fits) FROM derived WHERE fits")
+
+
+def _tell(db: duckdb.DuckDBPyConnection) -> None:
+    """What was read plainly and does not fit is among the unreadable too."""
+    why = "'a derived column has no value that fits its type, or a derived key is null'"
+    db.execute(
+        f"UPDATE strict SET why = {why} FROM derived d WHERE strict.partition = d.partition "
+        'AND strict."offset" = d."offset" AND NOT d.fits'
+    )
+    db.execute(
+        'INSERT INTO strict (partition, "offset", reason, readable, why) '
+        f'SELECT partition, "offset", reason, false, {why} FROM derived d WHERE NOT fits '
+        'AND NOT EXISTS (FROM strict s WHERE s.partition = d.partition AND s."offset" = d."offset")'
+    )
+
+
+def _derived(query: Query, read: str) -> str:
+    columns = query.resolved
+    fits = []
+    for number, (name, expression) in enumerate(columns.derived.items()):
+        value, fine = derived_sql(expression)
+        read = f'SELECT *, {value} AS {_name(name)}, {fine} AS "@fits {number}" FROM ({read})'
+        fits.append(f'"@fits {number}"')
+    if query.key in columns.derived:
+        fits.append(f"{_name(query.key)} IS NOT NULL")
+    chosen = "true" if columns.where is None else f"coalesce({rewritten(columns.where)}, false)"
+    return f"SELECT {_tuple(query)}, {chosen} AS chosen, {' AND '.join(fits) or 'true'} AS fits FROM ({read})"
+
+
+def _tuple(query: Query) -> str:
+    """Partition, offset, reason, key, time and values, under our names."""
+    own = [f'{_key(query) if name == "key" else own} AS "{name}"' for name, own in _OWN.items()]
+    return ", ".join([*own, *_values(query)])
+
+
+def _key(query: Query) -> str:
+    if query.key == "@key":
+        return _OWN["key"]
+    return f"encode({_name(query.key)}::VARCHAR)"
+
+
+def _values(query: Query) -> Iterator[str]:
+    for number, column in enumerate(query.value_columns):
+        yield f"{_name(column)} AS v{number}"
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
