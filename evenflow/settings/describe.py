@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from evenflow.settings.durations import format_duration, parse_duration
 from evenflow.settings.model import Settings
-from evenflow.settings.query import AggregateSpec
+from evenflow.settings.query import AggregateSpec, DecimalType
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,8 @@ _NAMES = {str: "text", int: "integer", float: "number", bool: "true/false", Secr
 
 
 def _type_name(annotation: Any) -> str:
+    if annotation == DecimalType:
+        return "`decimal(S)`"
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return ", ".join(f"`{value}`" for value in inner)

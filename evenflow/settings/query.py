@@ -10,7 +10,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from evenflow.errors import ConfigError
 from evenflow.settings.durations import Duration, format_duration
 
-ColumnType = Literal["int64", "float64", "string"]
+_DECIMAL = re.compile(r"^decimal\(([1-9]|1[0-2])\)$")
+DecimalType = Annotated[str, Field(pattern=_DECIMAL.pattern)]
+"""`decimal(S)`: at most 18 digits, S of them (1 to 12) behind the point."""
+ColumnType = Literal["int64", "float64", "string", "bool", "date"] | DecimalType
 _CALL = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 _TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int64", "iso": "string"}
@@ -18,13 +21,20 @@ _TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int6
 RESERVED_RESULT_NAMES = frozenset({"window_start", "window_end", "key", "key_base64", "revision"})
 
 
+def decimal_scale(kind: ColumnType) -> int | None:
+    """S of `decimal(S)`; None for any other type."""
+    match = _DECIMAL.fullmatch(kind)
+    return None if match is None else int(match[1])
+
+
 class AggregateSpec(BaseModel):
-    """One aggregate as written in `[query.aggregates]`: `count` or `function(column)`."""
+    """One aggregate as written in `[query.aggregates]`: `count`, `function(column)` or `function(column, option, ...)`."""
 
     model_config = ConfigDict(frozen=True)
 
     function: str
     column: str | None = None
+    options: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: Any) -> Any:
@@ -34,10 +44,17 @@ class AggregateSpec(BaseModel):
         match = _CALL.match(text)
         if match is None:
             raise ValueError(f"{text!r} is not an aggregate; write 'count' or 'function(column)'")
-        return cls(function=match[1], column=match[2] or None)
+        column, *options = (word.strip() for word in (match[2] or "").split(","))
+        if not column and options:
+            raise ValueError(f"{text!r} names no column; write 'function(column, option)'")
+        return cls(function=match[1], column=column or None, options=tuple(options))
 
     def __str__(self) -> str:
-        return self.function if self.column is None else f"{self.function}({self.column})"
+        return (
+            self.function
+            if self.column is None
+            else f"{self.function}({', '.join((self.column, *self.options))})"
+        )
 
 
 class Query(BaseModel):
@@ -99,12 +116,13 @@ class Query(BaseModel):
     )
     aggregates: dict[str, Annotated[AggregateSpec, BeforeValidator(AggregateSpec.parse)]] = Field(
         default_factory=lambda: {"count": AggregateSpec(function="count")},
-        description="Result column = 'count' | 'sum(c)' | 'mean(c)' | 'min(c)' | 'max(c)'.",
+        description="Result column = 'count', 'sum(c)', 'quantile(c, 0.99)', 'top_k(c, 10)', ...: docs/aggregates.md "
+        "has them all.",
     )
     types: dict[str, ColumnType] = Field(
         default_factory=dict,
-        description="Type of a column: 'int64', 'float64' or 'string'. Default: float64 for aggregated "
-        "columns, string for the key.",
+        description="Type of a column: 'int64', 'float64', 'string', 'bool', 'date' or 'decimal(S)', S digits behind the "
+        "point. Default: float64 for aggregated columns, string for the key.",
     )
 
     @field_validator("name")

@@ -138,8 +138,8 @@ def direct(plan: AggregatePlan, rows: list[Row]) -> dict[tuple[int, bytes], dict
     results: dict[tuple[int, bytes], dict[str, Any]] = {}
     for at, members in windows.items():
         results[at] = {}
-        for label, function, column, _ in plan.outputs:
-            values = [row[2] if column == "i" else row[3] for row in members]
+        for label, function, call in plan.outputs:
+            values = [row[2] if call.column == "i" else row[3] for row in members]
             present = [value for value in values if value is not None]
             if function.name == "count":
                 results[at][label] = len(members)
