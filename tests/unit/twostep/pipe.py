@@ -65,6 +65,7 @@ class Pipe:
     def write(self, routed: int, rows: list[Row], marks: dict[int, int], *, came: int | None = None) -> None:
         columns = {"pane": [r[0] for r in rows], "key": [r[1] for r in rows], "i": [r[2] for r in rows]}
         columns["f"] = [r[3] for r in rows]
+        columns["time"] = [r[0] * SLIDE for r in rows]
         schema = self.plan.frame_schema
         batch = pa.record_batch(
             [pa.array(columns[f.name.removeprefix("v:")], f.type) for f in schema], schema=schema
