@@ -64,10 +64,19 @@ def counted(of: Int64s, values: pa.Array, counts: Int64s) -> Counted:
     if not len(values):
         return Counted(of, values, counts)
     keys = order_keys(values)
-    order = np.lexsort((keys, of))
+    order = _order(of, keys)
     of, keys = of[order], keys[order]
     starts = np.flatnonzero(np.concatenate([[True], (np.diff(of) != 0) | (keys[1:] != keys[:-1])]))
     return Counted(of[starts], taken(values, order[starts]), np.add.reduceat(counts[order], starts))
+
+
+def _order(of: Int64s, keys: Int64s) -> Int64s:
+    """Rows by group, then by key; equal ones in any order. Where both fit into one number, that is sorted: twice as fast."""
+    least = int(keys.min())
+    span = int(keys.max()) - least + 1
+    if span * (int(of.max()) + 1) >= 2**63:
+        return np.lexsort((keys, of))
+    return np.argsort(of * span + (keys - least))
 
 
 def as_multisets(found: Counted, count: int) -> pa.Array:

@@ -46,7 +46,7 @@ ROWS = st.lists(
     st.tuples(st.integers(-3, 3), KEYS, st.integers(0, 5), INTS, FLOATS, TEXTS, DECIMALS, BOOLS, DAYS),
     max_size=40,
 )
-SETTINGS = settings(max_examples=25, deadline=None)
+SETTINGS = settings(max_examples=15, deadline=None)
 ROUNDED = {"variance", "stddev"}
 Rows = list[tuple[Any, ...]]
 
@@ -78,6 +78,20 @@ def plans() -> list[Any]:
                     pytest.param(plan_of(form, column), column, id=form.replace("column", str(column)))
                 )
     return found
+
+
+def exact_plans() -> list[Any]:
+    """Those whose partials depend on the tuples alone; the law of any cut holds the others to their bounds."""
+    found = []
+    for case in plans():
+        _, aggregate, call = case.values[0].outputs[0]
+        if aggregate.name not in ROUNDED and not (aggregate.name == "top_k" and call.options[1]):
+            found.append(case)
+    return [case for case in found if case.values[1] in (None, "f", "s")]
+
+
+def invertible_plans() -> list[Any]:
+    return [case for case in plans() if case.values[0].invertible]
 
 
 def rows_table(plan: AggregatePlan, rows: Rows) -> pa.Table:
@@ -212,19 +226,16 @@ def in_order(table: pa.Table) -> list[dict[str, Any]]:
     return sorted(table.to_pylist(), key=lambda row: (row.get("pane", 0), row["key"]))
 
 
-@pytest.mark.parametrize(("plan", "column"), plans())
+@pytest.mark.parametrize(("plan", "column"), exact_plans())
 @SETTINGS
 @given(a=ROWS, b=ROWS, c=ROWS)
 def test_merge_is_associative(plan: AggregatePlan, column: str | None, a: Any, b: Any, c: Any) -> None:
     x, y, z = (plan.combine(rows_table(plan, rows)) for rows in (a, b, c))
     left, right = plan.merge([plan.merge([x, y]), z]), plan.merge([x, plan.merge([y, z])])
-    function, call = plan.outputs[0].aggregate.name, plan.outputs[0].call
-    if function in ROUNDED or (function == "top_k" and call.options[1]):
-        return  # up to their bounds, which the law of any cut holds
     assert in_order(left) == in_order(right)
 
 
-@pytest.mark.parametrize(("plan", "column"), plans())
+@pytest.mark.parametrize(("plan", "column"), [case for case in plans() if case.values[1] in ("f", "s")])
 @SETTINGS
 @given(a=ROWS, b=ROWS)
 def test_equal_tuples_in_equal_order_make_equal_bytes(
@@ -237,15 +248,12 @@ def test_equal_tuples_in_equal_order_make_equal_bytes(
     assert made() == made()
 
 
-@pytest.mark.parametrize(("plan", "column"), plans())
+@pytest.mark.parametrize(("plan", "column"), invertible_plans())
 @SETTINGS
 @given(kept=ROWS, gone=ROWS)
 def test_an_invertible_plan_forgets_what_is_evicted_exactly(
     plan: AggregatePlan, column: str | None, kept: Any, gone: Any
 ) -> None:
-    if not plan.invertible:
-        return
-
     def keyed(rows: Any) -> pa.Table:
         return plan.merge([plan.combine(rows_table(plan, rows)).drop_columns(["pane"])])
 
