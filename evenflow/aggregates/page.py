@@ -37,7 +37,7 @@ def page() -> str:
 
 
 def _section(aggregate: Aggregate) -> str:
-    over = {ANYTHING: "any column", NUMBERS: "numbers"}[aggregate.over]
+    over = {ANYTHING: "any column", NUMBERS: "numbers", ("string",): "text"}[aggregate.over]
     said = aggregate.said
     lines = [
         ("written", ", ".join(f"`{form}`" for form in aggregate.forms)),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from evenflow.aggregates.aggregate import Aggregate
+from evenflow.aggregates.aggregate import NUMBERS, Aggregate
+from evenflow.aggregates.clusters import CLUSTERS
 from evenflow.aggregates.collect import COLLECT
 from evenflow.aggregates.count import COUNT
 from evenflow.aggregates.count_distinct import COUNT_DISTINCT
@@ -35,6 +36,7 @@ AGGREGATES: dict[str, Aggregate] = {
         LAST,
         TOP_K,
         COLLECT,
+        CLUSTERS,
     )
 }
 
@@ -45,8 +47,10 @@ def known_aggregates() -> list[str]:
 
 
 def every_form(*columns: str) -> dict[str, str]:
-    """Every aggregate in every form over each of these columns, as [query.aggregates] has them: to run them all once."""
-    forms = [form for aggregate in AGGREGATES.values() for form in aggregate.forms]
+    """Every aggregate that takes numbers in every form over each of these columns, as [query.aggregates] has them."""
+    forms = [
+        form for aggregate in AGGREGATES.values() if NUMBERS[0] in aggregate.over for form in aggregate.forms
+    ]
     return {
         f"{number}_{column}": form.replace("(column", f"({column}")
         for number, form in enumerate(forms)

@@ -161,6 +161,17 @@ def _beyond_bounds(k: int, counters: int) -> str:
     return f"((e IS NULL) <> (g IS NULL) OR e IS NOT NULL AND NOT coalesce({' AND '.join(fine)}, false))"
 
 
+def _clusters(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.DataType) -> Oracle:
+    value = f"list_transform(map_entries(histogram(v{at})), lambda e: {{'value': e.key, 'count': e.value::BIGINT}})"
+    longest = "greatest(strlen(x.value), strlen(y.value), 1)"
+    alike = f"(1 - 2.0::DOUBLE * levenshtein(x.value, y.value) / {longest}) * x.count * y.count"
+    pairs = f"list_sum(list_transform(list_filter(c, lambda y: y.value > x.value), lambda y: {alike}))"
+    total = f"list_sum(list_transform(g, lambda c: list_sum(list_transform(c, lambda x: {pairs}))))"
+    fine = f"list_sort(flatten(g)) = list_sort(e) AND coalesce({total}, 0) >= -{FLOAT_BOUND!r}"
+    wrong = f"((e IS NULL) <> (g IS NULL) OR e IS NOT NULL AND NOT coalesce({fine}, false))"
+    return Oracle(value=value, kind=kind, whole=True, wrong=wrong)
+
+
 _MAKERS: dict[str, Callable[..., Oracle]] = {
     "count": _count,
     "sum": _sum,
@@ -174,6 +185,7 @@ _MAKERS: dict[str, Callable[..., Oracle]] = {
     "first": lambda at, type_, options, kind: Oracle(value=f"{_in_time(at)}[1]", kind=kind, whole=True),
     "last": lambda at, type_, options, kind: Oracle(value=f"{_in_time(at)}[-1]", kind=kind, whole=True),
     "top_k": _top_k,
+    "clusters": _clusters,
     "collect": lambda at, type_, options, kind: Oracle(
         value=f"{_in_time(at)}[1:{options[0]}]", kind=kind, whole=True
     ),
