@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evenflow.aggregates import arrow_type
 from evenflow.arrays import Bools, Int64s
-from evenflow.expressions.engine import Engine, arrow_type
+from evenflow.expressions.engine import Engine
 from evenflow.settings import Settings
 from evenflow.settings.query import decimal_scale
 from partitioner_service.reading.cells import Block, Cells, kind_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evenflow.aggregates import AggregatePlan
+from evenflow.aggregates import AggregatePlan, every_form
 from evenflow.partitioners.fitting import online_names
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
@@ -20,10 +20,7 @@ from partitioner_service.hottest import Hottest
 from partitioner_service.learned import new_partitioner
 from partitioner_service.route import Router, Slice
 
-_AGGREGATES = {
-    "n": "count",
-    **{f"{how}_{column}": f"{how}({column})" for how in ("sum", "mean", "min", "max") for column in "if"},
-}
+_AGGREGATES = every_form("i", "f")
 _TUPLES = 3_000
 _SPAN_MS = 10_000
 

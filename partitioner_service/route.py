@@ -149,7 +149,8 @@ class Router:
         self._parser = Parser(settings)
         self._framer = Framer(settings)
         self._routed = settings.routed_partitions
-        self._frame_schema = AggregatePlan.of(settings.query).frame_schema
+        plan = AggregatePlan.of(settings.query)
+        self._timed, self._frame_schema = plan.timed, plan.frame_schema
         self._told: dict[int, int] = {}
         nobody = np.zeros(self._routed, np.int64)
         self._nothing = Sent(
@@ -302,7 +303,8 @@ class Router:
         return (np.concatenate(cells) if len(cells) > 1 else workers[0]), tuple(epochs)
 
     def _batch(self, part: _Accepted, panes: Int64s) -> pa.RecordBatch:
-        columns = [pa.array(panes), part.keys, *part.values.columns]
+        times = [pa.array(part.times)] if self._timed else []
+        columns = [pa.array(panes), part.keys, *times, *part.values.columns]
         return pa.RecordBatch.from_arrays(columns, schema=self._frame_schema)
 
 

@@ -36,7 +36,7 @@ import pyspark.testing.utils  # imported by every state call of pyspark 4.0
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
-from evenflow.aggregates import AGGREGATES, AggregatePlan
+from evenflow.aggregates import AggregatePlan, every_form
 from evenflow.keys import hash_keys
 from evenflow.settings import Query
 from evenflow.twostep.distinct import distinct
@@ -46,12 +46,7 @@ from spark_consumers import combiner, reducer, sinks, tallies  # noqa: F401
 
 def warm() -> None:
     """Load the compiled kernels. One row is enough, and starts no thread that a fork would lose."""
-    aggregates = {
-        f"{name}_{column}": f"{name}({column})" if aggregate.takes_column else name
-        for name, aggregate in AGGREGATES.items()
-        for column in ("i", "f")
-    }
-    plan = AggregatePlan.of(Query(aggregates=aggregates, types={"i": "int64"}))
+    plan = AggregatePlan.of(Query(aggregates=every_form("i", "f"), types={"i": "int64"}))
     values = {pa.int64(): 1, pa.float64(): 1.0, pa.binary(): b"key"}
     row = [pa.array([values[field.type]], field.type) for field in plan.frame_schema]
     partials = plan.combine(pa.table(row, schema=plan.frame_schema))

@@ -122,5 +122,8 @@ def _piece_name(name: str, number: int) -> str:
 
 
 def arrow_frame(table: pa.Table) -> pd.DataFrame:
-    """A pandas frame whose columns are the table's Arrow arrays, not copies of them."""
-    return table.to_pandas(types_mapper=pd.ArrowDtype)
+    """A pandas frame whose columns are the table's Arrow arrays, not copies of them.
+
+    Lists become Python's: Spark 4.0 takes them apart itself, and stumbles over pandas' own null.
+    """
+    return table.to_pandas(types_mapper=lambda kind: None if pa.types.is_list(kind) else pd.ArrowDtype(kind))

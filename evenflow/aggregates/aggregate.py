@@ -4,25 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
+from evenflow.aggregates.grouping import Grouping
 from evenflow.aggregates.wide import WIDE
 from evenflow.errors import ConfigError
-from evenflow.settings.query import AggregateSpec, ColumnType
+from evenflow.settings.query import AggregateSpec, ColumnType, decimal_scale
 
 ROWS = "rows"
 """The hidden partial of every plan: number of tuples. An entry with 0 of them has left the window."""
 
-ARROW_TYPES: dict[str, pa.DataType] = {"int64": pa.int64(), "float64": pa.float64()}
+ARROW_TYPES: dict[str, pa.DataType] = {
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "date": pa.date32(),
+}
+NUMBERS = ("int64", "float64", "decimal(S)")
+ANYTHING = (*ARROW_TYPES, "decimal(S)")
+"""Every type that a column may have."""
+
+Reduction = Callable[[pa.Array | None, Grouping], pa.Array]
+"""(a column, its groups) -> one row per group, in group order. Reductions that do the same are equal."""
+
+
+def arrow_type(declared: ColumnType) -> pa.DataType:
+    """Type of a value column in frames."""
+    scale = decimal_scale(declared)
+    return ARROW_TYPES[declared] if scale is None else pa.decimal128(18, scale)
+
+
+def stored(type_: pa.DataType) -> pa.DataType:
+    """Type of such a value in partials: the texts of a window may have more than the 2 GiB that string holds."""
+    return pa.large_string() if pa.types.is_string(type_) else type_
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartialColumn:
     """One column of a partial table.
 
-    `combine` and `merge` name the reductions (reductions.py) that make it from rows and from other
-    partials; `source` is the value column read by `combine` (None: the row itself). `invertible` says
+    `combine` and `merge` are reductions, or names of some (reductions.py), that make it from rows and from other
+    partials; `source` is the value column read by `combine` (None: the row itself). `timed`: `combine` gets structs
+    of the event time (`time`, ms) and the `value`. `invertible` says
     that subtracting a partial that was added before gives back exactly what was there; `merge` is then
     a reduction that `subtract_column` knows.
     Equal columns of different aggregates are computed once.
@@ -31,44 +57,89 @@ class PartialColumn:
     name: str
     type: pa.DataType
     source: str | None
-    combine: str
-    merge: str
-    invertible: bool
+    combine: str | Reduction
+    merge: str | Reduction
+    timed: bool = False
+    invertible: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """What an aggregate is called with: a value column ("": none), its type in frames, and the options, read."""
+
+    column: str = ""
+    type: pa.DataType = pa.int64()  # noqa: RUF009 - Arrow's types are immutable
+    options: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What people are told of an aggregate (docs/aggregates.md)."""
+
+    computes: str
+    nulls: str
+    bound: str
+    state: str
+
+
+def no_options(written: tuple[str, ...]) -> tuple[Any, ...]:
+    """Of an aggregate that takes a column alone."""
+    if written:
+        raise ValueError("it takes no options")
+    return ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
     """One aggregate function, by its name in `[query.aggregates]`.
 
-    `partials(column, type)` declares its partial columns, `result_type(type)` what it yields, and
-    `finish(partials, column)` computes that from a table holding those columns, row by row. A value that
-    does not fit its type is null, never an error; `unfit(partials, column)` says how many rows have one.
+    `forms`: how it may be written, `column` standing for a column; `over`: the types of column it takes.
+    `read(options)` makes values of what is written behind the column; ValueError says what is wrong.
+    `partials(call)` declares its partial columns, `result_type(call)` what it yields, and
+    `finish(partials, call)` computes that from a table holding those columns, row by row. A value that
+    does not fit its type is null, never an error; `unfit(partials, call)` says how many rows have one.
     """
 
     name: str
-    takes_column: bool
-    partials: Callable[[str, pa.DataType], tuple[PartialColumn, ...]]
-    result_type: Callable[[pa.DataType], pa.DataType]
-    finish: Callable[[pa.Table, str], pa.Array]
-    unfit: Callable[[pa.Table, str], int] = lambda partials, column: 0
+    forms: tuple[str, ...]
+    partials: Callable[[Call], tuple[PartialColumn, ...]]
+    result_type: Callable[[Call], pa.DataType]
+    finish: Callable[[pa.Table, Call], pa.Array]
+    said: Said
+    over: tuple[str, ...] = NUMBERS
+    read: Callable[[tuple[str, ...]], tuple[Any, ...]] = no_options
+    unfit: Callable[[pa.Table, Call], int] = lambda partials, call: 0
 
-    def check(self, label: str, spec: AggregateSpec, column_type: ColumnType) -> None:
-        """Raise ConfigError unless this aggregate can be computed as written (`label = spec`)."""
-        if self.takes_column and spec.column is None:
+    @property
+    def takes_column(self) -> bool:
+        """Whether it may be over a column."""
+        return any("(" in form for form in self.forms)
+
+    def call(self, label: str, spec: AggregateSpec, column_type: ColumnType) -> Call:
+        """What `label = spec` calls it with; ConfigError unless it can be computed as written."""
+        what = f"aggregate {label} = {str(spec)!r}"
+        if spec.column is None:
+            if self.name in self.forms:
+                return Call()
+            raise ConfigError(f"{what} names no column", hint=f"write {self._forms()}")
+        if not self.takes_column:
             raise ConfigError(
-                f"aggregate {label} = {str(spec)!r} names no column", hint=f"write '{self.name}(column)'"
+                f"{what}: {self.name} takes no column, it is over tuples", hint=f"write {self._forms()}"
             )
-        if not self.takes_column and spec.column is not None:
+        if ("decimal(S)" if decimal_scale(column_type) is not None else column_type) not in self.over:
+            needs = "a number" if self.over == NUMBERS else f"one of {', '.join(self.over)}"
             raise ConfigError(
-                f"aggregate {label} = {str(spec)!r}: {self.name} takes no column, it is over tuples",
-                hint=f"write '{self.name}'",
+                f"{what}: column {spec.column!r} is a {column_type}, but {self.name} needs {needs}",
+                hint=f"declare it in [query.types] as one of: {', '.join(self.over)}",
             )
-        if self.takes_column and column_type not in ARROW_TYPES:
-            raise ConfigError(
-                f"aggregate {label} = {str(spec)!r}: column {spec.column!r} is a {column_type}, "
-                f"but {self.name} needs a number",
-                hint=f"declare it in [query.types] as one of: {', '.join(ARROW_TYPES)}",
-            )
+        try:
+            options = self.read(spec.options)
+        except ValueError as error:
+            raise ConfigError(f"{what}: {error}", hint=f"write {self._forms()}") from None
+        return Call(column=spec.column, type=arrow_type(column_type), options=options)
+
+    def _forms(self) -> str:
+        return " or ".join(f"'{form}'" for form in self.forms)
 
 
 ROWS_COLUMN = PartialColumn(
@@ -91,13 +162,15 @@ def count_column(column: str) -> PartialColumn:
 def sum_column(column: str, type_: pa.DataType) -> PartialColumn:
     """Sum of the values that were not null; 0 when there was none.
 
-    That of an int64 column has 128 bits and cannot overflow; it alone is exactly invertible.
+    That of an int64 or decimal column has 128 bits and cannot overflow; they alone are exactly invertible.
     """
+    exact = not pa.types.is_floating(type_)
+    scale = type_.scale if pa.types.is_decimal(type_) else 0
     return PartialColumn(
         name=f"sum_{column}",
-        type=WIDE if pa.types.is_integer(type_) else type_,
+        type=pa.decimal128(WIDE.precision, scale) if exact else type_,
         source=column,
         combine="sum",
         merge="sum",
-        invertible=pa.types.is_integer(type_),
+        invertible=exact,
     )

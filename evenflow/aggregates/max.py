@@ -1,23 +1,29 @@
-"""max(column): the largest value that is not null; null when there is none. NaN yields to numbers."""
+"""max(column): the largest value that is not null; null when there is none. NaN yields to numbers.
+
+Text is ordered by its bytes, false comes before true.
+"""
 
 from __future__ import annotations
 
-import pyarrow as pa
-
-from evenflow.aggregates.aggregate import Aggregate, PartialColumn
+from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, PartialColumn, Said, stored
 
 
-def _partials(column: str, type_: pa.DataType) -> tuple[PartialColumn, ...]:
-    name = f"max_{column}"
-    return (
-        PartialColumn(name=name, type=type_, source=column, combine="max", merge="max", invertible=False),
-    )
+def _partials(call: Call) -> tuple[PartialColumn, ...]:
+    name = f"max_{call.column}"
+    return (PartialColumn(name=name, type=stored(call.type), source=call.column, combine="max", merge="max"),)
 
 
 MAX = Aggregate(
     name="max",
-    takes_column=True,
+    forms=("max(column)",),
+    over=ANYTHING,
     partials=_partials,
-    result_type=lambda type_: type_,
-    finish=lambda partials, column: partials[f"max_{column}"],
+    result_type=lambda call: call.type,
+    finish=lambda partials, call: partials[f"max_{call.column}"],
+    said=Said(
+        computes="the largest value; of text by its UTF-8 bytes, of booleans false before true",
+        nulls="ignored; null where there is no value",
+        bound="exact",
+        state="one value",
+    ),
 )

@@ -2,6 +2,7 @@
 
 The sum of int64 values is exact, is rounded once to the nearest double, and the quotient once more: the mean
 is off by less than 2^-52 of its size, and is the nearest double when the sum is below 2^53. It always fits.
+That of decimals is divided by a power of ten as well: off by less than 2^-51.
 """
 
 from __future__ import annotations
@@ -9,23 +10,33 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.aggregates.aggregate import Aggregate, count_column, sum_column
+from evenflow.aggregates.aggregate import Aggregate, Call, Said, count_column, sum_column
 from evenflow.aggregates.wide import as_doubles
 from evenflow.arrays import one_chunk
 
 
-def _finish(partials: pa.Table, column: str) -> pa.Array:
-    counts, total = one_chunk(partials[f"cnt_{column}"]), one_chunk(partials[f"sum_{column}"])
-    divisor = pc.if_else(pc.greater(counts, 0), counts, pa.scalar(None, pa.int64()))
+def _finish(partials: pa.Table, call: Call) -> pa.Array:
+    counts, total = one_chunk(partials[f"cnt_{call.column}"]), one_chunk(partials[f"sum_{call.column}"])
+    divisor = pc.if_else(pc.greater(counts, 0), counts, pa.scalar(None, pa.int64())).cast(
+        pa.float64(), safe=False
+    )
     if pa.types.is_decimal(total.type):
+        if total.type.scale:
+            divisor = pc.multiply(divisor, 10.0**total.type.scale)
         total = pa.array(as_doubles(total))
-    return pc.divide(total, divisor.cast(pa.float64(), safe=False))
+    return pc.divide(total, divisor)
 
 
 MEAN = Aggregate(
     name="mean",
-    takes_column=True,
-    partials=lambda column, type_: (sum_column(column, type_), count_column(column)),
-    result_type=lambda type_: pa.float64(),
+    forms=("mean(column)",),
+    partials=lambda call: (sum_column(call.column, call.type), count_column(call.column)),
+    result_type=lambda call: pa.float64(),
     finish=_finish,
+    said=Said(
+        computes="sum divided by count, a double",
+        nulls="ignored; null where there is no value",
+        bound="of whole numbers and decimals 2^-51 of its size; of floats 1e-9 of the mean of their sizes",
+        state="that of sum",
+    ),
 )

@@ -1,23 +1,29 @@
-"""min(column): the smallest value that is not null; null when there is none. NaN yields to numbers."""
+"""min(column): the smallest value that is not null; null when there is none. NaN yields to numbers.
+
+Text is ordered by its bytes, false comes before true.
+"""
 
 from __future__ import annotations
 
-import pyarrow as pa
-
-from evenflow.aggregates.aggregate import Aggregate, PartialColumn
+from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, PartialColumn, Said, stored
 
 
-def _partials(column: str, type_: pa.DataType) -> tuple[PartialColumn, ...]:
-    name = f"min_{column}"
-    return (
-        PartialColumn(name=name, type=type_, source=column, combine="min", merge="min", invertible=False),
-    )
+def _partials(call: Call) -> tuple[PartialColumn, ...]:
+    name = f"min_{call.column}"
+    return (PartialColumn(name=name, type=stored(call.type), source=call.column, combine="min", merge="min"),)
 
 
 MIN = Aggregate(
     name="min",
-    takes_column=True,
+    forms=("min(column)",),
+    over=ANYTHING,
     partials=_partials,
-    result_type=lambda type_: type_,
-    finish=lambda partials, column: partials[f"min_{column}"],
+    result_type=lambda call: call.type,
+    finish=lambda partials, call: partials[f"min_{call.column}"],
+    said=Said(
+        computes="the smallest value; of text by its UTF-8 bytes, of booleans false before true",
+        nulls="ignored; null where there is no value",
+        bound="exact",
+        state="one value",
+    ),
 )

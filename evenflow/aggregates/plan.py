@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.aggregates.aggregate import ARROW_TYPES, ROWS, ROWS_COLUMN, Aggregate, PartialColumn
+from evenflow.aggregates.aggregate import ROWS, ROWS_COLUMN, Aggregate, Call, PartialColumn, arrow_type
 from evenflow.aggregates.grouping import Grouping, group_rows
 from evenflow.aggregates.reductions import reduce_column, subtract_column
 from evenflow.aggregates.registry import aggregate
@@ -27,7 +28,16 @@ _PANE = pa.field("pane", pa.int64())
 _KEY = pa.field("key", pa.binary())
 _WIDE_KEY = pa.field("key", pa.large_binary())
 """Keys of partial tables: those of one window may be more than the 2 GiB that a binary column holds."""
+_TIME = pa.field("time", pa.int64())
 _VALUE = "v:"
+
+
+class Output(NamedTuple):
+    """A result column: its name, and the aggregate that is called for it."""
+
+    label: str
+    aggregate: Aggregate
+    call: Call
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +47,7 @@ class AggregatePlan:
     window: int
     slide: int
     emit_from: int | None
-    outputs: tuple[tuple[str, Aggregate, str, pa.DataType], ...]
-    """(result column, aggregate, its value column or "", type of that column)."""
+    outputs: tuple[Output, ...]
     values: tuple[tuple[str, pa.DataType], ...]
     """The value columns of a frame, in order."""
     partials: tuple[PartialColumn, ...]
@@ -52,17 +61,16 @@ class AggregatePlan:
         for label, spec in query.aggregates.items():
             function = aggregate(spec.function)
             declared = query.value_columns[spec.column] if spec.column is not None else "int64"
-            function.check(label, spec, declared)
-            type_ = ARROW_TYPES[declared]
-            outputs.append((label, function, spec.column or "", type_))
-            for partial in function.partials(spec.column or "", type_):
+            call = function.call(label, spec, declared)
+            outputs.append(Output(label, function, call))
+            for partial in function.partials(call):
                 assert partials.setdefault(partial.name, partial) == partial, partial.name
         return cls(
             window=query.window,
             slide=query.slide_ms,
             emit_from=query.emit_from,
             outputs=tuple(outputs),
-            values=tuple((name, ARROW_TYPES[type_]) for name, type_ in query.value_columns.items()),
+            values=tuple((name, arrow_type(type_)) for name, type_ in query.value_columns.items()),
             partials=tuple(partials.values()),
         )
 
@@ -77,9 +85,17 @@ class AggregatePlan:
         return all(partial.invertible for partial in self.partials)
 
     @property
+    def timed(self) -> bool:
+        """Whether an aggregate asks for event times."""
+        return any(partial.timed for partial in self.partials)
+
+    @property
     def frame_schema(self) -> pa.Schema:
-        """Columns of a frame: pane, key, value columns (prefixed: a value column may be called `key`)."""
-        return pa.schema([_PANE, _KEY, *(pa.field(_VALUE + name, type_) for name, type_ in self.values)])
+        """Columns of a frame: pane, key, of a `timed` plan the time (ms), value columns, whose names are prefixed."""
+        timed = [_TIME] if self.timed else []
+        return pa.schema(
+            [_PANE, _KEY, *timed, *(pa.field(_VALUE + name, type_) for name, type_ in self.values)]
+        )
 
     @property
     def partial_schema(self) -> pa.Schema:
@@ -100,9 +116,7 @@ class AggregatePlan:
     @property
     def output_schema(self) -> pa.Schema:
         """The aggregates' columns alone."""
-        return pa.schema(
-            [pa.field(label, function.result_type(type_)) for label, function, _, type_ in self.outputs]
-        )
+        return pa.schema([(label, function.result_type(call)) for label, function, call in self.outputs])
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partials per (pane, key) of these tuples (columns: frame_schema), in order of first appearance."""
@@ -152,12 +166,14 @@ class AggregatePlan:
 
     def finish(self, table: pa.Table) -> pa.Table:
         """The aggregates' values of each row of a partial table (columns: output_schema)."""
-        columns = [function.finish(table, column) for _, function, column, _ in self.outputs]
-        return pa.Table.from_arrays(columns, schema=self.output_schema)
+        schema = self.output_schema
+        columns = [function.finish(table, call) for _, function, call in self.outputs]
+        narrow = [_narrow(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        return pa.Table.from_arrays(narrow, schema=schema)
 
     def unfit(self, table: pa.Table) -> int:
         """How many values of `finish(table)` are null because they do not fit their type (a sum beyond int64)."""
-        return sum(function.unfit(table, column) for _, function, column, _ in self.outputs)
+        return sum(function.unfit(table, call) for _, function, call in self.outputs)
 
     def _grouped(
         self, rows: pa.Table, schema: pa.Schema, reduced: Callable[[PartialColumn, Grouping], pa.Array]
@@ -175,7 +191,19 @@ class AggregatePlan:
 
 def _combined(rows: pa.Table, partial: PartialColumn, groups: Grouping) -> pa.Array:
     values = None if partial.source is None else one_chunk(rows[_VALUE + partial.source])
+    if partial.timed:
+        values = pa.StructArray.from_arrays([one_chunk(rows[_TIME.name]), values], ["time", "value"])
     return reduce_column(partial.combine, values, groups)
+
+
+def _narrow(column: pa.Array | pa.ChunkedArray, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """What a slice of a window holds is small: its texts and lists fit into columns of the ordinary kind.
+
+    They are copied first, as `cast` looks at what lies before a slice, too.
+    """
+    if column.type == type_:
+        return column
+    return column.take(pa.array(np.arange(len(column)))).cast(type_)
 
 
 def _int64s(column: pa.Array) -> Int64s:

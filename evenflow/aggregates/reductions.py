@@ -2,17 +2,17 @@
 
     count_all    rows                                   sum   of what is not null, 0 for none
     count        values not null                        min   max: of what is not null, null for none;
-    sum_counts   counts of either kind, added up              NaN only among NaNs
+    sum_counts   counts of either kind, added up              NaN only among NaNs; of any type with an order
 
-A `sum` of int64 values, or of such sums, is a 128-bit integer (wide.py): it cannot overflow. A sum of
+A `sum` of int64 or decimal values, or of such sums, is a 128-bit integer (wide.py): it cannot overflow. A sum of
 float64 values is a float64: beyond 1.8e308 it is infinite, as IEEE 754 has it. Counts stay far within int64.
 Rows are taken in order, so float sums are the same whenever the rows are.
+A partial column may also name no reduction but be given one, as sketches are (multisets.py, registers.py, ...).
 A name outside this table is taken for an Arrow hash kernel ("hash_" + name) and run by Arrow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evenflow.aggregates.aggregate import Reduction, stored
 from evenflow.aggregates.grouping import Grouping
+from evenflow.aggregates.picks import extreme_value
 from evenflow.aggregates.wide import add_int64s, add_wide, from_words, subtract_wide, words
 from evenflow.arrays import Bools, UInt64s, viewed
 from evenflow.errors import ConfigError
@@ -72,9 +74,9 @@ def _extreme(of: Any, values: Any, valid: Any, sign: Any, out: Any, found: Any) 
             out[group] = value
 
 
-def reduce_column(name: str, values: pa.Array | None, groups: Grouping) -> pa.Array:
-    """The named reduction of `values` (None for count_all) per group; one row per group, in group order."""
-    known = REDUCTIONS.get(name)
+def reduce_column(name: str | Reduction, values: pa.Array | None, groups: Grouping) -> pa.Array:
+    """The reduction of `values` (None for count_all) per group; one row per group, in group order."""
+    known = REDUCTIONS.get(name) if isinstance(name, str) else name
     if known is not None:
         return known(values, groups)
     table = pa.table({"group": groups.of, "value": values})
@@ -86,7 +88,7 @@ def reduce_column(name: str, values: pa.Array | None, groups: Grouping) -> pa.Ar
     return ordered[f"value_{name}"].combine_chunks()
 
 
-def subtract_column(name: str, column: pa.Array, groups: Grouping, begin: int) -> pa.Array:
+def subtract_column(name: str | Reduction, column: pa.Array, groups: Grouping, begin: int) -> pa.Array:
     """As `reduce_column`, but rows from `begin` on are taken off what the rows before them add up to.
 
     Only for `sum_counts` and for `sum` of 128-bit sums: exactly what was added goes off again.
@@ -101,7 +103,7 @@ def subtract_column(name: str, column: pa.Array, groups: Grouping, begin: int) -
     sums = np.zeros((groups.count, 2), np.uint64)
     add_wide(groups.of[:begin], words(kept), _valid(kept), sums)
     subtract_wide(groups.of[begin:], words(gone), _valid(gone), sums)
-    return from_words(sums)
+    return from_words(sums, column.type.scale)
 
 
 def _values(column: pa.Array, dtype: type[np.generic]) -> npt.NDArray[Any]:
@@ -149,14 +151,16 @@ def _reduce_sum(column: pa.Array | None, groups: Grouping) -> pa.Array:
         add_wide(groups.of, words(column), _valid(column), sums)
     elif len(column):
         add_int64s(groups.of, _values(column, np.uint64), _valid(column), sums)
-    return from_words(sums)
+    return from_words(sums, column.type.scale if pa.types.is_decimal(column.type) else 0)
 
 
-def _extreme_reduction(sign: int) -> Callable[[pa.Array | None, Grouping], pa.Array]:
+def _extreme_reduction(sign: int) -> Reduction:
     def reduce_extreme(column: pa.Array | None, groups: Grouping) -> pa.Array:
         assert column is not None
         if len(column) == 0:
-            return pa.array([], column.type)
+            return pa.array([], stored(column.type))
+        if not (pa.types.is_int64(column.type) or pa.types.is_floating(column.type)):
+            return extreme_value(column, groups, sign)
         values = _values(column, np.int64 if pa.types.is_integer(column.type) else np.float64)
         out, found = np.zeros(groups.count, values.dtype), np.zeros(groups.count, np.bool_)
         _extreme(groups.of, values, _valid(column), sign, out, found)
@@ -165,7 +169,7 @@ def _extreme_reduction(sign: int) -> Callable[[pa.Array | None, Grouping], pa.Ar
     return reduce_extreme
 
 
-REDUCTIONS: dict[str, Callable[[pa.Array | None, Grouping], pa.Array]] = {
+REDUCTIONS: dict[str, Reduction] = {
     "count_all": _reduce_count_all,
     "count": _reduce_count,
     "sum_counts": _reduce_sum_counts,

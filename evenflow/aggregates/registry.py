@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from evenflow.aggregates.aggregate import Aggregate
+from evenflow.aggregates.aggregate import NUMBERS, Aggregate
+from evenflow.aggregates.clusters import CLUSTERS
+from evenflow.aggregates.collect import COLLECT
 from evenflow.aggregates.count import COUNT
+from evenflow.aggregates.count_distinct import COUNT_DISTINCT
+from evenflow.aggregates.first import FIRST
+from evenflow.aggregates.last import LAST
 from evenflow.aggregates.max import MAX
 from evenflow.aggregates.mean import MEAN
 from evenflow.aggregates.min import MIN
+from evenflow.aggregates.quantile import QUANTILE
+from evenflow.aggregates.stddev import STDDEV
 from evenflow.aggregates.sum import SUM
+from evenflow.aggregates.top_k import TOP_K
+from evenflow.aggregates.variance import VARIANCE
 from evenflow.errors import ConfigError
+from evenflow.nearest import did_you_mean
 
 AGGREGATES: dict[str, Aggregate] = {
     aggregate.name: aggregate
@@ -18,6 +28,15 @@ AGGREGATES: dict[str, Aggregate] = {
         MEAN,
         MIN,
         MAX,
+        VARIANCE,
+        STDDEV,
+        COUNT_DISTINCT,
+        QUANTILE,
+        FIRST,
+        LAST,
+        TOP_K,
+        COLLECT,
+        CLUSTERS,
     )
 }
 
@@ -27,10 +46,23 @@ def known_aggregates() -> list[str]:
     return sorted(AGGREGATES)
 
 
+def every_form(*columns: str) -> dict[str, str]:
+    """Every aggregate that takes numbers in every form over each of these columns, as [query.aggregates] has them."""
+    forms = [
+        form for aggregate in AGGREGATES.values() if NUMBERS[0] in aggregate.over for form in aggregate.forms
+    ]
+    return {
+        f"{number}_{column}": form.replace("(column", f"({column}")
+        for number, form in enumerate(forms)
+        for column in columns
+    }
+
+
 def aggregate(name: str) -> Aggregate:
     """The aggregate of this name; ConfigError listing the known ones otherwise."""
     if name not in AGGREGATES:
         raise ConfigError(
-            f"there is no aggregate {name!r}", hint=f"known aggregates: {', '.join(known_aggregates())}"
+            f"there is no aggregate {name!r}{did_you_mean(name, AGGREGATES)}",
+            hint=f"known aggregates: {', '.join(known_aggregates())}",
         )
     return AGGREGATES[name]

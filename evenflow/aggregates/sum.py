@@ -1,6 +1,7 @@
 """sum(column): of the values that are not null; null when there is none. Same type as the column.
 
-A sum of int64 values that does not fit in int64 is null, and counted by `unfit`.
+A sum of int64 values that does not fit in int64 is null, and counted by `unfit`. That of decimals always fits, into
+decimal128(38, S).
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.aggregates.aggregate import Aggregate, count_column, sum_column
+from evenflow.aggregates.aggregate import Aggregate, Call, Said, count_column, sum_column
 from evenflow.aggregates.wide import narrowed
 from evenflow.arrays import one_chunk
 
 
-def _finish(partials: pa.Table, column: str) -> pa.Array:
-    counts, sums = one_chunk(partials[f"cnt_{column}"]), one_chunk(partials[f"sum_{column}"])
-    if pa.types.is_decimal(sums.type):
+def _finish(partials: pa.Table, call: Call) -> pa.Array:
+    counts, sums = one_chunk(partials[f"cnt_{call.column}"]), one_chunk(partials[f"sum_{call.column}"])
+    if pa.types.is_integer(call.type):
         values, fits = narrowed(sums)
         sums = pa.array(values, mask=None if fits.all() else ~fits)
     if pc.all(pc.greater(counts, 0)).as_py() is not False:
@@ -24,16 +25,25 @@ def _finish(partials: pa.Table, column: str) -> pa.Array:
     return pc.if_else(pc.greater(counts, 0), sums, pa.scalar(None, sums.type))
 
 
-def _unfit(partials: pa.Table, column: str) -> int:
-    sums = one_chunk(partials[f"sum_{column}"])
-    return int(np.count_nonzero(~narrowed(sums)[1])) if pa.types.is_decimal(sums.type) else 0
+def _unfit(partials: pa.Table, call: Call) -> int:
+    if not pa.types.is_integer(call.type):
+        return 0
+    return int(np.count_nonzero(~narrowed(one_chunk(partials[f"sum_{call.column}"]))[1]))
 
 
 SUM = Aggregate(
     name="sum",
-    takes_column=True,
-    partials=lambda column, type_: (sum_column(column, type_), count_column(column)),
-    result_type=lambda type_: type_,
+    forms=("sum(column)",),
+    partials=lambda call: (sum_column(call.column, call.type), count_column(call.column)),
+    result_type=lambda call: (
+        sum_column(call.column, call.type).type if pa.types.is_decimal(call.type) else call.type
+    ),
     finish=_finish,
     unfit=_unfit,
+    said=Said(
+        computes="the sum, of the column's type; of `decimal(S)` a decimal of 38 digits",
+        nulls="ignored; null where there is no value, and where a sum of whole numbers does not fit into int64",
+        bound="exact for whole numbers and decimals; for floats 1e-9 of the sum of their sizes",
+        state="24 bytes (16 for floats)",
+    ),
 )

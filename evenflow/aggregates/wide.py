@@ -66,9 +66,11 @@ def words(column: pa.Array) -> UInt64s:
     return viewed(column.buffers()[1], np.uint64, 2 * column.offset, 2 * len(column)).reshape(-1, 2)
 
 
-def from_words(sums: UInt64s) -> pa.Array:
-    """The WIDE column whose words these are, uint64[n, 2], without a copy."""
-    return pa.Array.from_buffers(WIDE, len(sums), [None, pa.py_buffer(sums)], null_count=0)
+def from_words(sums: UInt64s, scale: int = 0) -> pa.Array:
+    """The column whose words these are, uint64[n, 2], without a copy; `scale`: digits behind the point."""
+    return pa.Array.from_buffers(
+        pa.decimal128(WIDE.precision, scale), len(sums), [None, pa.py_buffer(sums)], null_count=0
+    )
 
 
 def narrowed(column: pa.Array) -> tuple[Int64s, Bools]:
@@ -78,9 +80,10 @@ def narrowed(column: pa.Array) -> tuple[Int64s, Bools]:
 
 
 def as_doubles(column: pa.Array) -> Float64s:
-    """The double nearest to each value of a WIDE column (half to even)."""
+    """The double nearest to each value of a WIDE column (half to even); of decimals, to how many last digits they are."""
     values, fits = narrowed(column)
     doubles = values.astype(np.float64)
     for row in np.flatnonzero(~fits).tolist():  # rare: one call for each sum beyond int64
-        doubles[row] = float(int(column[row].as_py()))
+        low, high = words(column)[row].tolist()
+        doubles[row] = float((high - (high >> 63 << 64) << 64) + low)
     return doubles

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from evenflow.aggregates import arrow_type
 from evenflow.arrays import Bools
 from evenflow.expressions.checked import DIALECT, Typed, from_below, is_place, kind_at
 from evenflow.expressions.kinds import DECIMAL_DIGITS, MOST_DIGITS
@@ -24,19 +25,6 @@ _ONE = "evenflow one"
 """A column of 1.0: Polars multiplies by the rounded reciprocal of a divisor that stands in the text."""
 _WHOLE = exp.DataType.build("HUGEINT", dialect=DIALECT)
 _DOUBLE = exp.DataType.build("DOUBLE", dialect=DIALECT)
-ARROW_TYPES = {
-    "int64": pa.int64(),
-    "float64": pa.float64(),
-    "string": pa.string(),
-    "bool": pa.bool_(),
-    "date": pa.date32(),
-}
-
-
-def arrow_type(type_: str) -> pa.DataType:
-    """How a column of this declared type is held."""
-    scale = decimal_scale(type_)
-    return ARROW_TYPES[type_] if scale is None else pa.decimal128(DECIMAL_DIGITS, scale)
 
 
 class Engine:

@@ -31,12 +31,13 @@ def decimal_scale(kind: ColumnType) -> int | None:
 
 
 class AggregateSpec(BaseModel):
-    """One aggregate as written in `[query.aggregates]`: `count` or `function(column)`."""
+    """One aggregate as written in `[query.aggregates]`: `count`, `function(column)` or `function(column, option, ...)`."""
 
     model_config = ConfigDict(frozen=True)
 
     function: str
     column: str | None = None
+    options: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: Any) -> Any:
@@ -46,10 +47,17 @@ class AggregateSpec(BaseModel):
         match = _CALL.match(text)
         if match is None:
             raise ValueError(f"{text!r} is not an aggregate; write 'count' or 'function(column)'")
-        return cls(function=match[1], column=match[2] or None)
+        column, *options = (word.strip() for word in (match[2] or "").split(","))
+        if not column and options:
+            raise ValueError(f"{text!r} names no column; write 'function(column, option)'")
+        return cls(function=match[1], column=column or None, options=tuple(options))
 
     def __str__(self) -> str:
-        return self.function if self.column is None else f"{self.function}({self.column})"
+        return (
+            self.function
+            if self.column is None
+            else f"{self.function}({', '.join((self.column, *self.options))})"
+        )
 
 
 class Query(BaseModel):
@@ -111,7 +119,8 @@ class Query(BaseModel):
     )
     aggregates: dict[str, Annotated[AggregateSpec, BeforeValidator(AggregateSpec.parse)]] = Field(
         default_factory=lambda: {"count": AggregateSpec(function="count")},
-        description="Result column = 'count' | 'sum(c)' | 'mean(c)' | 'min(c)' | 'max(c)'.",
+        description="Result column = 'count', 'sum(c)', 'quantile(c, 0.99)', 'top_k(c, 10)', ...: docs/aggregates.md "
+        "has them all.",
     )
     types: dict[str, ColumnType] = Field(
         default_factory=dict,

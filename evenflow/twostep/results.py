@@ -3,8 +3,9 @@
     {"window_start":0,"window_end":60000,"key":"AA","flights":3,"delay":1.5}
 
 The key is a number or text as its column's type says. Raw bytes are text, or "key_base64" where they are not UTF-8.
-Numbers read back as exactly what they were; null is
-null. NaN and infinities, which JSON lacks, are the strings "NaN", "Infinity", "-Infinity".
+Numbers read back as exactly what they were, decimals with all digits behind the point; null is
+null. NaN and infinities, which JSON lacks, are the strings "NaN", "Infinity", "-Infinity". Lists are arrays, structs
+objects, dates ISO text.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import base64
 import json
 from itertools import groupby
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,7 +30,7 @@ def json_rows(table: pa.Table) -> pa.Array:
         pieces += [f'"{name}":', _bound(table[name]), ","]
     pieces += _key_fields(_one(table["key"]))
     for name in table.schema.names[3:]:
-        pieces += ["," + json.dumps(name, ensure_ascii=False) + ":", _numbers(table[name])]
+        pieces += ["," + json.dumps(name, ensure_ascii=False) + ":", _values(_one(table[name]))]
     return _one(pc.binary_join_element_wise(*_joined([*pieces, "}"]), _text("")))
 
 
@@ -47,13 +49,78 @@ def _joined(pieces: list[str | pa.Array | pa.ChunkedArray]) -> list[pa.Array | p
     return found
 
 
-def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _values(column: pa.Array) -> pa.Array:
+    """The JSON text of each value."""
+    text = _present(column)
+    return pc.if_else(column.is_valid(), text, "null") if column.null_count else text
+
+
+def _present(column: pa.Array) -> pa.Array:
+    """The same, anything where the value is null."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return _objects(column)
+    if pa.types.is_list(kind):
+        entries = pa.ListArray.from_arrays(_offsets(column), _values(column.flatten()))
+        return _around("[", pc.binary_join(entries, ","), "]")
+    if pa.types.is_string(kind):
+        return _around('"', _escaped(column), '"')
+    if pa.types.is_date(kind):
+        return _around('"', column.cast(pa.string()), '"')
+    return _digits(column) if pa.types.is_decimal(kind) else _numbers(column)
+
+
+def _objects(column: pa.StructArray) -> pa.Array:
+    pieces: list[str | pa.Array | pa.ChunkedArray] = []
+    for number, field in enumerate(column.type):
+        name = ("," if number else "{") + json.dumps(field.name, ensure_ascii=False) + ":"
+        pieces += [name, _values(column.field(number))]
+    return pc.binary_join_element_wise(*_joined([*pieces, "}"]), _text(""))
+
+
+def _offsets(column: pa.ListArray) -> pa.Array:
+    """Those of the entries that `flatten` gives: without what lies before a slice and under nulls."""
+    sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    return pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
+
+
+def _digits(column: pa.Array) -> pa.Array:
+    """Decimals with all of their digits behind the point: Arrow's own text of a small one has an exponent."""
+    kind = column.type
+    last = pa.Array.from_buffers(
+        pa.decimal128(kind.precision, 0), len(column), column.buffers(), column.null_count, column.offset
+    )
+    whole = last.cast(pa.string())
+    digits = pc.utf8_lpad(pc.utf8_ltrim(whole, "-"), kind.scale + 1, "0")
+    before = pc.utf8_slice_codeunits(digits, 0, -kind.scale)
+    sign = pc.if_else(pc.starts_with(whole, "-"), "-", "")
+    behind = pc.utf8_slice_codeunits(digits, -kind.scale)
+    return pc.binary_join_element_wise(sign, before, _text("."), behind, _text(""))
+
+
+def _around(begin: str, text: pa.Array, end: str) -> pa.Array:
+    return pc.binary_join_element_wise(_text(begin), text, _text(end), _text(""))
+
+
+def _numbers(column: pa.Array) -> pa.Array:
     text = column.cast(pa.string())
     if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column), min_count=0).as_py():
         text = pc.if_else(pc.is_nan(column), '"NaN"', text)
         infinite = pc.if_else(pc.greater(column, 0), '"Infinity"', '"-Infinity"')
         text = pc.if_else(pc.is_inf(column), infinite, text)
-    return pc.fill_null(text, "null") if column.null_count else text
+    return text
+
+
+def _escaped(texts: pa.Array) -> pa.Array:
+    """What stands between the quotes of a JSON text."""
+    if pc.any(pc.match_substring_regex(texts, _CONTROL)).as_py():
+        return pa.array(
+            [text and json.dumps(text, ensure_ascii=False)[1:-1] for text in texts.to_pylist()], pa.string()
+        )
+    for plain, escaped in (("\\", "\\\\"), ('"', '\\"')):
+        if pc.any(pc.match_substring(texts, plain)).as_py():
+            texts = pc.replace_substring(texts, plain, escaped)
+    return texts
 
 
 def _key_fields(keys: pa.Array) -> list[str | pa.Array]:
@@ -64,12 +131,7 @@ def _key_fields(keys: pa.Array) -> list[str | pa.Array]:
         texts = keys.cast(pa.string())
     except pa.ArrowInvalid:
         return [pa.array([_key_field(key) for key in keys.to_pylist()], pa.string())]
-    if pc.any(pc.match_substring_regex(texts, _CONTROL)).as_py():
-        return [pa.array([_key_field(key) for key in keys.to_pylist()], pa.string())]
-    for plain, escaped in (("\\", "\\\\"), ('"', '\\"')):
-        if pc.any(pc.match_substring(texts, plain)).as_py():
-            texts = pc.replace_substring(texts, plain, escaped)
-    return ['"key":"', texts, '"']
+    return ['"key":"', _escaped(texts), '"']
 
 
 def _key_field(key: bytes | str) -> str:

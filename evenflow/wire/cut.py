@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evenflow.arrays import Int64s
 
@@ -29,11 +30,23 @@ def weights(batch: pa.RecordBatch) -> Int64s:
     """Bytes of each row, a little too many; shape (rows,)."""
     weights = np.zeros(batch.num_rows, dtype=np.int64)
     for column in batch.columns:
-        if _is_text(column.type):
-            weights += lengths(column) + 8
-        else:
-            weights += column.type.bit_width // 8 + 1
+        weights += _weights(column)
     return weights
+
+
+def _weights(column: pa.Array) -> Int64s | int:
+    if _is_text(column.type):
+        return lengths(column) + 8
+    if pa.types.is_struct(column.type):
+        return sum((_weights(column.field(i)) for i in range(column.type.num_fields)), 1)
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        counts = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64()).to_numpy()
+        filled = np.concatenate(
+            [[0], np.cumsum(np.zeros(counts.sum(), np.int64) + _weights(column.flatten()))]
+        )
+        ends = np.cumsum(counts)
+        return filled[ends] - filled[ends - counts] + 8
+    return column.type.bit_width // 8 + 1
 
 
 def lengths(column: pa.Array) -> Int64s:

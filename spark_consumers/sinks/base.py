@@ -68,6 +68,8 @@ _SQL_TYPES = {
     pa.float64(): "double",
     pa.binary(): "binary",
     pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.date32(): "date",
 }
 
 
@@ -149,4 +151,14 @@ def gathered(tables: Iterable[pa.Table], *, rows: int = _ROWS_AT_ONCE) -> Iterat
 
 def spark_types(schema: pa.Schema) -> str:
     """Spark's words for a schema: "`key` binary, `value` string"."""
-    return ", ".join(f"`{field.name.replace('`', '``')}` {_SQL_TYPES[field.type]}" for field in schema)
+    return ", ".join(f"`{field.name.replace('`', '``')}` {_sql_type(field.type)}" for field in schema)
+
+
+def _sql_type(type_: pa.DataType) -> str:
+    if pa.types.is_decimal(type_):
+        return f"decimal({type_.precision},{type_.scale})"
+    if pa.types.is_list(type_):
+        return f"array<{_sql_type(type_.value_type)}>"
+    if pa.types.is_struct(type_):
+        return f"struct<{','.join(f'`{field.name}`:{_sql_type(field.type)}' for field in type_)}>"
+    return _SQL_TYPES[type_]

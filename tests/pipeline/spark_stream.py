@@ -130,8 +130,8 @@ class Stream:
         results: Result = {}
         for at, rows in members.items():
             results[at] = {}
-            for label, function, column, _ in self.plan.outputs:
-                values = [row[2] if column == "i" else row[3] for row in rows]
+            for label, function, call in self.plan.outputs:
+                values = [row[2] if call.column == "i" else row[3] for row in rows]
                 present = [value for value in values if value is not None]
                 how: dict[str, Callable[[Any], Any]] = {
                     "sum": sum, "min": min, "max": max, "mean": lambda v: float(sum(v)) / len(v)

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from evenflow.settings import Settings
+from evenflow.settings.query import decimal_scale
 from workbench.findings import Changes, Finding, Status
 from workbench.look.facts import Facts
 from workbench.look.shape import NUMBERS, Column, Kind, Shape, can_be_named, kind_of, unit_of
@@ -18,6 +19,8 @@ _FITTING: dict[str, tuple[str, frozenset[Kind]]] = {
     "string": ("text", frozenset({"text"})),
     "int64": ("a whole number", frozenset({"whole number"})),
     "float64": ("a number", NUMBERS),
+    "bool": ("true or false", frozenset({"truth value"})),
+    "date": ("a date, YYYY-MM-DD", frozenset({"text"})),
     "iso": ("ISO 8601 text", frozenset({"text"})),
     "s": ("a number of seconds", NUMBERS),
     "ms": ("a whole number of milliseconds", frozenset({"whole number"})),
@@ -39,7 +42,9 @@ class _Need:
 
     @property
     def fitting(self) -> tuple[str, frozenset[Kind]]:
-        return _ANY if self.csv and self.form == "string" else _FITTING[self.form]
+        if decimal_scale(self.form) is not None:
+            return _FITTING["float64"]
+        return _ANY if self.csv and self.form in ("string", "bool", "date") else _FITTING[self.form]
 
 
 def judge_columns(settings: Settings, facts: Facts) -> Iterator[Finding]:
@@ -113,7 +118,7 @@ def _judge_values(settings: Settings, facts: Facts) -> Iterator[Finding]:
         role = listed(map(str, calls.values()))
         if not column.present:
             found = likely_name(name, facts.shape)
-            renamed = {label: f"{spec.function}({found})" for label, spec in calls.items()}
+            renamed = {label: str(spec.model_copy(update={"column": found})) for label, spec in calls.items()}
             yield _absent(role, name, facts.shape, found, {"query": {"aggregates": renamed}})
         elif not column.filled:
             what = (
@@ -135,7 +140,7 @@ def _judge_inputs(settings: Settings, facts: Facts) -> Iterator[Finding]:
         column = facts.shape.column(name)
         if not column.present:
             yield _absent("an expression", name, facts.shape, likely_name(name, facts.shape), {})
-        elif form in _FITTING:
+        else:
             need = _Need("an expression", column, form, settings.input.format == "csv", required=False)
             yield from _held(need, facts.shape, *_better_value(column, form))
 

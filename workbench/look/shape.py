@@ -26,7 +26,7 @@ _EXAMPLES = 1_000
 _CELLS = 500_000
 """Values that are looked at, at most about: of wide records every second, third, ... is taken."""
 _INT64_DIGITS = len(str(-(2**63)))
-_NAME = re.compile(r"[^@()\s]([^()]*[^()\s])?")
+_NAME = re.compile(r"[^@(),\s]([^(),]*[^(),\s])?")
 _CSV_NULLS = frozenset({"", "NA", "null", "NULL"})
 _PER_MS = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
 EARLIEST, LATEST = 631_152_000_000, 4_102_444_800_000

@@ -19,6 +19,7 @@ from evenflow.settings import Settings
 from workbench.verify import lost, reach, records, rejections, results, windows
 from workbench.verify.counters import check_counters
 from workbench.verify.inputs import END_MARK, EVERYTHING, Committed, Kept
+from workbench.verify.oracles import FUNCTIONS
 from workbench.verify.report import BEHIND, BLIND, Difference, Findings, Reach, Report
 from workbench.verify.sql import scalar
 
@@ -26,7 +27,6 @@ DUE_WITHIN = 60.0
 """Seconds that results may be behind. A due window is written after a commit interval (0.5 s) and two or three
 micro-batches (1 s and more each); a minute also covers the restart of a partitioner or of the Spark job."""
 
-_FUNCTIONS = {"count", "sum", "mean", "min", "max"}
 _COMMITTED_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("idle_mark", pa.int64())])
 Table = pa.Table | pa.RecordBatchReader
 _REJECTED = """SELECT * EXCLUDE (key, value, detail), md5_number(key) AS key_digest,
@@ -192,7 +192,7 @@ def _conclude(far: Reach, rows: int, skipped: int, doubtful: int, found: Finding
 def _computable(settings: Settings) -> None:
     """Refuse what cannot be recomputed here, rather than pass it."""
     for name, spec in settings.query.aggregates.items():
-        if spec.function not in _FUNCTIONS:
+        if spec.function not in FUNCTIONS:
             raise ConfigError(f"verify cannot recompute {name} = {str(spec)!r}")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import duckdb
 import pyarrow as pa
 
-from evenflow.expressions.engine import arrow_type
+from evenflow.aggregates import arrow_type
 from evenflow.expressions.kinds import DECIMAL_DIGITS
 from evenflow.settings import Query, Settings
 from evenflow.settings.query import decimal_scale

@@ -273,6 +273,11 @@ def _shown_time(time: int | None) -> str:
     return "none" if time is None else f"{time} ({moment(time)})"
 
 
+def shortened(text: str) -> str:
+    """The text, cut when long."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
+
+
 def shown_key(key: Any) -> str | None:
     """A key for people: text where it is text, cut when long."""
     if key is None:

@@ -8,10 +8,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from evenflow.aggregates import AggregatePlan
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Query, Settings
 from workbench.verify.inputs import RESULTS_SCHEMA
-from workbench.verify.report import FLOAT_BOUND, Difference, Findings, shown_key
+from workbench.verify.oracles import Oracle, is_number, oracles, sql_type
+from workbench.verify.report import Difference, Findings, shortened, shown_key
 from workbench.verify.sql import pointer, quoted, scalar
 from workbench.verify.windows import first_emitted_pane
 
@@ -80,21 +82,14 @@ def compare(
         _repetitions(db, query, found)
     _missing(db, query, found)
     _unexpected(db, query, now, found)
-    for i, (name, exact) in enumerate(_columns(query).items()):
-        _values(db, query, i, name, exact, found)
+    for i, (name, oracle) in enumerate(zip(query.aggregates, oracles(query), strict=True)):
+        _values(db, query, i, name, oracle, found)
 
 
-def _columns(query: Query) -> dict[str, bool]:
-    """Result column -> whether it holds integers."""
-    return {
-        name: spec.function == "count"
-        or (spec.function != "mean" and query.value_columns[spec.column or ""] == "int64")
-        for name, spec in query.aggregates.items()
-    }
-
-
-def _type(is_integer: bool) -> str:
-    return "HUGEINT" if is_integer else "DOUBLE"
+def _columns(query: Query) -> dict[str, pa.DataType]:
+    """Result column -> its type."""
+    schema = AggregatePlan.of(query).output_schema
+    return dict(zip(schema.names, schema.types, strict=True))
 
 
 def _from_json(query: Query) -> str:
@@ -102,17 +97,10 @@ def _from_json(query: Query) -> str:
     paths = ", ".join(quoted(pointer(field)) for field in fields)
     whole = "kinds[{0}] IN ('BIGINT', 'UBIGINT')"
     values, fine = [], [whole.format(1), whole.format(2), "(key IS NOT NULL)"]
-    for i, is_integer in enumerate(_columns(query).values()):
+    for i, (name, kind) in enumerate(_columns(query).items()):
         at = i + 5
-        values.append(f"TRY_CAST(cells[{at}] AS {_type(is_integer)}) AS a{i}")
-        number = (
-            f"kinds[{at}] IN ('BIGINT', 'UBIGINT') OR (kinds[{at}] = 'DOUBLE' AND regexp_full_match(cells[{at}], "
-            "'-?\\d+'))"
-            if is_integer
-            else f"(kinds[{at}] IN ('BIGINT', 'UBIGINT', 'DOUBLE') AND isfinite(a{i})) "
-            f"OR cells[{at}] IN ('NaN', 'Infinity', '-Infinity') AND kinds[{at}] = 'VARCHAR'"
-        )
-        fine.append(f"(kinds[{at}] = 'NULL' OR ({number}) AND a{i} IS NOT NULL)")
+        values.append(f"{_json_value(name, kind, at)} AS a{i}")
+        fine.append(f"(kinds[{at}] = 'NULL' OR ({_json_fits(kind, at, i)}) AND a{i} IS NOT NULL)")
     return f"""
         WITH cut AS (
             SELECT partition, "offset", key AS record_key, TRY(decode(value)) AS text,
@@ -126,6 +114,30 @@ def _from_json(query: Query) -> str:
             FROM cut)
         SELECT * EXCLUDE (kinds, cells, record_key), NOT coalesce({" AND ".join(fine)}, false) AS malformed,
                record_key IS DISTINCT FROM key AS misplaced FROM typed"""
+
+
+def _json_value(name: str, kind: pa.DataType, at: int) -> str:
+    """SQL of a value, null where it is none. Decimals and lists are read from the text itself: a cell's are doubles."""
+    if pa.types.is_decimal(kind) or pa.types.is_list(kind):
+        field = '"' + name.replace('"', '""') + '"'
+        return f"struct_extract(TRY_CAST(TRY_CAST(text AS JSON) AS STRUCT({field} {sql_type(kind)})), {quoted(name)})"
+    return f"TRY_CAST(cells[{at}] AS {sql_type(kind)})"
+
+
+def _json_fits(kind: pa.DataType, at: int, i: int) -> str:
+    """SQL: that the JSON is that of a value of this type."""
+    whole = f"kinds[{at}] IN ('BIGINT', 'UBIGINT')"
+    if pa.types.is_integer(kind):
+        return f"{whole} OR (kinds[{at}] = 'DOUBLE' AND regexp_full_match(cells[{at}], '-?\\d+'))"
+    if pa.types.is_floating(kind):
+        return (
+            f"(({whole} OR kinds[{at}] = 'DOUBLE') AND isfinite(a{i})) "
+            f"OR cells[{at}] IN ('NaN', 'Infinity', '-Infinity') AND kinds[{at}] = 'VARCHAR'"
+        )
+    if pa.types.is_decimal(kind):
+        return f"{whole} OR kinds[{at}] = 'DOUBLE'"
+    json = "ARRAY" if pa.types.is_list(kind) else "BOOLEAN" if pa.types.is_boolean(kind) else "VARCHAR"
+    return f"kinds[{at}] = '{json}'"
 
 
 def _json_key(query: Query) -> str:
@@ -142,8 +154,8 @@ def _from_columns(query: Query, schema: pa.Schema) -> str:
     _check_columns(query, schema)
     bounds = [f"epoch_ms({name}) AS {name}" for name in ("window_start", "window_end")]
     values = [
-        f'"{name.replace(chr(34), chr(34) * 2)}"::{_type(is_integer)} AS a{i}'
-        for i, (name, is_integer) in enumerate(_columns(query).items())
+        f'"{name.replace(chr(34), chr(34) * 2)}"::{sql_type(kind)} AS a{i}'
+        for i, (name, kind) in enumerate(_columns(query).items())
     ]
     return (
         f'SELECT NULL::INTEGER AS partition, row_number() OVER () - 1 AS "offset", {", ".join(bounds)}, '
@@ -158,10 +170,7 @@ def _check_columns(query: Query, schema: pa.Schema) -> None:
         "window_start": pa.types.is_timestamp,
         "window_end": pa.types.is_timestamp,
         "key": _is_key(query),
-    } | {
-        name: pa.types.is_integer if is_integer else pa.types.is_floating
-        for name, is_integer in _columns(query).items()
-    }
+    } | {name: _like(kind) for name, kind in _columns(query).items()}
     for name, fits in right.items():
         if schema.names.count(name) != 1 or not fits(schema.field(name).type):
             raise IncompatibleStateError(
@@ -169,6 +178,12 @@ def _check_columns(query: Query, schema: pa.Schema) -> None:
                 f"in which {name} is no column of this query's results",
                 hint="verify with the settings that the pipeline ran with",
             )
+
+
+def _like(kind: pa.DataType) -> Callable[[pa.DataType], bool]:
+    """Whether a column holds values of this kind, whatever their width."""
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_list)
+    return next((test for test in tests if test(kind)), kind.equals)
 
 
 def _is_key(query: Query) -> Callable[[pa.DataType], bool]:
@@ -285,12 +300,14 @@ def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, found: Fi
 
 
 def _values(
-    db: duckdb.DuckDBPyConnection, query: Query, i: int, name: str, is_integer: bool, found: Findings
+    db: duckdb.DuckDBPyConnection, query: Query, i: int, name: str, oracle: Oracle, found: Findings
 ) -> None:
     unequal = f"e.a{i} IS DISTINCT FROM s.a{i}"
-    if not is_integer:
-        close = f"abs(e.a{i} - s.a{i}) <= {FLOAT_BOUND!r} * e.m{i}"
-        unequal += f" AND NOT coalesce({close} OR isinf(e.m{i}) AND s.a{i} IS NOT NULL, false)"
+    if is_number(oracle.kind):
+        close = f"abs(e.a{i}::DOUBLE - s.a{i}::DOUBLE) <= e.t{i}"
+        unequal += f" AND NOT coalesce(e.t{i} > 0 AND {close} OR isinf(e.t{i}::DOUBLE) AND s.a{i} IS NOT NULL, false)"
+    if oracle.wrong is not None:
+        unequal = f"(SELECT {oracle.wrong} FROM (SELECT e.a{i} AS e, s.a{i} AS g))"
     _report(
         db,
         found,
@@ -303,6 +320,11 @@ def _values(
         column=name,
         window=query.window,
     )
+
+
+def _shown(value: Any) -> int | float | str | None:
+    """A value that JSON can hold; a list is cut when long."""
+    return value if value is None or isinstance(value, int | float | str) else shortened(str(value))
 
 
 def _report(
@@ -331,8 +353,8 @@ def _report(
                 window_end=end,
                 key=shown_key(key),
                 column=column,
-                expected=expected,
-                got=got,
+                expected=_shown(expected),
+                got=_shown(got),
                 partition=partition,
                 offset=offset,
             )

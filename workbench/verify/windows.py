@@ -1,7 +1,8 @@
 """The windows again, from the tuples that were not rejected: panes, then windows, all in SQL.
 
-A tuple is not copied into its windows: a pane's row stands for the windows that end with it and with the
-empty panes behind it, and a RANGE frame looks back over the window. So the work is O(result rows).
+A pane's row stands for the windows that end with it and with the empty panes behind it, and a RANGE frame looks back
+over the window: so the work is O(result rows). Only for aggregates that totals cannot tell (`Oracle.whole`) is a tuple
+copied into its windows.
 """
 
 from __future__ import annotations
@@ -9,17 +10,16 @@ from __future__ import annotations
 import duckdb
 
 from evenflow.settings import Query, Settings
+from evenflow.settings.query import ColumnType, decimal_scale
 from workbench.verify.inputs import END_MARK
+from workbench.verify.oracles import Oracle, oracles, sql_type
 from workbench.verify.sql import floor_divided, scalar
-
-_FITS = f"(s{{0}} BETWEEN {-(2**63)} AND {2**63 - 1})"
-"""Sums of int64 are 128 bits wide here; a result that does not fit int64 is null."""
 
 
 def recompute(
     db: duckdb.DuckDBPyConnection, settings: Settings, mark: int, compared_from: int | None = None
 ) -> int:
-    """Make `panes`, `keys`, `skipped` and `expected` (window end, key, values a*, magnitudes m*, `unfit`).
+    """Make `panes`, `keys`, `skipped` and `expected` (window end, key, values a*, tolerances t*, `unfit`).
 
     mark: event time (ms) up to which windows are due. compared_from: windows that begin earlier are in `skipped`
     only; None: all are expected. unfit: how many of a row's values are null because they do not fit int64. Returns
@@ -55,14 +55,10 @@ def first_emitted_pane(query: Query) -> int:
 def _panes(db: duckdb.DuckDBPyConnection, query: Query) -> None:
     parts = ["count(*)::BIGINT AS rows"]
     for i, kind in enumerate(query.value_columns.values()):
-        total = f"sum(v{i})" if kind == "int64" else f"fsum(v{i})"
-        parts += [
-            f"count(v{i})::BIGINT AS n{i}",
-            f"{total} AS s{i}",
-            f"sum(abs(v{i}::DOUBLE)) AS m{i}",
-            f"min(v{i}) AS lo{i}",
-            f"max(v{i}) AS hi{i}",
-        ]
+        parts += [f"count(v{i})::BIGINT AS n{i}", f"min(v{i}) AS lo{i}", f"max(v{i}) AS hi{i}"]
+        if _is_number(kind):
+            total = "fsum" if kind == "float64" else "sum"
+            parts += [f"{total}(v{i}) AS s{i}", f"sum(abs(v{i}::DOUBLE)) AS m{i}"]
     db.execute(
         f"CREATE TABLE panes AS SELECT key, {floor_divided('time', query.slide_ms)} AS pane, {', '.join(parts)} "
         "FROM tuples WHERE reason IS NULL AND chosen GROUP BY ALL"
@@ -72,7 +68,9 @@ def _panes(db: duckdb.DuckDBPyConnection, query: Query) -> None:
 def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
     span = query.panes_per_window
     columns = list(query.value_columns)
-    names = ["rows", *(f"{name}{i}" for i in range(len(columns)) for name in ("n", "s", "m", "lo", "hi"))]
+    names = ["rows"]
+    for i, kind in enumerate(query.value_columns.values()):
+        names += [f"{name}{i}" for name in ("n", "lo", "hi", *(("s", "m") if _is_number(kind) else ()))]
     first, last = first_emitted_pane(query), last_due_pane(query, mark)
     if span == 1:
         db.execute(
@@ -100,37 +98,50 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
                                  RANGE BETWEEN {span - 1} PRECEDING AND CURRENT ROW))
                 WHERE last >= {first}"""
         )
-    values, unfit = [], ["0"]
-    for i, spec in enumerate(query.aggregates.values()):
-        at = columns.index(spec.column) if spec.column else -1
-        value, magnitude = _finished(spec.function, at)
-        if spec.function == "sum" and query.value_columns[spec.column or ""] == "int64":
-            value, fits = f"CASE WHEN n{at} > 0 AND {_FITS.format(at)} THEN s{at} END", _FITS.format(at)
-            unfit.append(f"(n{at} > 0 AND NOT {fits})::INTEGER")
-        values.append(f"{value} AS a{i}, {magnitude} AS m{i}")
+    due = oracles(query)
+    joined = "totals"
+    if any(oracle.whole for oracle in due):
+        _whole(db, query, due, first, last)
+        joined = "totals LEFT JOIN wholes USING (id, last)"
+    values = [
+        f"CAST({f'a{i}' if oracle.whole else oracle.value} AS {sql_type(oracle.kind)}) AS a{i}, "
+        f"{f't{i}' if oracle.whole else oracle.tolerance} AS t{i}"
+        if oracle.wrong is None
+        else f"a{i}, t{i}"
+        for i, oracle in enumerate(due)
+    ]
+    unfit = " + ".join(f"({oracle.unfit})::INTEGER" for oracle in due)
     db.execute(
         f"CREATE TABLE expected AS SELECT id, (last + 1) * {query.slide_ms} AS window_end, {', '.join(values)}, "
-        f"{' + '.join(unfit)} AS unfit FROM totals"
+        f"{unfit} AS unfit FROM {joined}"
     )
+
+
+def _whole(db: duckdb.DuckDBPyConnection, query: Query, due: list[Oracle], first: int, last: int) -> None:
+    """Make `wholes` (id, last, a*, t*): the values over the tuples of each window that ends with pane `last`."""
+    columns = "".join(f", v{i}" for i in range(len(query.value_columns)))
+    told = [
+        f"{oracle.value} AS a{i}, {oracle.tolerance} AS t{i}" for i, oracle in enumerate(due) if oracle.whole
+    ]
+    pane = floor_divided("time", query.slide_ms)
+    db.execute(
+        f"""CREATE TABLE wholes AS
+            WITH placed AS (SELECT id, time, {pane} AS pane{columns} FROM tuples JOIN keys USING (key)
+                            WHERE reason IS NULL AND chosen),
+            members AS (SELECT id, time, unnest(range(pane, pane + {query.panes_per_window})) AS last{columns}
+                        FROM placed)
+            SELECT id, last, {", ".join(told)} FROM members WHERE last BETWEEN {first} AND {last} GROUP BY id, last"""
+    )
+
+
+def _is_number(kind: ColumnType) -> bool:
+    return kind in ("int64", "float64") or decimal_scale(kind) is not None
 
 
 def _folded(name: str, columns: list[str], query: Query) -> str:
     """The function that totals a pane column: floats with care."""
     is_float_sum = name[0] == "s" and query.value_columns[columns[int(name[1:])]] == "float64"
     return "fsum" if is_float_sum else "sum"
-
-
-def _finished(function: str, at: int) -> tuple[str, str]:
-    """SQL of an aggregate's value and of the magnitude its error is measured against (0: exact)."""
-    if function == "count":
-        return "rows::HUGEINT", "0"
-    finished = {
-        "sum": (f"CASE WHEN n{at} > 0 THEN s{at} END", f"m{at}"),
-        "mean": (f"CASE WHEN n{at} > 0 THEN s{at}::DOUBLE / n{at} END", f"m{at} / n{at}"),
-        "min": (f"lo{at}", "0"),
-        "max": (f"hi{at}", "0"),
-    }
-    return finished[function]
 
 
 def _open_windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> int:

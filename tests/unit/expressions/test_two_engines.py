@@ -13,9 +13,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow.aggregates import arrow_type
 from evenflow.errors import ConfigError
 from evenflow.expressions.checked import read, typed
-from evenflow.expressions.engine import Engine, arrow_type
+from evenflow.expressions.engine import Engine
 from evenflow.expressions.kinds import kind_of
 from evenflow.expressions.oracle import derived_sql, opened
 from evenflow.settings.columns import Columns

@@ -65,6 +65,7 @@ class Pipe:
     def write(self, routed: int, rows: list[Row], marks: dict[int, int], *, came: int | None = None) -> None:
         columns = {"pane": [r[0] for r in rows], "key": [r[1] for r in rows], "i": [r[2] for r in rows]}
         columns["f"] = [r[3] for r in rows]
+        columns["time"] = [r[0] * SLIDE for r in rows]
         schema = self.plan.frame_schema
         batch = pa.record_batch(
             [pa.array(columns[f.name.removeprefix("v:")], f.type) for f in schema], schema=schema
@@ -138,8 +139,8 @@ def direct(plan: AggregatePlan, rows: list[Row]) -> dict[tuple[int, bytes], dict
     results: dict[tuple[int, bytes], dict[str, Any]] = {}
     for at, members in windows.items():
         results[at] = {}
-        for label, function, column, _ in plan.outputs:
-            values = [row[2] if column == "i" else row[3] for row in members]
+        for label, function, call in plan.outputs:
+            values = [row[2] if call.column == "i" else row[3] for row in members]
             present = [value for value in values if value is not None]
             if function.name == "count":
                 results[at][label] = len(members)

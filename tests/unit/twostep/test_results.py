@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+from datetime import date
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -52,3 +55,28 @@ def test_numbers_that_json_lacks_are_strings() -> None:
         1.5,
         None,
     ]
+
+
+def test_decimals_dates_booleans_texts_and_lists_read_back_as_what_they_were() -> None:
+    top = [{"value": 'q"\\', "count": 2}, {"value": "é\n", "count": 1}]
+    columns = {
+        "window_start": pa.array([0, 0]),
+        "window_end": pa.array([1, 1]),
+        "key": pa.array([b"a", b"b"]),
+        "small": pa.array([Decimal("-0.0000001"), None], pa.decimal128(38, 7)),
+        "large": pa.array([None, Decimal("12345678901234567890123.5")], pa.decimal128(38, 2)),
+        "day": pa.array([date(2020, 2, 29), None]),
+        "yes": pa.array([False, None]),
+        "text": pa.array(["\x00", None]),
+        "list": pa.array([[1.5, math.inf, None], []], pa.list_(pa.float64())),
+        "top": pa.array([top, None]),
+    }
+    first, second = json_rows(pa.table(columns)).to_pylist()
+    assert '"small":-0.0000001,"large":null,"day":"2020-02-29","yes":false' in first
+    assert '"small":null,"large":12345678901234567890123.50,"day":null,"yes":null' in second
+    assert json.loads(first)["text"] == "\x00"
+    assert json.loads(first)["list"] == [1.5, "Infinity", None]
+    assert json.loads(first)["top"] == top
+    assert json.loads(second)["list"] == []
+    assert json.loads(second)["top"] is None
+    assert json_rows(pa.table(columns).slice(1)).to_pylist() == [second]

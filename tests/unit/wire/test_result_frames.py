@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -94,6 +96,34 @@ def test_equal_rows_are_equal_bytes_whatever_lies_under_their_nulls() -> None:
     assert encoded(table.slice(7, 30)) == encoded(
         pa.Table.from_pylist(table.slice(7, 30).to_pylist(), SCHEMA)
     )
+
+
+def test_lists_decimals_dates_and_text_travel_and_equal_rows_are_equal_bytes() -> None:
+    top = pa.list_(pa.struct([("value", pa.string()), ("count", pa.int64())]))
+    kinds = [
+        ("top", top),
+        ("sum", pa.decimal128(38, 2)),
+        ("day", pa.date32()),
+        ("yes", pa.bool_()),
+        ("text", pa.string()),
+    ]
+    schema = pa.schema([*[SCHEMA.field(name) for name in ("window_start", "window_end", "key")], *kinds])
+    values = [
+        [{"value": "a", "count": 2}, {"value": None, "count": 1}],
+        Decimal("-0.01"),
+        date(2020, 1, 2),
+        True,
+        "x",
+    ]
+    rows = window(20, 40).select(["window_start", "window_end", "key"]).to_pylist()
+    for number, row in enumerate(rows):
+        row |= dict(zip(schema.names[3:], values, strict=True))
+        row[schema.names[3 + number % 5]] = None
+    table = pa.Table.from_pylist(rows, schema)
+    (record,) = encode_results([table], fingerprint="f", bucket=3)
+    assert decode_results(record, schema=schema, fingerprint="f")[1].to_pylist() == rows
+    part = pa.Table.from_pylist(rows[9:30], schema)
+    assert encoded(table.slice(9, 21)) == encoded(part)
 
 
 def test_no_flipped_bit_changes_a_row_or_the_header() -> None:

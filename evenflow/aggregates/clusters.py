@@ -1,0 +1,43 @@
+"""clusters(column): which texts of a key are about the same: correlation clustering by edit distance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.aggregates.aggregate import Aggregate, Call, Said
+from evenflow.aggregates.clustering import clusters_column
+from evenflow.aggregates.lists import as_lists, entry_groups_of_rows, lengths, null_if, taken
+from evenflow.arrays import one_chunk
+
+
+def _finish(partials: pa.Table, call: Call) -> pa.Array:
+    lists = one_chunk(partials[clusters_column(call).name])
+    entries, of = lists.flatten(), entry_groups_of_rows(lists)
+    clusters = entries.field("cluster").to_numpy()
+    order = np.lexsort((clusters, of))
+    of, clusters = of[order], clusters[order]
+    begins = np.flatnonzero(np.append(True, (np.diff(of) != 0) | (np.diff(clusters) != 0))[: len(of)])
+    number = np.searchsorted(begins, np.arange(len(of)), side="right") - 1
+    texts = [taken(entries.field(name), order) for name in ("value", "count")]
+    inner = as_lists(number, pa.StructArray.from_arrays(texts, ["value", "count"]), len(begins))
+    return null_if(as_lists(of[begins], inner, len(lists)), lengths(lists) == 0)
+
+
+CLUSTERS = Aggregate(
+    name="clusters",
+    forms=("clusters(column)",),
+    over=("string",),
+    partials=lambda call: (clusters_column(call),),
+    result_type=lambda call: pa.list_(pa.list_(pa.struct([("value", call.type), ("count", pa.int64())]))),
+    finish=_finish,
+    said=Said(
+        computes="clusters of similar texts (correlation clustering, VOTE in combiners, GREEDY in reducers): lists of the "
+        "different texts with their `count`. Two texts attract each other where their edit distance is less than half "
+        "of the longer one, in bytes",
+        nulls="left out; null where there is no value",
+        bound="every text is in exactly one cluster, and none would be better off in another; which one it is in may "
+        "depend on how the tuples were split among workers",
+        state="every different text; work grows with the square of their number",
+    ),
+)

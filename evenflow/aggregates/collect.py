@@ -1,0 +1,44 @@
+"""collect(column, most): the values that are not null by event time, those of one time by value; the first `most`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Said
+from evenflow.aggregates.earliest import earliest_column
+from evenflow.aggregates.lists import as_lists, entry_groups_of_rows, lengths, null_if
+from evenflow.aggregates.options import whole
+from evenflow.arrays import one_chunk
+
+_MOST = 10_000
+
+
+def _read(written: tuple[str, ...]) -> tuple[int, ...]:
+    if len(written) != 1:
+        raise ValueError("it needs one number behind the column: how many values it keeps")
+    return (whole(written[0], 1, _MOST, "the number of values"),)
+
+
+def _finish(partials: pa.Table, call: Call) -> pa.Array:
+    lists = one_chunk(partials[earliest_column(call, *call.options).name])
+    values = as_lists(entry_groups_of_rows(lists), lists.flatten().field("value"), len(lists))
+    return null_if(values, np.equal(lengths(lists), 0))
+
+
+COLLECT = Aggregate(
+    name="collect",
+    forms=("collect(column, 100)",),
+    over=ANYTHING,
+    read=_read,
+    partials=lambda call: (earliest_column(call, *call.options),),
+    result_type=lambda call: pa.list_(call.type),
+    finish=_finish,
+    said=Said(
+        computes="a list of the values, repeated ones too, in the order of event time, those of one time in the order of "
+        "the values; of more than the number given (1 to 10,000) the first ones stay",
+        nulls="left out; null where there is no value",
+        bound="exact",
+        state="at most so many values with their times",
+    ),
+)

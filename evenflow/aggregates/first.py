@@ -1,0 +1,29 @@
+"""first(column): the first value by event time that is not null; of several at one time the least."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Said
+from evenflow.aggregates.picks import in_time_column
+from evenflow.arrays import one_chunk
+
+
+def _finish(partials: pa.Table, call: Call) -> pa.Array:
+    return one_chunk(partials[f"first_{call.column}"]).flatten()[1]
+
+
+FIRST = Aggregate(
+    name="first",
+    forms=("first(column)",),
+    over=ANYTHING,
+    partials=lambda call: (in_time_column("first", call, -1),),
+    result_type=lambda call: call.type,
+    finish=_finish,
+    said=Said(
+        computes="the first value by event time; of several at one time the least",
+        nulls="ignored; null where there is no value",
+        bound="exact",
+        state="a value and its time",
+    ),
+)

@@ -1,0 +1,29 @@
+"""last(column): the last value by event time that is not null; of several at one time the largest."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Said
+from evenflow.aggregates.picks import in_time_column
+from evenflow.arrays import one_chunk
+
+
+def _finish(partials: pa.Table, call: Call) -> pa.Array:
+    return one_chunk(partials[f"last_{call.column}"]).flatten()[1]
+
+
+LAST = Aggregate(
+    name="last",
+    forms=("last(column)",),
+    over=ANYTHING,
+    partials=lambda call: (in_time_column("last", call, 1),),
+    result_type=lambda call: call.type,
+    finish=_finish,
+    said=Said(
+        computes="the last value by event time; of several at one time the largest",
+        nulls="ignored; null where there is no value",
+        bound="exact",
+        state="a value and its time",
+    ),
+)

@@ -1,0 +1,96 @@
+"""Number, mean and sum of squared distances from the mean (n, mean, M2): what a variance is made of.
+
+Rows are taken in by Welford's rule, partials by that of Chan, Golub and LeVeque (1979): no difference of large
+squares is ever taken. So the rounding of a variance v of values with mean m stays below 1e-9 (v + |m| sqrt(v) + 1e-9 m^2)
+for up to a million values, and that of its root below 1e-9 (sqrt(v) + |m|), in whatever order they are taken.
+Whole numbers and decimals are taken as the nearest doubles.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.aggregates.aggregate import Call, PartialColumn
+from evenflow.aggregates.grouping import Grouping
+from evenflow.aggregates.multisets import present
+from evenflow.aggregates.orders import as_floats
+from evenflow.arrays import Float64s, one_chunk
+from evenflow.kernels import kernel
+
+_TYPE = pa.struct([("n", pa.int64()), ("mean", pa.float64()), ("m2", pa.float64())])
+
+
+@kernel
+def _take_in(of: Any, values: Any, n: Any, mean: Any, m2: Any) -> None:
+    for row in range(of.shape[0]):
+        group, value = of[row], values[row]
+        n[group] += 1
+        off = value - mean[group]
+        mean[group] += off / n[group]
+        m2[group] += off * (value - mean[group])
+
+
+@kernel
+def _join(of: Any, ns: Any, means: Any, m2s: Any, n: Any, mean: Any, m2: Any) -> None:
+    for row in range(of.shape[0]):
+        group, more = of[row], ns[row]
+        if more == 0:
+            continue
+        if n[group] == 0:
+            n[group], mean[group], m2[group] = more, means[row], m2s[row]
+            continue
+        total = n[group] + more
+        off = means[row] - mean[group]
+        share = np.float64(more) / np.float64(total)
+        m2[group] += m2s[row] + off * off * np.float64(n[group]) * share
+        mean[group] += off * share
+        n[group] = total
+
+
+def moments_column(call: Call) -> PartialColumn:
+    """The moments of the values that were not null."""
+    return PartialColumn(
+        name=f"mom_{call.column}", type=_TYPE, source=call.column, combine=_combine, merge=_merge
+    )
+
+
+def variances(partials: pa.Table, call: Call) -> pa.Array:
+    """M2 / (n - 1), or M2 / n of a whole population; null where the divisor is not above 0."""
+    found = one_chunk(partials[f"mom_{call.column}"])
+    divisor = found.field("n").to_numpy() - (0 if "population" in call.options else 1)
+    known = divisor > 0
+    return pc.divide(found.field("m2"), pa.array(np.where(known, divisor, 1).astype(np.float64), mask=~known))
+
+
+def sample_or_population(written: tuple[str, ...]) -> tuple[str, ...]:
+    """The option `population`."""
+    if written not in ((), ("population",)):
+        raise ValueError("its only option is population: that of a sample is the default")
+    return written
+
+
+def _combine(column: pa.Array | None, groups: Grouping) -> pa.Array:
+    of, values, _ = present(column, groups)
+    n, mean, m2 = _empty(groups.count)
+    _take_in(of, as_floats(values), n, mean, m2)
+    return _structs(n, mean, m2)
+
+
+def _merge(column: pa.Array | None, groups: Grouping) -> pa.Array:
+    assert column is not None
+    n, mean, m2 = _empty(groups.count)
+    ns, means, m2s = (column.field(name).to_numpy() for name in ("n", "mean", "m2"))
+    _join(groups.of, ns, means, m2s, n, mean, m2)
+    return _structs(n, mean, m2)
+
+
+def _empty(count: int) -> tuple[Any, Float64s, Float64s]:
+    return np.zeros(count, np.int64), np.zeros(count), np.zeros(count)
+
+
+def _structs(n: Any, mean: Float64s, m2: Float64s) -> pa.Array:
+    return pa.StructArray.from_arrays([pa.array(n), pa.array(mean), pa.array(m2)], ["n", "mean", "m2"])

@@ -1,0 +1,54 @@
+"""Whole numbers that stand for values: they order as the values do, and are equal where those are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.aggregates.wide import words
+from evenflow.arrays import Float64s, Int64s, viewed
+
+_MAGNITUDE = np.int64(2**63 - 1)
+
+
+def plain(values: pa.Array) -> pa.Array:
+    """The values that are not null, with one zero and one NaN: what is equal has equal bytes."""
+    present = values.drop_null()
+    if not pa.types.is_floating(present.type):
+        return present
+    floats = present.to_numpy()
+    return pa.array(np.where(np.isnan(floats), np.nan, floats + 0.0))
+
+
+def order_keys(values: pa.Array) -> Int64s:
+    """One number for each value, anything where null. Of text only within this array: places in the order of its bytes."""
+    kind = values.type
+    if pa.types.is_floating(kind):
+        bits = viewed(values.buffers()[1], np.int64, values.offset, len(values))
+        return np.where(bits < 0, -(bits & _MAGNITUDE), bits)
+    if pa.types.is_int64(kind):
+        return viewed(values.buffers()[1], np.int64, values.offset, len(values))
+    if pa.types.is_decimal(kind):
+        return np.ascontiguousarray(words(values)[:, 0]).view(np.int64)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _places(values)
+    if pa.types.is_date(kind):
+        values = values.view(pa.int32())
+    return pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+
+
+def as_floats(values: pa.Array) -> Float64s:
+    """The doubles nearest to the values of a column of numbers, which has no null; of a decimal, of what it is worth."""
+    if pa.types.is_floating(values.type):
+        return viewed(values.buffers()[1], np.float64, values.offset, len(values))
+    floats = order_keys(values).astype(np.float64)
+    return floats / 10.0**values.type.scale if pa.types.is_decimal(values.type) else floats
+
+
+def _places(texts: pa.Array) -> Int64s:
+    encoded = texts.dictionary_encode()
+    if not len(encoded.dictionary):
+        return np.zeros(len(texts), np.int64)
+    places = pc.rank(encoded.dictionary, tiebreaker="dense").to_numpy().astype(np.int64)
+    return places[pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)]

@@ -1,0 +1,93 @@
+"""The least or the largest row of each group, by one or two numbers of each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.aggregates.aggregate import Call, PartialColumn, stored
+from evenflow.aggregates.grouping import Grouping
+from evenflow.aggregates.orders import order_keys
+from evenflow.arrays import Bools, Int64s
+from evenflow.kernels import kernel
+
+
+@kernel
+def _pick(of: Any, majors: Any, minors: Any, valid: Any, sign: Any, out: Any) -> None:
+    for row in range(of.shape[0]):
+        if not valid[row]:
+            continue
+        group = of[row]
+        best = out[group]
+        if best < 0:
+            out[group] = row
+            continue
+        if majors[row] == majors[best]:
+            better = minors[row] > minors[best] if sign > 0 else minors[row] < minors[best]
+        else:
+            better = majors[row] > majors[best] if sign > 0 else majors[row] < majors[best]
+        if better:
+            out[group] = row
+
+
+def picked(
+    column: pa.Array, groups: Grouping, *, majors: Int64s, minors: Int64s, valid: Bools, sign: int
+) -> pa.Array:
+    """The row of each group with the largest (sign 1) or least (-1) numbers; null for a group without a valid row."""
+    rows = np.full(groups.count, -1, np.int64)
+    _pick(groups.of, majors.astype(np.int64), minors.astype(np.int64), valid, sign, rows)
+    return column.take(pa.array(rows, mask=rows < 0))
+
+
+def extreme_value(column: pa.Array, groups: Grouping, sign: int) -> pa.Array:
+    """The largest (sign 1) or least (-1) value of each group, of any type that has an order; null for none."""
+    orders = order_keys(column)
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    found = picked(column, groups, majors=orders, minors=orders, valid=valid, sign=sign)
+    return found.cast(stored(column.type))
+
+
+@dataclass(frozen=True)
+class InTime:
+    """Of structs (time, value) the one that is last (sign 1) or first (-1); of several at one time that of the largest
+    or least value. So it depends on the tuples alone."""
+
+    sign: int
+
+    def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
+        """The struct of each group; null where no value is not null."""
+        assert column is not None
+        values, times = column.field("value"), column.field("time")
+        valid = (column.is_valid().to_numpy(zero_copy_only=False)) & values.is_valid().to_numpy(
+            zero_copy_only=False
+        )
+        found = picked(
+            column,
+            groups,
+            majors=times.fill_null(0).to_numpy(zero_copy_only=False),
+            minors=order_keys(values),
+            valid=valid,
+            sign=self.sign,
+        )
+        return found.cast(moment_type(values.type))
+
+
+def moment_type(value: pa.DataType) -> pa.DataType:
+    """A value and its event time (ms)."""
+    return pa.struct([("time", pa.int64()), ("value", stored(value))])
+
+
+def in_time_column(name: str, call: Call, sign: int) -> PartialColumn:
+    """The last (sign 1) or first (-1) value."""
+    pick = InTime(sign)
+    return PartialColumn(
+        name=f"{name}_{call.column}",
+        type=moment_type(call.type),
+        source=call.column,
+        combine=pick,
+        merge=pick,
+        timed=True,
+    )

@@ -1,0 +1,58 @@
+"""quantile(column, q): the value of rank ceil(q n) among the n values that are not null; q = 0.5 is the median."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from evenflow.aggregates.aggregate import Aggregate, Call, PartialColumn, Said
+from evenflow.aggregates.buckets import buckets_column, middles
+from evenflow.aggregates.lists import Counted, entry_groups_of_rows, null_if, taken
+from evenflow.aggregates.multisets import multiset_column, ranked
+from evenflow.arrays import one_chunk
+
+
+def _read(written: tuple[str, ...]) -> tuple[float, bool]:
+    share, *rest = written or ("",)
+    try:
+        q = float(share)
+    except ValueError:
+        raise ValueError("it needs a number from 0 to 1 behind the column") from None
+    if not 0 <= q <= 1:
+        raise ValueError(f"{share} is not from 0 to 1")
+    if rest not in ([], ["exact"]):
+        raise ValueError("its only option behind the number is exact")
+    return q, bool(rest)
+
+
+def _partial(call: Call) -> PartialColumn:
+    return multiset_column(call) if call.options[1] else buckets_column(call)
+
+
+def _finish(partials: pa.Table, call: Call) -> pa.Array:
+    q, exact = call.options
+    lists = one_chunk(partials[_partial(call).name])
+    entries = lists.flatten()
+    found = Counted(entry_groups_of_rows(lists), entries.field("value"), entries.field("count").to_numpy())
+    at, sizes = ranked(found, q, len(lists))
+    if not len(entries):
+        return pa.nulls(len(lists), call.type)
+    values = taken(found.values, at.clip(max=len(entries) - 1))
+    return null_if(values if exact else middles(values.to_numpy(), call.type), sizes == 0)
+
+
+QUANTILE = Aggregate(
+    name="quantile",
+    forms=("quantile(column, 0.99)", "quantile(column, 0.99, exact)"),
+    read=_read,
+    partials=lambda call: (_partial(call),),
+    result_type=lambda call: call.type,
+    finish=_finish,
+    said=Said(
+        computes="the value of rank ceil(q n) of n (DDSketch, 128 buckets for each factor of two), of the column's type",
+        nulls="ignored; null where there is no value",
+        bound="1/256 (0.4 %) of its size; whole numbers below 256, and decimals of as few last digits, are exact. "
+        "With `exact` exact",
+        state="16 bytes for each bucket that holds a value (128 for each factor of two that the values span); "
+        "with `exact` every different value with its count",
+    ),
+)

@@ -1,0 +1,94 @@
+"""HyperLogLog of each group (evenflow/sketches/hyperloglog.py), kept as lists of the registers that are not empty.
+
+An entry is register * 64 + rank, so 4 bytes a register: few for a key that has few values, 16 KiB for any other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.aggregates.aggregate import Call, PartialColumn
+from evenflow.aggregates.grouping import Grouping
+from evenflow.aggregates.lists import as_lists, entry_groups, lengths
+from evenflow.aggregates.multisets import present
+from evenflow.aggregates.orders import order_keys
+from evenflow.arrays import Int64s, UInt64s, one_chunk
+from evenflow.kernels import kernel
+from evenflow.keys import hash_keys
+from evenflow.sketches.hyperloglog import estimate, rank_of, register_of, registers, sketch_hash
+
+PRECISION = 12
+"""4,096 registers: a standard error of 1.6 %."""
+_RANK_BITS = 6
+_TYPE = pa.large_list(pa.uint32())
+
+
+@kernel
+def _encode(hashes: Any, slots: Any, out: Any) -> None:
+    for row in range(hashes.shape[0]):
+        hashed = sketch_hash(hashes[row])
+        out[row] = np.int64(register_of(hashed, slots)) * 64 + rank_of(hashed, slots)
+
+
+@kernel
+def _estimate(codes: Any, ends: Any, values: Any, sums: Any, empty: Any, estimates: Any, out: Any) -> None:
+    slots = values.shape[1]
+    unit = np.int64((1 << 62) // slots)
+    entry = 0
+    for group in range(ends.shape[0]):
+        begin = entry
+        total = np.int64(0)
+        while entry < ends[group]:
+            total += unit >> np.int64(codes[entry] & 63)
+            entry += 1
+        free = slots - (entry - begin)
+        sums[0] = total + free * unit
+        empty[0] = free
+        estimates[0] = -1.0
+        out[group] = estimate(values, sums, empty, estimates, 0)
+
+
+def registers_column(call: Call) -> PartialColumn:
+    """The sketch of the values that were not null."""
+    return PartialColumn(
+        name=f"hll_{call.column}", type=_TYPE, source=call.column, combine=_combine, merge=_merge
+    )
+
+
+def estimated(partials: pa.Table, column: str) -> pa.Array:
+    """About how many different values; int64."""
+    lists = one_chunk(partials[f"hll_{column}"])
+    out = np.empty(len(lists), np.float64)
+    codes = lists.flatten().to_numpy().astype(np.int64)
+    _estimate(codes, np.cumsum(lengths(lists)), *registers(1, PRECISION), out)
+    return pa.array(np.rint(out).astype(np.int64))
+
+
+def _combine(column: pa.Array | None, groups: Grouping) -> pa.Array:
+    of, values, _ = present(column, groups)
+    codes = np.empty(len(values), np.int64)
+    _encode(_hashes(values), 1 << PRECISION, codes)
+    return _kept(of, codes, groups.count)
+
+
+def _merge(column: pa.Array | None, groups: Grouping) -> pa.Array:
+    assert column is not None
+    return _kept(entry_groups(column, groups), column.flatten().to_numpy().astype(np.int64), groups.count)
+
+
+def _kept(of: Int64s, codes: Int64s, count: int) -> pa.Array:
+    """The highest rank of each register."""
+    both = np.sort(of << 32 | codes)
+    registers_of = both >> _RANK_BITS
+    last = registers_of != np.append(registers_of[1:], -1)
+    both = both[last]
+    return as_lists(both >> 32, pa.array((both & 0xFFFFFFFF).astype(np.uint32)), count)
+
+
+def _hashes(values: pa.Array) -> UInt64s:
+    if pa.types.is_string(values.type):
+        return hash_keys(values.cast(pa.binary()))
+    return order_keys(values).view(np.uint64)

@@ -1,0 +1,70 @@
+"""top_k(column, k): the k most frequent values that are not null; with a third number, from so many counters a key."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, PartialColumn, Said
+from evenflow.aggregates.frequent import frequent_column
+from evenflow.aggregates.lists import Counted, as_lists, entry_groups_of_rows, lengths, null_if
+from evenflow.aggregates.multisets import largest, multiset_column
+from evenflow.aggregates.options import whole
+from evenflow.arrays import one_chunk
+
+_MOST, _MOST_COUNTERS = 1_000, 100_000
+
+
+def _read(written: tuple[str, ...]) -> tuple[int, int]:
+    """(k, counters); 0 counters: one for each value."""
+    if not 1 <= len(written) <= 2:
+        raise ValueError("it needs a number of values behind the column, and may have a number of counters")
+    k = whole(written[0], 1, _MOST, "k")
+    return k, whole(written[1], k, _MOST_COUNTERS, "the number of counters") if written[1:] else 0
+
+
+def _partial(call: Call) -> PartialColumn:
+    counters = call.options[1]
+    return frequent_column(call, counters) if counters else multiset_column(call)
+
+
+def _result_type(call: Call) -> pa.DataType:
+    fields = [("value", call.type), ("count", pa.int64())]
+    return pa.list_(pa.struct([*fields, *([("error", pa.int64())] if call.options[1] else [])]))
+
+
+def _finish(partials: pa.Table, call: Call) -> pa.Array:
+    k, counters = call.options
+    column = one_chunk(partials[_partial(call).name])
+    lists = column.field("entries") if counters else column
+    entries = lists.flatten()
+    found = Counted(entry_groups_of_rows(lists), entries.field("value"), entries.field("count").to_numpy())
+    top = largest(found, k)
+    gone = lengths(lists) == 0
+    fields = {"value": top.values, "count": pa.array(top.counts)}
+    if counters:
+        errors = column.field("error").to_numpy()
+        fields |= {"count": pa.array(top.counts + errors[top.of]), "error": pa.array(errors[top.of])}
+        gone &= errors == 0
+    rows = pa.StructArray.from_arrays(list(fields.values()), list(fields))
+    return null_if(as_lists(top.of, rows, len(column)), gone)
+
+
+TOP_K = Aggregate(
+    name="top_k",
+    forms=("top_k(column, 10)", "top_k(column, 10, 1000)"),
+    over=ANYTHING,
+    read=_read,
+    partials=lambda call: (_partial(call),),
+    result_type=_result_type,
+    finish=_finish,
+    said=Said(
+        computes="the k (1 to 1,000) most frequent values, each with its `count`, the most frequent first; of equally "
+        "frequent ones the smaller. With a number of counters (k to 100,000) from so many a key, by SpaceSaving: each value "
+        "has its `error` too",
+        nulls="ignored; null where there is no value",
+        bound="exact; with c counters a value occurs at most `count` and at least `count - error` times, `error` is at most "
+        "n / (c + 1) of n values, and 0 where there were no more than c different ones; the list is "
+        "shorter, or empty, where the counters cannot tell which are frequent",
+        state="every different value with its count; with c counters at most c of them",
+    ),
+)
