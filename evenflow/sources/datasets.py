@@ -30,12 +30,12 @@ FORMATS: tuple[SourceFormat, ...] = (
     csv_files.FORMAT,
     json_lines.FORMAT,
     words.FORMAT,
-    flights.FORMAT,
     made_words.FORMAT,
     taxi.FORMAT,
     cluster_tasks.FORMAT,
     tpch.FORMAT,
     retail.FORMAT,
+    flights.FORMAT,
     *generated.FORMATS,
 )
 BY_NAME = {item.name: item for item in FORMATS}
