@@ -5,8 +5,8 @@ What follows the name says which: `taxi:rides.csv` is a file, `taxi:tuples=1000,
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,8 @@ class DataSet:
     """The generated rows: a table with these columns."""
     header: bool = False
     """Whether its files start with the names of the columns."""
+    places: Mapping[str, Callable[[pa.Table], pa.Array]] = field(default_factory=dict)
+    """Columns that a query may ask for by name, of type string, made of those of the file."""
 
     def format(self) -> SourceFormat:
         """As it is registered."""
@@ -46,13 +48,17 @@ class DataSet:
         """The file, or the generated rows, as a bounded source. ConfigError says what is wrong with the file."""
         name = f"{self.name}:{rest}" if rest else self.name
         table = self._read(rest, options) if self._is_file(rest) else self._generate(rest, options)
+        for column in self._asked_for(options):
+            table = table.append_column(column, self.places[column](table))
         return bounded(name, table, options, key=self.key, time=self.time, time_unit=self.time_unit)
 
     def _read(self, path: str, options: SourceOptions) -> pa.Table:
+        asked = self._asked_for(options)
         chosen = replace(
             options,
-            key=options.key or self.key,
+            key=self.key if asked else options.key or self.key,
             time=options.time or self.time,
+            columns=None if asked else options.columns,
             delimiter=",",
             header=self.header,
             names=None if self.header else tuple(self.columns),
@@ -66,6 +72,9 @@ class DataSet:
         words.done()
         kinds = self.columns | options.types
         return table.cast(pa.schema([(column, ARROW_TYPES[kinds[column]]) for column in self.columns]))
+
+    def _asked_for(self, options: SourceOptions) -> list[str]:
+        return [column for column in self.places if column in (options.key, *(options.columns or ()))]
 
     def _is_file(self, rest: str) -> bool:
         if not rest or Path(rest).is_file():

@@ -2,9 +2,14 @@
 
 `taxi:rides.csv` reads a file (also .gz or .zip); `taxi:tuples=20000,taxis=2000,rate=5,seed=1` makes rides of
 taxis of which some drive more than others.
+
+A query that names them also gets the cells of the challenge's grid: `pickup_cell`, `dropoff_cell` (500 m) and
+`pickup_area`, `dropoff_area` (250 m), null outside of it.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +17,7 @@ import pyarrow.compute as pc
 
 from evenflow.rank_laws import numbered_times
 from evenflow.settings.query import ColumnType
+from evenflow.sources.grid import cells
 from evenflow.sources.options import WordOptions
 from evenflow.sources.recorded import DataSet, Draw
 
@@ -80,6 +86,10 @@ def _places(draw: Draw) -> tuple[np.ndarray, np.ndarray]:
     return longitude, latitude
 
 
+def _cell(end: str, across: int, table: pa.Table) -> pa.Array:
+    return cells(table.column(f"{end}_longitude"), table.column(f"{end}_latitude"), across=across)
+
+
 def _clock(seconds: np.ndarray) -> pa.Array:
     return pc.strftime(pa.array(seconds).cast(pa.timestamp("s")), format="%Y-%m-%d %H:%M:%S")
 
@@ -92,4 +102,9 @@ FORMAT = DataSet(
     time="dropoff_datetime",
     time_unit="iso",
     make=rides,
+    places={
+        f"{end}_{what}": partial(_cell, end, across)
+        for what, across in (("cell", 300), ("area", 600))
+        for end in ("pickup", "dropoff")
+    },
 ).format()

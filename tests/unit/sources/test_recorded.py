@@ -11,7 +11,7 @@ from evenflow.errors import ConfigError
 from evenflow.sources.datasets import open_source
 from evenflow.sources.formats import cluster_tasks, retail, taxi
 from evenflow.sources.formats.made_words import word_of
-from evenflow.sources.source import Source
+from evenflow.sources.source import Source, SourceOptions
 
 RIDE = (
     "07290D3599E7A0D62097A346EFCC1FB5,E7750A37CAB07D0DFF0AF7E3573AC141,2013-01-01 00:00:00,2013-01-01 00:02:00,120,"
@@ -128,3 +128,30 @@ def test_a_file_that_is_not_there_is_said(name: str) -> None:
 
 def test_no_two_ranks_share_a_word() -> None:
     assert len({word_of(rank) for rank in range(200_000)}) == 200_000
+
+
+@pytest.mark.parametrize(
+    ("place", "cell", "area"),
+    [
+        ("-74.913000,41.474500", "1.1", "2.2"),
+        ("-74.914000,41.475500", "1.1", "1.1"),
+        ("-74.907000,41.470000", "2.2", "4.4"),
+        ("-73.123000,40.131500", "300.300", "600.600"),
+        ("0,0", None, None),
+        ("-74.917,41.474937", None, None),
+        (",", None, None),
+    ],
+)
+def test_a_place_is_in_its_cell_of_the_grid_or_in_none(tmp_path: Path, place: str, cell, area) -> None:
+    ride = RIDE.replace("-73.956528,40.716976", place)
+    path = tmp_path / "rides.csv"
+    path.write_text(ride)
+    options = SourceOptions(columns=("pickup_cell", "pickup_area"))
+    (batch,) = open_source(f"taxi:{path}", options).batches()
+    assert batch.columns.to_pylist() == [{"pickup_cell": cell, "pickup_area": area}]
+
+
+def test_a_cell_may_be_the_key() -> None:
+    source = open_source("taxi:tuples=50", SourceOptions(key="pickup_cell", columns=("pickup_cell",)))
+    (batch,) = source.batches()
+    assert batch.keys.to_pylist() == [cell.encode() for cell in batch.columns["pickup_cell"].to_pylist()]
