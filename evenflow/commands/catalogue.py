@@ -72,10 +72,10 @@ def queries(
                 "source": query.source,
                 "data": query.data,
             }
-            _show(query.name, query.what, told)
+            _show(query.name, query.what, told, width=18)
 
 
-def _show(name: str, summary: str, options: Mapping[str, str]) -> None:
-    typer.echo(f"{name:12} {summary}")
+def _show(name: str, summary: str, options: Mapping[str, str], *, width: int = 12) -> None:
+    typer.echo(f"{name:{width}} {summary}")
     for option, meaning in options.items():
-        typer.echo(f"{'':12}   {option}: {meaning}")
+        typer.echo(f"{'':{width}}   {option}: {meaning}")

@@ -19,7 +19,7 @@ from evenflow.sources.formats.csv_files import read_csv
 from evenflow.sources.options import WordOptions
 from evenflow.sources.source import ARROW_TYPES, SourceFormat, SourceOptions, TableSource, bounded
 
-MOST_TUPLES = 50_000_000
+MOST_TUPLES = MOST_KEYS = 10_000_000
 """Generated at once: they lie in memory."""
 
 
@@ -107,7 +107,9 @@ class Draw:
         )
 
     def ranks(self, keys: int, exponent: float) -> np.ndarray:
-        """A rank of 0 .. keys-1 for each tuple, by Zipf's law."""
+        """A rank of 0 .. keys-1 for each tuple, by Zipf's law. ConfigError for more keys than lie in memory."""
+        if keys > MOST_KEYS:
+            raise ConfigError(f"{keys:,} different keys exceed {MOST_KEYS:,}", hint="ask for fewer")
         weights = np.cumsum(np.arange(1, keys + 1, dtype=np.float64) ** -exponent)
         return np.searchsorted(weights, self.random.random(self.tuples) * weights[-1], side="right").clip(
             max=keys - 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from evenflow.errors import ConfigError
 from evenflow.rank_laws import numbered_times
 from evenflow.sources.event_time import render_times
 from evenflow.sources.options import WordOptions
@@ -17,7 +16,6 @@ from evenflow.sources.recorded import Draw
 from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, bounded
 
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
-MOST_WORDS = 10_000_000
 
 
 def open_made_words(rest: str, options: SourceOptions) -> TableSource:
@@ -25,8 +23,6 @@ def open_made_words(rest: str, options: SourceOptions) -> TableSource:
     words = WordOptions(rest, of="made-words")
     draw = Draw.of(words, tuples=100_000, rate=1_000.0)
     different = words.integer("words", 20_000, least=1)
-    if different > MOST_WORDS:
-        raise ConfigError(f"made-words: words={different} exceeds {MOST_WORDS:,}")
     exponent = words.number("z", 1.0, above=-1e-12)
     words.done()
     ranks, places = np.unique(draw.ranks(different, exponent), return_inverse=True)

@@ -60,7 +60,13 @@ def lineitem(scale: float) -> Path:
 
 
 def _make(file: Path, scale: float) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{file.parent} cannot be made: {error}",
+            hint="set XDG_CACHE_HOME to a folder that can be written",
+        ) from None
     _refuse_too_large(file.parent, scale)
     # Made beside its place and then moved there: a file that is there is whole.
     with tempfile.TemporaryDirectory(dir=file.parent) as beside:

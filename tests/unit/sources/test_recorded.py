@@ -126,6 +126,12 @@ def test_a_file_that_is_not_there_is_said(name: str) -> None:
         open_source(f"{name}:/nowhere/rows.csv")
 
 
+@pytest.mark.parametrize("words", ["taxi:taxis=9e12", "cluster-tasks:jobs=9e12", "made-words:words=9e12"])
+def test_more_keys_than_lie_in_memory_are_refused(words: str) -> None:
+    with pytest.raises(ConfigError, match="exceed 10,000,000"):
+        open_source(words)
+
+
 def test_no_two_ranks_share_a_word() -> None:
     assert len({word_of(rank) for rank in range(200_000)}) == 200_000
 

@@ -53,6 +53,12 @@ def test_a_scale_too_large_for_the_disk_is_refused_before_anything_is_made(
     assert not list((cache / "scale-10").iterdir())
 
 
+def test_a_cache_folder_that_cannot_be_made_is_said(cache: Path) -> None:
+    cache.parent.write_text("a file in its place")
+    with pytest.raises(ConfigError, match="cannot be made"):
+        open_source("tpch:scale=0.001")
+
+
 def test_a_missing_generator_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tpch.sysconfig, "get_path", lambda name: str(tmp_path))
     monkeypatch.setattr(shutil, "which", lambda name: None)
