@@ -36,6 +36,31 @@ def test_lineitem_is_made_once_and_comes_in_order_of_shipment(cache: Path) -> No
     assert [item.name for item in file.parent.iterdir()] == ["lineitem.csv"]
 
 
+def test_a_row_has_what_is_named_of_its_order_and_of_its_customer() -> None:
+    named = ("l_orderkey", "o_orderdate", "l_shipdate", "c_mktsegment")
+    (batch,) = open_source("tpch:scale=0.001", SourceOptions(columns=named)).batches()
+    (alone,) = open_source("tpch:scale=0.001", SourceOptions(columns=("l_orderkey",))).batches()
+    rows = batch.columns
+    assert rows.column_names == list(named)
+    assert rows["l_orderkey"].to_pylist() == alone.columns["l_orderkey"].to_pylist()
+    assert set(rows["c_mktsegment"].to_pylist()) <= {
+        "AUTOMOBILE",
+        "BUILDING",
+        "FURNITURE",
+        "HOUSEHOLD",
+        "MACHINERY",
+    }
+    ordered = {(row["l_orderkey"], row["o_orderdate"]) for row in rows.to_pylist()}
+    assert len(ordered) == len(set(rows["l_orderkey"].to_pylist()))
+    assert all(row["o_orderdate"] < row["l_shipdate"] for row in rows.to_pylist())
+
+
+def test_a_column_that_no_table_has_is_refused() -> None:
+    for column in ("l_color", "o_color", "c_color"):
+        with pytest.raises(ConfigError, match=column):
+            open_source("tpch:scale=0.001", SourceOptions(columns=(column,)))
+
+
 def test_the_ship_date_may_be_the_event_time() -> None:
     source = open_source("tpch:scale=0.001", SourceOptions(time="l_shipdate", time_unit="iso"))
     (batch,) = source.batches()
