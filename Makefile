@@ -11,7 +11,7 @@ PYTEST = $(BIN)/python -m pytest -n $(JOBS)
 BY_FILE = --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo monitoring test test-more test-browser test-containers test-k8s lint format bench reproduce docs clean broker doctor
+.PHONY: help setup demo monitoring test test-more test-browser test-containers test-k8s lint format bench reproduce docs queries clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -79,6 +79,9 @@ docs: setup ## regenerate the generated pages, and the pictures of kept rows
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m monitoring.instruments > docs/metrics.md
 	$(BIN)/python -m monitoring.grafana
+
+queries: setup ## every built-in query through the whole pipeline, with three partitioners: docs/queries.md (FLAGS="--limit 1000")
+	$(BIN)/python -m benchmarks.queries_page $(FLAGS)
 
 broker: setup ## an embedded broker on 127.0.0.1:9092 until Ctrl-C (FLAGS="--port 0")
 	$(BIN)/evenflow broker $(FLAGS)

@@ -49,15 +49,33 @@ def policies(
             _show(known.name, known.summary, known.options)
 
 
-def queries() -> None:
-    """List the built-in queries."""
+def queries(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per query.")] = False,
+) -> None:
+    """List the built-in queries: key, window, source, size of the data and where it comes from."""
     from evenflow.queries import known
+    from evenflow.settings.durations import format_duration
+    from evenflow.settings.query import Query
 
     for query in known():
-        typer.echo(f"{query.name:12} {query.what}")
+        said = {"name": query.name, "what": query.what, "source": query.source, "data": query.data}
+        loaded = Query.model_validate(dict(query.fields))
+        windows = {
+            "window": format_duration(loaded.window),
+            "slide": format_duration(loaded.slide_ms),
+        }
+        if as_json:
+            typer.echo(json.dumps({**said, "key": loaded.key, **windows}))
+        else:
+            told = {
+                "key": f"{loaded.key}, {windows['window']} sliding by {windows['slide']}",
+                "source": query.source,
+                "data": query.data,
+            }
+            _show(query.name, query.what, told, width=18)
 
 
-def _show(name: str, summary: str, options: Mapping[str, str]) -> None:
-    typer.echo(f"{name:12} {summary}")
+def _show(name: str, summary: str, options: Mapping[str, str], *, width: int = 12) -> None:
+    typer.echo(f"{name:{width}} {summary}")
     for option, meaning in options.items():
-        typer.echo(f"{'':12}   {option}: {meaning}")
+        typer.echo(f"{'':{width}}   {option}: {meaning}")

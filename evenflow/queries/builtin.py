@@ -12,10 +12,12 @@ class BuiltInQuery:
     """A ready query: `fields` are those of `[query]`, `source` is what `evenflow replay` takes.
 
     columns: the columns worth sending, None for all. what: one line for people.
+    data: how much there is, and where it comes from.
     """
 
     name: str
     what: str
     source: str
+    data: str
     fields: Mapping[str, Any]
     columns: tuple[str, ...] | None = None

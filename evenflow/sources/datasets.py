@@ -11,7 +11,18 @@ from pathlib import Path
 
 from evenflow.errors import ConfigError
 from evenflow.sources.files import head_lines, unwrapped_name
-from evenflow.sources.formats import csv_files, flights, generated, json_lines, words
+from evenflow.sources.formats import (
+    cluster_tasks,
+    csv_files,
+    flights,
+    generated,
+    json_lines,
+    made_words,
+    retail,
+    taxi,
+    tpch,
+    words,
+)
 from evenflow.sources.source import Source, SourceFormat, SourceOptions
 from evenflow.sources.tables import are_objects, delimiter_of, is_table
 
@@ -19,6 +30,11 @@ FORMATS: tuple[SourceFormat, ...] = (
     csv_files.FORMAT,
     json_lines.FORMAT,
     words.FORMAT,
+    made_words.FORMAT,
+    taxi.FORMAT,
+    cluster_tasks.FORMAT,
+    tpch.FORMAT,
+    retail.FORMAT,
     flights.FORMAT,
     *generated.FORMATS,
 )

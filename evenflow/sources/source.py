@@ -48,7 +48,9 @@ class SourceOptions:
     delimiter: str | None = None
     """Field delimiter of CSV. None: as the first rows say (a tab for .tsv)."""
     header: bool = True
-    """Whether CSV starts with column names; otherwise they are c0, c1, ..."""
+    """Whether CSV starts with column names; otherwise they are `names`, or c0, c1, ..."""
+    names: tuple[str, ...] | None = None
+    """Names of the columns of CSV without a header, where a data set has them."""
     encoding: str = "utf-8"
     """Character encoding of CSV and text files."""
     keep_order: bool = False

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from evenflow import queries
 from workbench.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
@@ -22,6 +23,12 @@ def demo(tmp_path: Path, *words: str) -> ChildProcess:
     return ChildProcess(
         [sys.executable, "-m", "cli.main", "demo", *words], log=tmp_path / "demo.log", cwd=tmp_path
     )
+
+
+def figures_of(tmp_path: Path, query: str, limit: str) -> dict[str, float]:
+    child = demo(tmp_path, "--query", query, "--limit", limit, "--json")
+    assert child.wait(300) == 0, child.tail(40)
+    return json.loads(child.output().splitlines()[-1])
 
 
 def name_of(process: psutil.Process) -> str:
@@ -59,6 +66,18 @@ def test_the_demo_of_real_flights_ends_with_0_differences_and_its_figures(tmp_pa
     ):
         assert shown in output
     assert re.search(r"partitioned: 4,000 of 4,000", output)
+
+
+def test_a_built_in_query_with_generated_data_ends_with_0_differences(tmp_path):
+    figures = figures_of(tmp_path, "wordcount", "500")
+    assert (figures["tuples"], figures["rejected"], figures["differences"]) == (500, 0, 0)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("query", [query.name for query in queries.known()])
+def test_every_built_in_query_ends_with_0_differences(tmp_path, query):
+    figures = figures_of(tmp_path, query, "1000")
+    assert (figures["tuples"], figures["rejected"], figures["differences"]) == (1_000, 0, 0)
 
 
 @pytest.mark.more

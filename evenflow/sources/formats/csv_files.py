@@ -145,7 +145,7 @@ def _names(name: str, data: bytes, delimiter: str, options: SourceOptions) -> li
     except (csv.Error, StopIteration) as error:
         raise ConfigError(f"{name}: the first row cannot be read: {error}") from None
     if not options.header:
-        return [f"c{number}" for number in range(len(first))]
+        return _given_names(name, options.names, len(first))
     first[0] = first[0].removeprefix("\ufeff")
     doubled = sorted({column for column in first if first.count(column) > 1})
     if doubled:
@@ -154,6 +154,17 @@ def _names(name: str, data: bytes, delimiter: str, options: SourceOptions) -> li
             hint="rename them, or give --no-header if the first row is data",
         )
     return first
+
+
+def _given_names(name: str, names: tuple[str, ...] | None, width: int) -> list[str]:
+    if names is None:
+        return [f"c{number}" for number in range(width)]
+    if len(names) != width:
+        raise ConfigError(
+            f"{name}: the first row has {width} columns, not the {len(names)} of this data set",
+            hint=f"its columns are {', '.join(names)}, parted by commas, without a header",
+        )
+    return list(names)
 
 
 def _parse(

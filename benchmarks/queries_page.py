@@ -1,0 +1,89 @@
+"""`python -m benchmarks.queries_page [--limit ROWS]`: docs/queries.md, by running every built-in query.
+
+Each query runs through the real pipeline once with each partitioner, and every window is compared with DuckDB's. The
+page is written only when all have run; a difference ends the command with 1, and stands in the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.machine import machine
+from benchmarks.scale.pages import table
+from evenflow import queries
+from evenflow.queries import BuiltInQuery
+from evenflow.settings.durations import format_duration
+from evenflow.settings.query import Query
+from workbench.demo.options import DemoOptions
+from workbench.demo.run import DemoResult, run
+
+PAGE = Path("docs/queries.md")
+PARTITIONERS = ("evenflow", "dalton", "hashing")
+Runs = Mapping[tuple[str, str], DemoResult]
+"""What came of a query with a partitioner."""
+
+
+def page(known: Sequence[BuiltInQuery], runs: Runs, *, limit: int | None, on: Mapping[str, object]) -> str:
+    """The page; `limit` is how many tuples of each query were taken."""
+    taken = "all of their data" if limit is None else f"the first {limit:,} tuples of their data"
+    return "\n".join(
+        [
+            "# Built-in queries",
+            "",
+            "`evenflow demo --query NAME` runs a query on its data and compares every window with a direct aggregation.",
+            "`evenflow queries` lists them. This page is made by `python -m benchmarks.queries_page`.",
+            "",
+            table(("query", "what", "key", "window", "data"), map(_described, known)),
+            "",
+            "## Every query through the whole pipeline",
+            "",
+            f"The queries ran over {taken}, once with each partitioner. Rows are result rows. Seconds are from the first "
+            "tuple to the last window, the start of Spark included.",
+            f"They ran on {on['cores']} cores of {on['cpu']} at a load of {on['load_average']}.",
+            "",
+            table(
+                ("query", "partitioner", "tuples", "windows", "rows", "seconds", "differences"),
+                (_figures(query, name, runs[query.name, name]) for query in known for name in PARTITIONERS),
+            ),
+            "",
+        ]
+    )
+
+
+def _described(query: BuiltInQuery) -> tuple[object, ...]:
+    declared = Query.model_validate(dict(query.fields))
+    windows = f"{format_duration(declared.window)} by {format_duration(declared.slide_ms)}"
+    return f"`{query.name}`", query.what, f"`{declared.key}`", windows, query.data
+
+
+def _figures(query: BuiltInQuery, partitioner: str, result: DemoResult) -> tuple[object, ...]:
+    counts = (f"{figure:,}" for figure in (result.tuples, result.windows, result.rows))
+    return f"`{query.name}`", f"`{partitioner}`", *counts, f"{result.seconds:.0f}", result.differences
+
+
+def run_all(known: Sequence[BuiltInQuery], *, limit: int | None, console: Console) -> Runs:
+    """Each query with each partitioner, one after the other."""
+    return {
+        (query.name, name): run(DemoOptions(query=query.name, partitioner=name, limit=limit), console)
+        for query in known
+        for name in PARTITIONERS
+    }
+
+
+def main() -> int:
+    """Write the page; 1 when a result differed."""
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("--limit", type=int, help="only the first ROWS tuples of each query")
+    limit = words.parse_args().limit
+    runs = run_all(queries.known(), limit=limit, console=Console(stderr=True))
+    PAGE.write_text(page(queries.known(), runs, limit=limit, on=machine()), encoding="utf-8")
+    return 0 if all(result.differences == 0 for result in runs.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Data sets of fixed columns: a CSV file of the user, or a seeded generator that makes rows of the same columns.
+
+What follows the name says which: `taxi:rides.csv` is a file, `taxi:tuples=1000,seed=3` and `taxi` are generated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.errors import ConfigError
+from evenflow.settings.query import ColumnType
+from evenflow.sources.event_time import TimeUnit
+from evenflow.sources.formats.csv_files import read_csv
+from evenflow.sources.options import WordOptions
+from evenflow.sources.source import ARROW_TYPES, SourceFormat, SourceOptions, TableSource, bounded
+
+MOST_TUPLES = MOST_KEYS = 10_000_000
+"""Generated at once: they lie in memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSet:
+    """What is fixed of a data set. `columns` are those of its file, in order, with their types."""
+
+    name: str
+    summary: str
+    columns: dict[str, ColumnType]
+    key: str
+    time: str
+    time_unit: TimeUnit
+    make: Callable[[WordOptions], pa.Table]
+    """The generated rows: a table with these columns."""
+    header: bool = False
+    """Whether its files start with the names of the columns."""
+    places: Mapping[str, Callable[[pa.Table], pa.Array]] = field(default_factory=dict)
+    """Columns that a query may ask for by name, of type string, made of those of the file."""
+
+    def format(self) -> SourceFormat:
+        """As it is registered."""
+        return SourceFormat(self.name, self.summary, self.open)
+
+    def open(self, rest: str, options: SourceOptions) -> TableSource:
+        """The file, or the generated rows, as a bounded source. ConfigError says what is wrong with the file."""
+        name = f"{self.name}:{rest}" if rest else self.name
+        table = self._read(rest, options) if self._is_file(rest) else self._generate(rest, options)
+        for column in self._asked_for(options):
+            table = table.append_column(column, self.places[column](table))
+        return bounded(name, table, options, key=self.key, time=self.time, time_unit=self.time_unit)
+
+    def _read(self, path: str, options: SourceOptions) -> pa.Table:
+        asked = self._asked_for(options)
+        chosen = replace(
+            options,
+            key=self.key if asked else options.key or self.key,
+            time=options.time or self.time,
+            columns=None if asked else options.columns,
+            delimiter=",",
+            header=self.header,
+            names=None if self.header else tuple(self.columns),
+            types=self.columns | options.types,
+        )
+        return read_csv(Path(path), chosen)
+
+    def _generate(self, text: str, options: SourceOptions) -> pa.Table:
+        words = WordOptions(text, of=self.name)
+        table = self.make(words)
+        words.done()
+        kinds = self.columns | options.types
+        return table.cast(pa.schema([(column, ARROW_TYPES[kinds[column]]) for column in self.columns]))
+
+    def _asked_for(self, options: SourceOptions) -> list[str]:
+        return [column for column in self.places if column in (options.key, *(options.columns or ()))]
+
+    def _is_file(self, rest: str) -> bool:
+        if not rest or Path(rest).is_file():
+            return bool(rest)
+        if "=" in rest.partition(",")[0]:
+            return False
+        raise ConfigError(
+            f"there is no file {rest}", hint=f"name a CSV file, or write {self.name}:tuples=1000,seed=1"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """What generators of data sets share: how many tuples, how fast in event time, drawn by which numbers."""
+
+    tuples: int
+    rate: float
+    random: np.random.Generator
+
+    @classmethod
+    def of(cls, words: WordOptions, *, tuples: int, rate: float) -> Draw:
+        """From the options tuples, rate (tuples per second of event time) and seed, with these defaults."""
+        wanted = words.integer("tuples", tuples, least=1)
+        if wanted > MOST_TUPLES:
+            raise ConfigError(f"tuples={wanted} exceeds {MOST_TUPLES:,}", hint="ask for fewer tuples")
+        return cls(
+            tuples=wanted,
+            rate=words.number("rate", rate, above=0),
+            random=np.random.default_rng(words.integer("seed", 1)),
+        )
+
+    def ranks(self, keys: int, exponent: float) -> np.ndarray:
+        """A rank of 0 .. keys-1 for each tuple, by Zipf's law. ConfigError for more keys than lie in memory."""
+        if keys > MOST_KEYS:
+            raise ConfigError(f"{keys:,} different keys exceed {MOST_KEYS:,}", hint="ask for fewer")
+        weights = np.cumsum(np.arange(1, keys + 1, dtype=np.float64) ** -exponent)
+        return np.searchsorted(weights, self.random.random(self.tuples) * weights[-1], side="right").clip(
+            max=keys - 1
+        )
+
+    def texts(self, choices: list[str], ranks: np.ndarray) -> pa.Array:
+        """The choice of each rank."""
+        return pa.array(choices, pa.string()).take(pa.array(ranks))
