@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -17,6 +18,7 @@ from evenflow.expressions.rules import RULES, SAID, Unfit, comparable
 
 DIALECT = "duckdb"
 _MOST_NODES = 500
+_NAMES = exp.Column | exp.Identifier | exp.DataType | exp.Var
 ColumnKind = Callable[[str], Kind]
 
 
@@ -61,9 +63,14 @@ def read(text: str, what: str) -> Expression:
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
         raise ConfigError(f"{what} = {text!r} is not one SQL expression", hint=_HINT)
     tree = trees[0]
-    nodes = list(tree.walk())
+    nodes: list[Any] = list(tree.walk())
     if len(nodes) > _MOST_NODES:
         raise ConfigError(f"{what} has {len(nodes)} parts, more than {_MOST_NODES}")
+    for node in nodes:
+        if not isinstance(node, _NAMES | exp.Case | exp.If) and type(node) not in RULES:
+            raise ConfigError(
+                f"{what} = {text!r}: {_shown(node)} is not in the language{_nearest(node)}", hint=_HINT
+            )
     columns = dict.fromkeys(_name(node, what, text) for node in nodes if isinstance(node, exp.Column))
     return Expression(text, tuple(columns), tree)
 
@@ -131,10 +138,7 @@ def _kind_of(node: exp.Expression, column: ColumnKind) -> Kind:
         return column(node.name)
     if isinstance(node, exp.Case | exp.If):
         return _case(node, column)
-    rule = RULES.get(type(node))
-    shown = _shown(node)
-    if rule is None:
-        raise Unfit(f"{shown} is not in the language{_nearest(node)}")
+    rule, shown = RULES[type(node)], _shown(node)
     kinds = [_kind(child, column) for child in _children(node)]
     try:
         kind = rule(node, kinds)

@@ -225,9 +225,6 @@ RULES: Mapping[type[exp.Expression], Rule] = {
 }
 """What may stand in an expression besides columns and CASE, with its rule (`checked`)."""
 
-CASE_PARTS = (exp.Case, exp.If)
-"""CASE WHEN ... THEN ... ELSE ... END, and if(...)."""
-
 SAID = (
     "+ - * / %, comparisons, AND OR NOT, IS [NOT] NULL, IN, BETWEEN, LIKE, CASE WHEN, coalesce, nullif, abs, floor, ceil, "
     "sqrt, lower, upper, trim, length, substr, left, starts_with, ends_with, replace, ||, year, month, day, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 from rich.console import Console
@@ -107,10 +108,6 @@ class Bars:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return (
-        value[:24]
-        if isinstance(value, str)
-        else f"{value:,.2f}"
-        if isinstance(value, float)
-        else f"{value:,}"
-    )
+    if isinstance(value, float | Decimal):
+        return f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)[:24]
