@@ -17,7 +17,7 @@ from evenflow.expressions.kinds import NOTHING, TRUTH, Kind, type_of
 from evenflow.expressions.rules import RULES, SAID, Unfit, comparable
 
 DIALECT = "duckdb"
-_MOST_NODES = 500
+_MOST_NODES, _DEEPEST = 500, 80
 _NAMES = exp.Column | exp.Identifier | exp.DataType | exp.Var
 ColumnKind = Callable[[str], Kind]
 
@@ -66,11 +66,15 @@ def read(text: str, what: str) -> Expression:
     nodes: list[Any] = list(tree.walk())
     if len(nodes) > _MOST_NODES:
         raise ConfigError(f"{what} has {len(nodes)} parts, more than {_MOST_NODES}")
+    if max(node.depth for node in nodes) > _DEEPEST:
+        raise ConfigError(f"{what} is nested too deeply", hint=_HINT)
     for node in nodes:
         if not isinstance(node, _NAMES | exp.Case | exp.If) and type(node) not in RULES:
             raise ConfigError(
                 f"{what} = {text!r}: {_shown(node)} is not in the language{_nearest(node)}", hint=_HINT
             )
+        if isinstance(node, exp.Null) and not _may_be_null(node):
+            raise ConfigError(f"{what} = {text!r}: ask for null with IS NULL or IS NOT NULL", hint=_HINT)
     columns = dict.fromkeys(_name(node, what, text) for node in nodes if isinstance(node, exp.Column))
     return Expression(text, tuple(columns), tree)
 
@@ -109,6 +113,14 @@ def from_below(node: exp.Expression, change: Callable[[exp.Expression], exp.Expr
 
 
 _HINT = f"an expression may hold columns, numbers, 'text' and: {SAID}"
+
+
+def _may_be_null(node: exp.Null) -> bool:
+    """NULL is asked for, or is what a CASE yields: elsewhere an engine may not know what type it has."""
+    user = node.parent
+    if isinstance(user, exp.If):
+        return node is not user.this
+    return isinstance(user, exp.Is) or (isinstance(user, exp.Case) and node is user.args.get("default"))
 
 
 def _place(error: SqlglotError) -> str:

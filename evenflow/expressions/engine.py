@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from evenflow.aggregates import arrow_type
 from evenflow.arrays import Bools
+from evenflow.errors import ConfigError
 from evenflow.expressions.checked import DIALECT, Typed, from_below, is_place, kind_at
 from evenflow.expressions.kinds import DECIMAL_DIGITS, MOST_DIGITS
 from evenflow.settings.query import decimal_scale
@@ -43,6 +44,15 @@ class Engine:
         read = [name for derived in columns.derived.values() for name in derived.columns]
         read += [] if columns.where is None else columns.where.columns
         self.reads = [name for name in columns.read if name in read]
+        self._try()
+
+    def _try(self) -> None:
+        """What Polars cannot compute is said before the first block, not by it."""
+        nothing = {name: pa.nulls(1, arrow_type(self._types[name])) for name in self.reads}
+        try:
+            self.compute(nothing, 1)
+        except self._polars.exceptions.PolarsError as error:
+            raise ConfigError(f"an expression cannot be computed: {error}") from None
 
     def compute(
         self, columns: Mapping[str, pa.Array], rows: int

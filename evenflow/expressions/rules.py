@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 
 from sqlglot import exp
 
 from evenflow.expressions.kinds import DATE, FLOAT, NOTHING, TEXT, TRUTH, Kind
 
 Rule = Callable[[exp.Expression, Sequence[Kind]], Kind]
-_MOST_LENGTH = 2**31
+_MOST_LENGTH, _MOST_PLACE = 2**31, 1_000_000
 
 
 class Unfit(Exception):
@@ -126,8 +127,11 @@ def _part(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
     for number in [
         child for key, child in node.args.items() if key != "this" and isinstance(child, exp.Expression)
     ]:
-        if not (isinstance(number, exp.Literal) and not number.is_string and str(number.this).strip("0")):
-            raise Unfit("places and lengths are whole numbers that stand in the text, from 1 on")
+        digits = str(number.this) if isinstance(number, exp.Literal) and not number.is_string else ""
+        if not (digits.isdigit() and 1 <= int(digits) <= _MOST_PLACE):
+            raise Unfit(
+                f"places and lengths are whole numbers that stand in the text, from 1 to {_MOST_PLACE:,}"
+            )
     return TEXT
 
 
@@ -136,7 +140,28 @@ def _replaced(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
     _, *literals = [child for child in node.args.values() if isinstance(child, exp.Expression)]
     if len(literals) != 2 or not all(isinstance(text, exp.Literal) and text.is_string for text in literals):
         raise Unfit("what is replaced, and by what, are texts in quotes")
+    if not literals[0].this:
+        raise Unfit("what is replaced cannot be empty")
     return TEXT
+
+
+def _like(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    _texts(kinds)
+    if not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
+        raise Unfit("the pattern is a text in quotes")
+    return TRUTH
+
+
+def _member(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    if len(kinds) < 2:
+        raise Unfit("name the values between the brackets")
+    return _compared(node, kinds)
+
+
+def _known(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    if not isinstance(node.expression, exp.Null):
+        raise Unfit("behind IS stands NULL or NOT NULL; compare with = true otherwise")
+    return TRUTH
 
 
 def _date_part(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
@@ -156,13 +181,23 @@ def _cast(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
     if to == exp.DataType.Type.DOUBLE and kind.number:
         return FLOAT
     if to == exp.DataType.Type.DATE and isinstance(node.this, exp.Literal) and node.this.is_string:
-        return DATE
+        return _day(str(node.this.this))
     if to in (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR) and kind.name in ("whole", "text", "date"):
         return TEXT
     raise Unfit(
         f"{kind.words} cannot be cast so: a number becomes DOUBLE, and a whole number, date or text VARCHAR. Declare what a "
         "column holds in [query.types] instead"
     )
+
+
+def _day(text: str) -> Kind:
+    try:
+        if len(text) != len("2026-01-31"):
+            raise ValueError
+        date.fromisoformat(text)
+    except ValueError:
+        raise Unfit("there is no such day; write it like DATE '2026-01-31'") from None
+    return DATE
 
 
 def _literal(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
@@ -195,14 +230,14 @@ RULES: Mapping[type[exp.Expression], Rule] = {
     exp.GT: _compared,
     exp.GTE: _compared,
     exp.Between: _compared,
-    exp.In: _compared,
+    exp.In: _member,
     exp.And: _logical,
     exp.Or: _logical,
     exp.Not: _logical,
-    exp.Is: lambda node, kinds: TRUTH,
+    exp.Is: _known,
     exp.Coalesce: _either,
     exp.Nullif: lambda node, kinds: (comparable(kinds), kinds[0])[1],
-    exp.Like: _text_to(TRUTH),
+    exp.Like: _like,
     exp.StartsWith: _text_to(TRUTH),
     exp.EndsWith: _text_to(TRUTH),
     exp.Lower: _text_to(TEXT),

@@ -136,8 +136,8 @@ def test_text_dates_decimals_and_booleans_are_recomputed() -> None:
     plan = AggregatePlan.of(settings.query)
     with duckdb.connect() as db:
         db.execute(
-            "CREATE TABLE tuples AS SELECT encode('k') AS key, i AS time, NULL::VARCHAR AS reason, i % 3 = 0 AS v0, "
-            "(i / 100)::DECIMAL(18, 2) AS v1, CASE WHEN i % 4 > 0 THEN 'w' || (i % 7) END AS v2, "
+            "CREATE TABLE tuples AS SELECT encode('k') AS key, i AS time, NULL::VARCHAR AS reason, true AS chosen, "
+            "i % 3 = 0 AS v0, (i / 100)::DECIMAL(18, 2) AS v1, CASE WHEN i % 4 > 0 THEN 'w' || (i % 7) END AS v2, "
             "DATE '2020-01-01' + (i % 5)::INTEGER AS v3 FROM range(100) r(i)"
         )
         windows.recompute(db, settings, mark=100)
@@ -147,7 +147,7 @@ def test_text_dates_decimals_and_booleans_are_recomputed() -> None:
             .to_pylist()
         )
         tuples = db.sql(
-            "SELECT time // 10 AS pane, * EXCLUDE (reason) FROM tuples ORDER BY time DESC"
+            "SELECT time // 10 AS pane, * EXCLUDE (reason, chosen) FROM tuples ORDER BY time DESC"
         ).to_arrow_table()
     assert len(due) == 10
     for row in due:
