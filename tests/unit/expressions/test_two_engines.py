@@ -165,31 +165,31 @@ def check(text: str, table: dict[str, list[Any]]) -> None:
             assert same(computed["x"][row].as_py(), value), (text, row, computed["x"][row], value)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=wholes, table=tables())
 def test_whole_numbers_come_out_alike(text: str, table: dict[str, list[Any]]) -> None:
     check(text, table)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=exacts, table=tables())
 def test_decimals_come_out_alike(text: str, table: dict[str, list[Any]]) -> None:
     check(text, table)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=floats, table=tables())
 def test_floating_point_comes_out_alike_to_the_last_digit(text: str, table: dict[str, list[Any]]) -> None:
     check(text, table)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=texts, table=tables())
 def test_texts_come_out_alike(text: str, table: dict[str, list[Any]]) -> None:
     check(text, table)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(text=truths, table=tables())
 def test_conditions_come_out_alike(text: str, table: dict[str, list[Any]]) -> None:
     check(text, table)

@@ -167,7 +167,7 @@ def csv_records(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=15, deadline=None)
 @given(records=st.lists(json_records(), min_size=1, max_size=12))
 @example(
     records=[
@@ -182,7 +182,7 @@ def test_json_records_become_the_same_tuples(name: str, records: list[bytes]) ->
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=15, deadline=None)
 @given(records=st.lists(csv_records(), min_size=1, max_size=12))
 def test_csv_records_become_the_same_tuples(name: str, records: list[bytes]) -> None:
     settings = query(name, "csv")
