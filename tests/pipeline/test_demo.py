@@ -13,7 +13,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evenflow import queries
 from workbench.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
@@ -74,8 +73,9 @@ def test_a_built_in_query_with_generated_data_ends_with_0_differences(tmp_path):
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("query", [query.name for query in queries.known()])
-def test_every_built_in_query_ends_with_0_differences(tmp_path, query):
+@pytest.mark.parametrize("query", ["top-words", "debs-q2-areas", "tpch-q1", "retail"])
+def test_a_built_in_query_with_derived_columns_ends_with_0_differences(tmp_path, query):
+    """`make queries` runs all there are."""
     figures = figures_of(tmp_path, query, "1000")
     assert (figures["tuples"], figures["rejected"], figures["differences"]) == (1_000, 0, 0)
 
