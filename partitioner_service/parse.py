@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from evenflow.aggregates import arrow_type
 from evenflow.arrays import Bools, Int64s
 from evenflow.expressions.engine import Engine
+from evenflow.json_text import arrays
 from evenflow.settings import Settings
 from evenflow.settings.query import decimal_scale
 from partitioner_service.reading.cells import Block, Cells, kind_of
@@ -165,11 +166,13 @@ class Parser:
             if array.null_count:
                 faults.note(array.is_null().to_numpy(zero_copy_only=False), NO_KEY)
             return array
-        column = found[self._query.key]
-        if column.null_count:
-            missing = column.is_null().to_numpy(zero_copy_only=False)
-            faults.note(missing, NO_KEY_COLUMN, column=self._places[self._query.key])
-        return column.cast(pa.string()).cast(pa.binary())
+        parts = [found[name] for name in self._query.key_columns]
+        for name, part in zip(self._query.key_columns, parts, strict=True):
+            if part.null_count:
+                missing = part.is_null().to_numpy(zero_copy_only=False)
+                faults.note(missing, NO_KEY_COLUMN, column=self._places[name])
+        written = arrays(parts) if len(parts) > 1 else parts[0].cast(pa.string())
+        return written.cast(pa.binary())
 
     def _times_of(
         self, block: Block, cells: Cells, timestamps: Sequence[int] | None, faults: Faults

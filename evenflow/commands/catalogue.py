@@ -68,7 +68,7 @@ def queries(
             typer.echo(json.dumps({**said, "key": loaded.key, **windows}))
         else:
             told = {
-                "key": f"{loaded.key}, {windows['window']} sliding by {windows['slide']}",
+                "key": f"{loaded.key_name}, {windows['window']} sliding by {windows['slide']}",
                 "source": query.source,
                 "data": query.data,
             }

@@ -17,13 +17,12 @@ TPCH_Q1 = BuiltInQuery(
         "l_tax",
     ),
     fields={
-        "key": "group",
+        "key": ["l_returnflag", "l_linestatus"],
         "time": "l_shipdate",
         "time_unit": "iso",
         "window": "28d",
         "slide": "7d",
         "columns": {
-            "group": "l_returnflag || ' ' || l_linestatus",
             "disc_price": "l_extendedprice * (1 - l_discount)",
             "charge": "disc_price * (1 + l_tax)",
         },

@@ -17,7 +17,7 @@ TPCH_Q3 = BuiltInQuery(
         "l_discount",
     ),
     fields={
-        "key": "order",
+        "key": ["l_orderkey", "o_orderdate", "o_shippriority"],
         "time": "l_shipdate",
         "time_unit": "iso",
         "window": "28d",
@@ -25,7 +25,6 @@ TPCH_Q3 = BuiltInQuery(
         # Days in ISO 8601 are in order as texts.
         "where": "c_mktsegment = 'BUILDING' AND o_orderdate < '1995-03-15' AND l_shipdate > '1995-03-15'",
         "columns": {
-            "order": "CAST(l_orderkey AS VARCHAR) || ' ' || o_orderdate || ' ' || CAST(o_shippriority AS VARCHAR)",
             "disc_price": "l_extendedprice * (1 - l_discount)",
         },
         "aggregates": {"revenue": "sum(disc_price)"},

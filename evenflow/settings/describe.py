@@ -119,7 +119,7 @@ def _type_name(annotation: Any) -> str:
         return ", ".join(f"`{value}`" for value in inner)
     if origin in (Union, types.UnionType):
         return " or ".join(_type_name(part) for part in inner if part is not type(None))
-    if origin is list:
+    if origin in (list, tuple):
         return f"list of {_type_name(inner[0])}"
     if origin is dict:
         return f"table of {_type_name(inner[1])}"

@@ -21,6 +21,7 @@ _TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int6
 """What a time column holds, by its unit."""
 _KEY_TYPES = ("string", "int64", "bool", "date")
 _MOST_SCALE = 12
+_MOST_KEY_COLUMNS = 8
 RESERVED_RESULT_NAMES = frozenset({"window_start", "window_end", "key", "key_base64", "revision"})
 
 
@@ -69,9 +70,10 @@ class Query(BaseModel):
         default="evenflow",
         description="Prefix of every topic evenflow makes for this query. Lower case letters, digits, . _ -",
     )
-    key: str = Field(
+    key: str | tuple[str, ...] = Field(
         default="key",
-        description="Column that holds the key, or '@key' for the raw record key (any bytes). "
+        description="Column that holds the key, or '@key' for the raw record key (any bytes). Several columns make one key: "
+        '["country", "product"]; it is the text of a JSON array then, as in ["DE",5]. '
         "With format 'text' the only column is 'value'.",
     )
     time: str = Field(
@@ -147,6 +149,22 @@ class Query(BaseModel):
             )
         return value
 
+    @field_validator("key", mode="before")
+    @classmethod
+    def _key_is_one_or_several_columns(cls, value: Any) -> str | tuple[str, ...]:
+        if isinstance(value, str):
+            return value
+        if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+            raise ValueError(f"{value!r} is no key; write a column's name, '@key', or a list of names")
+        if not 1 <= len(value) <= _MOST_KEY_COLUMNS:
+            raise ValueError(f"a key has 1 to {_MOST_KEY_COLUMNS} columns, not {len(value)}")
+        wrong = next((name for name in value if not name or name.startswith("@")), None)
+        if wrong is not None:
+            raise ValueError(f"{wrong!r} cannot be a part of a key: only columns of the record's value can")
+        if len(set(value)) < len(value):
+            raise ValueError(f"key = {list(value)} names a column twice")
+        return tuple(value) if len(value) > 1 else value[0]
+
     @field_validator("aggregates")
     @classmethod
     def _aggregate_names_are_free(cls, value: dict[str, AggregateSpec]) -> dict[str, AggregateSpec]:
@@ -161,9 +179,8 @@ class Query(BaseModel):
 
     @model_validator(mode="after")
     def _columns_are_columns(self) -> Query:
-        for field, special in (("key", "@key"), ("time", "@timestamp")):
-            name = getattr(self, field)
-            if not name or (name.startswith("@") and name != special):
+        for field, name, special in (("key", self.key, "@key"), ("time", self.time, "@timestamp")):
+            if isinstance(name, str) and (not name or (name.startswith("@") and name != special)):
                 raise ValueError(f"{field} = {name!r} is no column; write a column's name or '{special}'")
         wrong = [column for column in self._aggregated if column.startswith("@")]
         if wrong:
@@ -177,25 +194,32 @@ class Query(BaseModel):
         return self
 
     def _check_types(self, columns: Columns) -> None:
-        typed = {self.key, *self._aggregated, *(set(columns.read) - {self.time} if self._expressions else ())}
+        typed = {
+            *self.key_columns,
+            *self._aggregated,
+            *(set(columns.read) - {self.time} if self._expressions else ()),
+        }
         unread = sorted(set(self.types) - (typed - set(self.columns)))
         if unread:
             raise ValueError(
                 f"types names {', '.join(unread)}, but of typed columns the query reads "
                 f"{', '.join(sorted(typed - set(self.columns)))}"
             )
-        if not self.key.startswith("@") and columns.type_of(self.key) not in _KEY_TYPES:
-            raise ValueError(
-                f"key column {self.key!r} cannot be {columns.type_of(self.key)}: keys are text, whole numbers, dates, true "
-                "or false, or raw bytes"
-            )
+        for name in self.key_columns:
+            if columns.type_of(name) not in _KEY_TYPES:
+                raise ValueError(
+                    f"key column {name!r} cannot be {columns.type_of(name)}: keys are text, whole numbers, dates, true "
+                    "or false, or raw bytes"
+                )
 
     def _check_derived(self, columns: Columns) -> None:
         if self.time in self.columns:
             raise ValueError(
                 f"time = {self.time!r} is a derived column; the event time is a column of the record"
             )
-        used = {self.key, *self._aggregated}.union(*(derived.columns for derived in columns.derived.values()))
+        used = {*self.key_columns, *self._aggregated}.union(
+            *(derived.columns for derived in columns.derived.values())
+        )
         used |= set(columns.where.columns) if columns.where is not None else set()
         idle = sorted(set(self.columns) - used)
         if idle:
@@ -259,11 +283,31 @@ class Query(BaseModel):
         """Number of panes in a window (window / slide)."""
         return self.window // self.slide_ms
 
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """Columns that the key is made of; none for '@key'."""
+        if isinstance(self.key, str):
+            return () if self.key == "@key" else (self.key,)
+        return self.key
+
+    @property
+    def key_kind(self) -> Literal["raw", "int64", "string"]:
+        """What a result's key is: the bytes of '@key', a whole number, or text (also of several columns)."""
+        if self.key == "@key":
+            return "raw"
+        names = self.key_columns
+        return "int64" if len(names) == 1 and self.column_type(names[0]) == "int64" else "string"
+
+    @property
+    def key_name(self) -> str:
+        """The key as people call it."""
+        return ", ".join(self.key_columns) or "@key"
+
     def column_type(self, column: str) -> ColumnType:
         """Type of a derived column; declared type of another, else string for the key and float64 for aggregated columns."""
         if column in self.columns:
             return self.resolved.type_of(column)
-        return self.types.get(column, "string" if column == self.key else "float64")
+        return self.types.get(column, "string" if column in self.key_columns else "float64")
 
     @property
     def _aggregated(self) -> list[str]:
@@ -295,7 +339,7 @@ class Query(BaseModel):
         """The columns that are read and derived, and the condition. ValueError or ConfigError where they do not fit."""
         uses: dict[str, dict[str, str]] = {}
         for column, use, kind in (
-            (self.key, "the key", self.types.get(self.key, "string")),
+            *((name, "the key", self.types.get(name, "string")) for name in self.key_columns),
             (self.time, "the event time", _TIME_TYPES[self.time_unit]),
             *((column, "a number", self.types.get(column, "float64")) for column in self._aggregated),
         ):

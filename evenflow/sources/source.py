@@ -86,8 +86,8 @@ class SourceOptions:
         """
         query, text = settings.query, settings.input.format == "text"
         columns_named = bool(key or time or columns or values)
-        no_column = query.key.startswith("@") or query.key in query.columns
-        named_key = None if no_column or text else query.key
+        first = next(iter(query.key_columns), None)
+        named_key = None if text or first in query.columns else first
         named_time = None if query.time.startswith("@") or event_rate is not None else query.time
         key = key or named_key
         if time_unit is None and time in (None, query.time) and named_time is not None:
@@ -96,7 +96,10 @@ class SourceOptions:
         if columns is None and text:
             columns = values[:1] or None
         elif columns is None and values:
-            columns = tuple(dict.fromkeys(name for name in (key, time, *values) if name is not None))
+            parts = (
+                [name for name in query.key_columns if name not in query.columns] if key == named_key else []
+            )
+            columns = tuple(dict.fromkeys(name for name in (key, *parts, time, *values) if name is not None))
         types = {name: type_ for name, type_ in query.types.items() if type_ in ARROW_TYPES}
         if key is not None:
             types.setdefault(key, "string")

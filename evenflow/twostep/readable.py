@@ -17,10 +17,8 @@ TIME = pa.timestamp("ms", "UTC")
 
 
 def key_type(query: Query) -> pa.DataType:
-    """Type of the key: binary for '@key', otherwise that of the key column, int64 or string."""
-    if query.key == "@key":
-        return pa.binary()
-    return pa.int64() if query.column_type(query.key) == "int64" else pa.string()
+    """Type of the key: binary for '@key', int64 for a column of whole numbers, otherwise string."""
+    return {"raw": pa.binary(), "int64": pa.int64(), "string": pa.string()}[query.key_kind]
 
 
 def readable_schema(query: Query) -> pa.Schema:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_CONTROL = r"[\x00-\x1f]"
+from evenflow.json_text import escaped, joined
 
 
 def json_rows(table: pa.Table) -> pa.Array:
@@ -31,7 +31,7 @@ def json_rows(table: pa.Table) -> pa.Array:
     pieces += _key_fields(_one(table["key"]))
     for name in table.schema.names[3:]:
         pieces += ["," + json.dumps(name, ensure_ascii=False) + ":", _values(_one(table[name]))]
-    return _one(pc.binary_join_element_wise(*_joined([*pieces, "}"]), _text("")))
+    return _one(joined(*_words_made_one([*pieces, "}"])))
 
 
 def _bound(column: pa.ChunkedArray) -> str | pa.ChunkedArray:
@@ -40,12 +40,12 @@ def _bound(column: pa.ChunkedArray) -> str | pa.ChunkedArray:
     return str(bounds["min"]) if bounds["min"] == bounds["max"] else column.cast(pa.string())
 
 
-def _joined(pieces: list[str | pa.Array | pa.ChunkedArray]) -> list[pa.Array | pa.ChunkedArray | pa.Scalar]:
+def _words_made_one(pieces: list[str | pa.Array | pa.ChunkedArray]) -> list[str | pa.Array | pa.ChunkedArray]:
     """The pieces with neighbouring words made one."""
-    found: list[pa.Array | pa.ChunkedArray | pa.Scalar] = []
+    found: list[str | pa.Array | pa.ChunkedArray] = []
     for are_words, group in groupby(pieces, lambda piece: isinstance(piece, str)):
         own = list(group)
-        found += [_text("".join(own))] if are_words else own
+        found += ["".join(own)] if are_words else own
     return found
 
 
@@ -62,11 +62,11 @@ def _present(column: pa.Array) -> pa.Array:
         return _objects(column)
     if pa.types.is_list(kind):
         entries = pa.ListArray.from_arrays(_offsets(column), _values(column.flatten()))
-        return _around("[", pc.binary_join(entries, ","), "]")
+        return joined("[", pc.binary_join(entries, ","), "]")
     if pa.types.is_string(kind):
-        return _around('"', _escaped(column), '"')
+        return joined('"', escaped(column), '"')
     if pa.types.is_date(kind):
-        return _around('"', column.cast(pa.string()), '"')
+        return joined('"', column.cast(pa.string()), '"')
     return _digits(column) if pa.types.is_decimal(kind) else _numbers(column)
 
 
@@ -75,7 +75,7 @@ def _objects(column: pa.StructArray) -> pa.Array:
     for number, field in enumerate(column.type):
         name = ("," if number else "{") + json.dumps(field.name, ensure_ascii=False) + ":"
         pieces += [name, _values(column.field(number))]
-    return pc.binary_join_element_wise(*_joined([*pieces, "}"]), _text(""))
+    return joined(*_words_made_one([*pieces, "}"]))
 
 
 def _offsets(column: pa.ListArray) -> pa.Array:
@@ -95,11 +95,7 @@ def _digits(column: pa.Array) -> pa.Array:
     before = pc.utf8_slice_codeunits(digits, 0, -kind.scale)
     sign = pc.if_else(pc.starts_with(whole, "-"), "-", "")
     behind = pc.utf8_slice_codeunits(digits, -kind.scale)
-    return pc.binary_join_element_wise(sign, before, _text("."), behind, _text(""))
-
-
-def _around(begin: str, text: pa.Array, end: str) -> pa.Array:
-    return pc.binary_join_element_wise(_text(begin), text, _text(end), _text(""))
+    return joined(sign, before, ".", behind)
 
 
 def _numbers(column: pa.Array) -> pa.Array:
@@ -111,18 +107,6 @@ def _numbers(column: pa.Array) -> pa.Array:
     return text
 
 
-def _escaped(texts: pa.Array) -> pa.Array:
-    """What stands between the quotes of a JSON text."""
-    if pc.any(pc.match_substring_regex(texts, _CONTROL)).as_py():
-        return pa.array(
-            [text and json.dumps(text, ensure_ascii=False)[1:-1] for text in texts.to_pylist()], pa.string()
-        )
-    for plain, escaped in (("\\", "\\\\"), ('"', '\\"')):
-        if pc.any(pc.match_substring(texts, plain)).as_py():
-            texts = pc.replace_substring(texts, plain, escaped)
-    return texts
-
-
 def _key_fields(keys: pa.Array) -> list[str | pa.Array]:
     """`"key":8`, `"key":"..."`, or `"key_base64":"..."` for each key that is not UTF-8."""
     if pa.types.is_integer(keys.type):
@@ -131,7 +115,7 @@ def _key_fields(keys: pa.Array) -> list[str | pa.Array]:
         texts = keys.cast(pa.string())
     except pa.ArrowInvalid:
         return [pa.array([_key_field(key) for key in keys.to_pylist()], pa.string())]
-    return ['"key":"', _escaped(texts), '"']
+    return ['"key":"', escaped(texts), '"']
 
 
 def _key_field(key: bytes | str) -> str:
@@ -141,10 +125,6 @@ def _key_field(key: bytes | str) -> str:
         return _key_field(key.decode())
     except UnicodeDecodeError:
         return f'"key_base64":"{base64.b64encode(key).decode()}"'
-
-
-def _text(value: str) -> pa.Scalar:
-    return pa.scalar(value, pa.string())
 
 
 def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -14,7 +14,7 @@ from workbench.verify.shell import verify
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280)]
 
 
-def test_filtered_and_derived_columns_are_aggregated_exactly(
+def test_filtered_and_derived_columns_are_aggregated_exactly_by_a_key_of_two(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
     settings = make_settings(
@@ -23,8 +23,14 @@ def test_filtered_and_derived_columns_are_aggregated_exactly(
         tmp_path,
         query={
             "slide": "5s",
+            "key": ["band", "odd"],
             "where": "i > 0 AND (f IS NULL OR f < 1e5)",
-            "columns": {"twice": "i * 2", "third": "g / 3", "band": "CASE WHEN third > 0 THEN 1 ELSE 0 END"},
+            "columns": {
+                "twice": "i * 2",
+                "third": "g / 3",
+                "band": "CASE WHEN third > 0 THEN 1 ELSE 0 END",
+                "odd": "coalesce(i, 0) % 2 = 1",
+            },
             "aggregates": {"rows": "count", "sum": "sum(twice)", "least": "min(third)", "above": "sum(band)"},
             "types": {"i": "int64"},
         },
@@ -48,4 +54,5 @@ def test_filtered_and_derived_columns_are_aggregated_exactly(
     assert len(wanted) - late <= report.routed <= len(wanted)
     assert report.filtered > 1_000
     found, _ = results(settings)
+    assert {key for _, key in found} == {b"[0,false]", b"[0,true]", b"[1,false]", b"[1,true]"}
     assert sum(row["rows"] for row in found.values()) == report.routed

@@ -70,7 +70,7 @@ def run(options: DemoOptions, console: Console, *, opened: Opener = open_source)
             settings = settings.model_copy(update={"kafka": broker.settings()})
             admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
             screen.say(
-                f"kafka at {broker.bootstrap_servers}; {source.name} by {settings.query.key} through "
+                f"kafka at {broker.bootstrap_servers}; {source.name} by {settings.query.key_name} through "
                 f"{options.partitioner} over {options.workers} workers; starting Spark ..."
             )
             with Services(settings, folder, instances=options.instances, interrupts=interrupts) as services:

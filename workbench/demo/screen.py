@@ -54,7 +54,7 @@ class Screen:
         """The busiest windows, each with its largest key."""
         names = list(settings.query.aggregates)
         table = Table(title=f"the busiest windows of {settings.query.name} (UTC)", title_justify="left")
-        for heading in ("from", "to", "tuples", "keys", f"largest {settings.query.key}", *names):
+        for heading in ("from", "to", "tuples", "keys", f"largest {settings.query.key_name}", *names):
             table.add_column(heading, justify="left" if heading in ("from", "to") else "right", no_wrap=True)
         for window in windows:
             cells = [window.tuples, window.keys, window.key, *(window.values[name] for name in names)]

@@ -67,15 +67,18 @@ def _judge_record_keys(facts: Facts) -> Iterator[Finding]:
 
 def _judge_key(settings: Settings, facts: Facts) -> Iterator[Finding]:
     query = settings.query
-    if query.key == "@key" or query.key in query.columns:
-        return
-    column, form = facts.shape.column(query.key), query.column_type(query.key)
-    if not column.present:
-        found = likely_name(query.key, facts.shape, but=query.value_columns)
-        yield _absent("the key", query.key, facts.shape, found, {"query": {"key": found}})
-        return
-    need = _Need("the key", column, form, settings.input.format == "csv")
-    yield from _held(need, facts.shape, *_better_key(column, form))
+    names = query.key_columns
+    for name in names:
+        if name in query.columns:
+            continue
+        column, form = facts.shape.column(name), query.column_type(name)
+        if not column.present:
+            found = likely_name(name, facts.shape, but={*query.value_columns, *names})
+            better = [found if other == name else other for other in names] if len(names) > 1 else found
+            yield _absent("the key", name, facts.shape, found, {"query": {"key": better}})
+            continue
+        need = _Need("the key", column, form, settings.input.format == "csv")
+        yield from _held(need, facts.shape, *_better_key(column, form))
 
 
 def _better_key(column: Column, form: str) -> tuple[str, Changes]:
@@ -133,7 +136,7 @@ def _judge_values(settings: Settings, facts: Facts) -> Iterator[Finding]:
 def _judge_inputs(settings: Settings, facts: Facts) -> Iterator[Finding]:
     """Columns that only expressions read."""
     query = settings.query
-    known = {query.key, query.time, *query.value_columns}
+    known = {*query.key_columns, query.time, *query.value_columns}
     for name, form in query.read_as.items():
         if name in known:
             continue

@@ -62,8 +62,7 @@ def _derived(query: Query, read: str) -> str:
         value, fine = derived_sql(expression)
         read = f'SELECT *, {value} AS {_name(name)}, {fine} AS "@fits {number}" FROM ({read})'
         fits.append(f'"@fits {number}"')
-    if query.key in columns.derived:
-        fits.append(f"{_name(query.key)} IS NOT NULL")
+    fits += [f"{_name(name)} IS NOT NULL" for name in query.key_columns if name in columns.derived]
     chosen = "true" if columns.where is None else f"coalesce({rewritten(columns.where)}, false)"
     return f"SELECT {_tuple(query)}, {chosen} AS chosen, {' AND '.join(fits) or 'true'} AS fits FROM ({read})"
 
@@ -77,7 +76,23 @@ def _tuple(query: Query) -> str:
 def _key(query: Query) -> str:
     if query.key == "@key":
         return _OWN["key"]
-    return f"encode({_name(query.key)}::VARCHAR)"
+    if len(query.key_columns) > 1:
+        parts = " || ',' || ".join(
+            _key_part(_name(column), query.column_type(column)) for column in query.key_columns
+        )
+        return f"encode('[' || {parts} || ']')"
+    return f"encode({_name(query.key_columns[0])}::VARCHAR)"
+
+
+def _key_part(name: str, type_: str) -> str:
+    """JSON text of a column in a key of several: DuckDB's own, but `\\u001f` in small letters, as others write it."""
+    plain = f"to_json({name})::VARCHAR"
+    if type_ != "string":
+        return plain
+    small = "(CASE WHEN c < ' ' THEN lower(to_json(c)::VARCHAR) ELSE to_json(c)::VARCHAR END)[2:-2]"
+    letters = f"[{small} FOR c IN regexp_extract_all({name}, '(?s).')]"
+    escapes = f"regexp_matches({name}, '[\\x00-\\x1f]')"
+    return f"CASE WHEN {escapes} THEN '\"' || array_to_string({letters}, '') || '\"' ELSE {plain} END"
 
 
 def _values(query: Query) -> Iterator[str]:

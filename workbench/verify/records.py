@@ -131,7 +131,7 @@ def _key_is_there(query: Query) -> list[str]:
     if query.key == "@key":
         return ["key_read IS NOT NULL"]
     names = list(cell_types(query))
-    return [f"x{names.index(query.key)} IS NOT NULL"] if query.key in names else []
+    return [f"x{names.index(name)} IS NOT NULL" for name in query.key_columns if name in names]
 
 
 def _cut(settings: Settings) -> str:

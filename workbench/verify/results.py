@@ -142,8 +142,7 @@ def _json_fits(kind: pa.DataType, at: int, i: int) -> str:
 
 def _json_key(query: Query) -> str:
     """SQL of a row's key as bytes, null where it has not the type of the query's key."""
-    number = query.key != "@key" and query.column_type(query.key) == "int64"
-    kinds = "('BIGINT', 'UBIGINT')" if number else "('VARCHAR')"
+    kinds = "('BIGINT', 'UBIGINT')" if query.key_kind == "int64" else "('VARCHAR')"
     plain = f"WHEN kinds[3] IN {kinds} AND kinds[4] IS NULL THEN encode(cells[3])"
     raw = "WHEN kinds[3] IS NULL AND kinds[4] = 'VARCHAR' THEN TRY(from_base64(cells[4]))"
     return f"CASE {plain} {raw if query.key == '@key' else ''} END"
@@ -187,9 +186,9 @@ def _like(kind: pa.DataType) -> Callable[[pa.DataType], bool]:
 
 
 def _is_key(query: Query) -> Callable[[pa.DataType], bool]:
-    if query.key == "@key":
-        return pa.types.is_binary
-    return pa.types.is_int64 if query.column_type(query.key) == "int64" else pa.types.is_string
+    return {"raw": pa.types.is_binary, "int64": pa.types.is_int64, "string": pa.types.is_string}[
+        query.key_kind
+    ]
 
 
 def _malformed(db: duckdb.DuckDBPyConnection, found: Findings) -> None:

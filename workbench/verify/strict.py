@@ -59,7 +59,7 @@ class Read:
 def cell_types(query: Query) -> dict[str, str]:
     """The columns of the record that are more than the event time, in order, and the type of each."""
     columns = query.resolved
-    read = {query.key, *query.value_columns}
+    read = {*query.key_columns, *query.value_columns}
     for derived_column in columns.derived.values():
         read.update(derived_column.columns)
     if columns.where is not None:
@@ -182,7 +182,7 @@ class StrictReader:
         else:
             assert scale is not None
             found = self._decimal(cells, column, scale)
-        if found is None and column == self._query.key:
+        if found is None and column in self._query.key_columns:
             raise Unreadable(f"key column {column!r} is missing or null")
         return found
 

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from pydantic import ValidationError
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners import create
-from evenflow.settings import KafkaSettings, PartitionerSettings, load_settings, save_settings
+from evenflow.settings import KafkaSettings, PartitionerSettings, Query, load_settings, save_settings
 from evenflow.settings.describe import describe_settings, settings_markdown
 from evenflow.settings.durations import format_duration, parse_duration
 from evenflow.settings.input import parse_start
@@ -352,3 +353,32 @@ def test_a_micro_batch_takes_twice_the_frames_that_partitioners_can_make_meanwhi
     )
     assert live.frames_per_batch == 2 * (25 + 10) * 12 * 4
     assert load_settings(query=query, spark={"max_frames_per_batch": 7}).frames_per_batch == 7
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        (5, "5 is no key; write a column's name, '@key', or a list of names"),
+        (["a", 5], "is no key; write"),
+        ([], "a key has 1 to 8 columns, not 0"),
+        ([f"c{number}" for number in range(9)], "a key has 1 to 8 columns, not 9"),
+        (["a", "@key"], "'@key' cannot be a part of a key"),
+        (["a", ""], "'' cannot be a part of a key"),
+        (["a", "b", "a"], r"key = \['a', 'b', 'a'\] names a column twice"),
+    ],
+)
+def test_a_key_of_columns_that_make_none_is_refused(key: Any, why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        Query(key=key)
+
+
+def test_a_key_of_one_column_is_that_column_and_the_order_of_several_matters() -> None:
+    assert Query(key=["a"]) == Query(key="a")
+    assert Query(key=["a"]).canonical() == Query(key="a").canonical()
+    assert Query(key=["a", "b"]).canonical() != Query(key=["b", "a"]).canonical()
+    assert Query(key=["a", "b"]).key_columns == ("a", "b")
+
+
+def test_a_part_of_a_key_cannot_be_a_decimal() -> None:
+    with pytest.raises(ValidationError, match="key column 'b' cannot be decimal"):
+        Query(key=["a", "b"], types={"b": "decimal(2)"})

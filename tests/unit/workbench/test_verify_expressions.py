@@ -48,6 +48,11 @@ QUERIES: dict[str, dict[str, Any]] = {
         "where": "paid OR price > 1",
         "types": {"price": "decimal(2)"},
     },
+    "a key of all types": {
+        "key": ["country", "quantity", "paid", "day"],
+        "types": {"quantity": "int64", "paid": "bool", "day": "date"},
+    },
+    "a key with a derived part": {"key": ["year", "country"], "columns": {"year": "year(day)"}},
     "a day": {"key": "day", "types": {"day": "date"}},
     "a truth": {"key": "paid", "types": {"paid": "bool"}},
     "the event time": {"columns": {"hour": "time % 24"}, "aggregates": {"h": "max(hour)"}},
@@ -111,7 +116,7 @@ _PRICES = [
     "5.",
     "0.10",
 ]
-_COUNTRIES = ["DE", "de", "FR", "", "É", "ß"]
+_COUNTRIES = ["DE", "de", "FR", "", "É", "ß", '"', "a\\\n\x1f\x7f"]
 _DAYS = [
     "2026-01-31",
     "2025-12-31",
@@ -159,7 +164,7 @@ def csv_records(draw: st.DrawFn) -> bytes:
         draw(st.sampled_from(["5", "-1", "26"])),
         draw(st.sampled_from([*_PRICES, *nulls, "+3.5", ".5", "5.", " 1.5\t", '"2.50"', '"2""50"'])),
         draw(st.sampled_from([*_QUANTITIES, *nulls, '"11"'])),
-        draw(st.sampled_from([*_COUNTRIES, '"D""E"'])),
+        draw(st.sampled_from([*_COUNTRIES[:-2], '"D""E"', "a\\\x1f\x7f"])),
         draw(st.sampled_from([*_DAYS, *nulls, '"2026-01-31"'])),
         draw(st.sampled_from(["true", "FALSE", "False", "yes", *nulls, '"true"'])),
     ]
