@@ -58,7 +58,7 @@ def page(known: Sequence[BuiltInQuery], runs: Runs, *, limit: int | None, on: Ma
 def _described(query: BuiltInQuery) -> tuple[object, ...]:
     declared = Query.model_validate(dict(query.fields))
     windows = f"{format_duration(declared.window)} by {format_duration(declared.slide_ms)}"
-    return f"`{query.name}`", query.what, f"`{declared.key}`", windows, query.data
+    return f"`{query.name}`", query.what, f"`{declared.key_name}`", windows, query.data
 
 
 def _figures(query: BuiltInQuery, partitioner: str, result: DemoResult) -> tuple[object, ...]:

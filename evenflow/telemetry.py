@@ -81,11 +81,12 @@ class HotKey(BaseModel):
 class PartitionerRecord(Record):
     """One instance of the partitioner service.
 
-    started: of this process. owned: input partitions. epoch, workers: the plan in force (0: none) and its p. tuples,
-    rejected: since `started`. The last whole period of `period_ms` had `rate` tuples/s routed and about `keys` distinct
-    keys (HyperLogLog); of it the data plane was busy for a share of `busy` (parse, route, frame). lag: records of owned
-    partitions that are not read. event_time: largest seen; mark: least of the owned partitions that are awake. loads:
-    tuples by worker since the last change of p. plans_ignored: records of the plan topic that were no plan of the query.
+    started: of this process. owned: input partitions. epoch, workers: the plan in force (0: none) and its p. tuples:
+    routed since `started`; read, rejected, filtered: records likewise (older instances do not say read and filtered). The
+    last whole period of `period_ms` had `rate` tuples/s routed and about `keys` distinct keys (HyperLogLog); of it the data
+    plane was busy for a share of `busy` (parse, route, frame). lag: records of owned partitions that are not read.
+    event_time: largest seen; mark: least of the owned partitions that are awake. loads: tuples by worker since the last
+    change of p. plans_ignored: records of the plan topic that were no plan of the query.
 
     window_imbalance: of the newest window that the marks have passed, as this instance routed it; none where p changed in
     it. window_end: its end.
@@ -102,6 +103,8 @@ class PartitionerRecord(Record):
     workers: Count
     tuples: Count
     rejected: Count
+    read: Count | None = None
+    filtered: Count | None = None
     period_ms: Count
     rate: Amount | None = None
     keys: Amount | None = None

@@ -194,6 +194,8 @@ class DataPlane:
             self._sink.write_rejected(records[group.partition], group)
         self._source.states.update(routed.states)
         self._work.tuples += routed.tuples
+        self._work.read += routed.read
+        self._work.filtered += routed.filtered
         self._work.note_loads(routed.sent.loads)
         self._work.rejected.note(routed.rejections)
         self._work.blocks += 1

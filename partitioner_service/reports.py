@@ -152,6 +152,8 @@ class Reports:
             workers=observed.workers,
             tuples=work.tuples,
             rejected=work.rejected.total,
+            read=work.read,
+            filtered=work.filtered,
             period_ms=round(1000 * period.seconds) if period else 0,
             rate=period and period.tuples / period.seconds,
             keys=period and period.keys,

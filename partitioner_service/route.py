@@ -105,6 +105,10 @@ class Routed:
     rejections: list[Rejections]
     states: dict[int, PartitionState]
     sent: Sent
+    read: int
+    """Records, markers not counted."""
+    filtered: int
+    """Records that were accepted, and of which nothing is aggregated."""
 
     @property
     def tuples(self) -> int:
@@ -189,7 +193,9 @@ class Router:
         came = min((piece.came for piece in slices if piece.came is not None), default=None)
         told = self._to_tell({**states, **after})
         packed = self._framer.pack(shares, offsets.reshape(-1, 3), told, came=came)
-        return Routed(packed, rejections, after, sent)
+        read = sum(state.read - states[partition].read for partition, state in after.items())
+        filtered = sum(state.filtered - states[partition].filtered for partition, state in after.items())
+        return Routed(packed, rejections, after, sent, read, filtered)
 
     def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:
         """Frames without tuples that tell the marks of these partitions (all that are owned); none unless due."""

@@ -21,6 +21,10 @@ class Work:
 
     rejected: Rejected
     tuples: int = 0
+    read: int = 0
+    """Records."""
+    filtered: int = 0
+    """Records of which nothing is aggregated, by `query.where`."""
     blocks: int = 0
     commits: int = 0
     busy_seconds: float = 0.0
@@ -70,9 +74,12 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
                 "read": s.read,
                 "routed": s.routed,
                 "rejected": s.rejected,
+                "filtered": s.filtered,
             }
             for p, s in sorted(source.states.items())
         },
+        "read": work.read,
+        "filtered": work.filtered,
         "tuples": work.tuples,
         "tuples_per_second": work.tuples_per_second,
         "rejected": work.rejected.total,

@@ -58,6 +58,8 @@ class PartitionerInstruments(Instruments):
             self._write_period(sheet, told)
 
     def _write_work(self, sheet: Sheet, status: Mapping[str, Any]) -> None:
+        sheet.put(c.READ, status["read"])
+        sheet.put(c.FILTERED, status["filtered"])
         sheet.put(c.ROUTED, status["tuples"])
         for reason, number in (dict.fromkeys(_REASONS, 0) | status["rejected_by_reason"]).items():
             sheet.put(c.REJECTED, number, reason=reason)

@@ -43,7 +43,7 @@ class _Instance:
     loads: list[float] = field(default_factory=list)
     """Tuples/s by worker, between the two newest records that can be compared."""
     rejected: float | None = None
-    routed: float | None = None
+    read: float | None = None
     """Per second, likewise."""
 
 
@@ -142,12 +142,8 @@ class Picture:
         imbalance = (max(loads) - total / len(loads)) / total if total else None
         rates = [instance.record.rate for instance in alive if instance.record.rate is not None]
         lags = [instance.record.lag for instance in known]
-        rejected, routed = _total(known, "rejected"), _total(known, "routed")
-        share = (
-            rejected / (rejected + routed)
-            if rejected is not None and routed is not None and rejected + routed
-            else None
-        )
+        rejected, read = _total(known, "rejected"), _total(known, "read")
+        share = rejected / read if rejected is not None and read else None
         stages = [self._stage(stage, now) for stage in sorted(self._words)]
         view = View(
             query=self._query,
@@ -228,11 +224,16 @@ def _compared(before: _Instance | None, record: PartitionerRecord, now: float) -
         return known
     seconds = (record.time - before.record.time) / 1000
     known.rejected = max(0, record.rejected - before.record.rejected) / seconds
-    known.routed = max(0, record.tuples - before.record.tuples) / seconds
+    known.read = max(0, _read(record) - _read(before.record)) / seconds
     old = before.record.loads
     if len(old) == len(record.loads) and all(a <= b for a, b in zip(old, record.loads, strict=True)):
         known.loads = [(b - a) / seconds for a, b in zip(old, record.loads, strict=True)]
     return known
+
+
+def _read(record: PartitionerRecord) -> int:
+    """Records; an instance from before there were filters says only what became of them."""
+    return record.tuples + record.rejected if record.read is None else record.read
 
 
 def _sums(columns: list[list[float]]) -> list[float]:
@@ -240,7 +241,7 @@ def _sums(columns: list[list[float]]) -> list[float]:
     return [sum(column[at] for column in columns if at < len(column)) for at in range(longest)]
 
 
-def _total(known: list[_Instance], name: Literal["rejected", "routed"]) -> float | None:
+def _total(known: list[_Instance], name: Literal["rejected", "read"]) -> float | None:
     values = [getattr(instance, name) for instance in known]
     told = [value for value in values if value is not None]
     return sum(told) if told else None

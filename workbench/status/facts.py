@@ -141,7 +141,7 @@ class Facts:
         return sum(one.lag for one in self.partitions)
 
     def total(self, name: str) -> int:
-        """Sum of `read`, `routed` or `rejected` over the partitions."""
+        """Sum of `read`, `routed`, `filtered` or `rejected` over the partitions."""
         return sum(getattr(one.state, name) for one in self.partitions if one.state is not None)
 
 

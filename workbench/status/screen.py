@@ -23,7 +23,10 @@ def screen(facts: Facts, *, width: int) -> Group:
     """Tables and lines for a terminal so many columns wide; the last lines say what is wrong."""
     parts: list[Table | Text] = [Text(f"query {facts.query}, input {facts.topic}", style="bold")]
     if facts.partitions:
-        together = [_PLACES | _COUNTS] if width >= _WIDE else [_PLACES, _COUNTS]
+        counts = {
+            name: cell for name, cell in _COUNTS.items() if name != "filtered" or facts.total("filtered")
+        }
+        together = [_PLACES | counts] if width >= _WIDE else [_PLACES, counts]
         parts += [_table(facts, columns) for columns in together]
     parts += [Text(line) for line in lines(facts)]
     concerns = wrong(facts)
@@ -117,6 +120,7 @@ _PLACES: Columns = {
 _COUNTS: Columns = {
     "read": _counted("read"),
     "routed": _counted("routed"),
+    "filtered": _counted("filtered"),
     "rejected": _counted("rejected"),
     "share": _share,
     "": _standing,
@@ -126,7 +130,8 @@ _COUNTS: Columns = {
 def _partition(one: PartitionFacts) -> dict[str, Any]:
     state = one.state
     counted = {
-        name: None if state is None else getattr(state, name) for name in ("read", "routed", "rejected")
+        name: None if state is None else getattr(state, name)
+        for name in ("read", "routed", "filtered", "rejected")
     }
     return {
         "partition": one.partition,

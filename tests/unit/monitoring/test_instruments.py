@@ -77,6 +77,8 @@ STATUS: dict[str, Any] = {
         "1": partition(lag=None, watermark=None, idle=True),
         "2": partition(lag=0, ended=True),
     },
+    "read": 1_204,
+    "filtered": 200,
     "tuples": 1_000,
     "rejected_by_reason": {"late": 3, "unreadable": 1},
     "busy_seconds": 1.5,
@@ -102,6 +104,8 @@ def test_a_partitioner_says_its_work_its_partitions_and_its_skew() -> None:
     instruments.commit(0.02)
     seen = scraped(instruments)
     assert seen["evenflow_tuples_routed_total", ()] == 1_000
+    assert seen["evenflow_records_read_total", ()] == 1_204
+    assert seen["evenflow_records_filtered_total", ()] == 200
     assert seen["evenflow_tuples_rejected_total", ("late",)] == 3
     assert (seen["evenflow_block_seconds_count", ()], seen["evenflow_commit_seconds_sum", ()]) == (1, 0.02)
     assert seen["evenflow_input_watermark_timestamp_seconds", ("0",)] == 9.5
