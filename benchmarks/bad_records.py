@@ -86,7 +86,7 @@ def routed(kind: Kind, count: int, repetitions: int) -> dict[str, float]:
     best = dict.fromkeys(blocks, float("inf"))
     for _ in range(repetitions + 1):  # the first compiles and warms up
         for share, values in blocks.items():
-            seconds = _timed(_route_one_block(settings, values))
+            seconds = _timed(route_one_block(settings, values))
             best[share] = min(best[share], 1e9 * seconds / count)
     return best
 
@@ -97,7 +97,8 @@ def _timed(work: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def _route_one_block(settings: Settings, values: list[bytes]) -> Callable[[], object]:
+def route_one_block(settings: Settings, values: list[bytes]) -> Callable[[], object]:
+    """Routes these records as one block of one input partition, some of which came before (_START)."""
     router = Router(settings, create("hashing", workers=8, seed=1))
     # Something came before, so that what is late is late.
     state = PartitionState(
