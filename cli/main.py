@@ -20,6 +20,7 @@ COMMANDS = (
     "doctor",
     "health",
     "partition",
+    "query",
     "rename",
     "replay",
     "reset",

@@ -23,6 +23,7 @@ SERVICES = (
     "health",
     "partition",
     "plan",
+    "query",
     "reduce",
     "rename",
     "replay",

@@ -49,7 +49,7 @@ class Facts:
     """A sample as the settings read it.
 
     unreadable: by reason, the commonest first; keys: different keys; hottest: the commonest key and its tuples;
-    keyless: records without a record key.
+    keyless: records without a record key; filtered: records that hold a tuple, of which `query.where` keeps nothing.
     """
 
     topic: str
@@ -60,6 +60,7 @@ class Facts:
     keys: int
     hottest: tuple[bytes, int] | None
     keyless: int
+    filtered: int
 
     @property
     def rejected(self) -> int:
@@ -87,13 +88,14 @@ def facts_of(settings: Settings, sample: TopicRecords, *, shape: Shape | None = 
     """Read the sample as the settings say. shape: what is known of its columns already."""
     parser = Parser(settings)
     reasons = _Reasons()
-    parts, keys = [], []
+    parts, keys, filtered = [], [], 0
     for stretch in sample.stretches:
         parsed = parser.parse(stretch.values, keys=stretch.keys, timestamps=stretch.timestamps)
         reasons.add(stretch, parsed.bad)
         keys.append(parsed.keys.cast(pa.large_binary()))
         times = without_jumps(settings.query, parsed.times)
         jumps = len(parsed.times) - len(times)
+        filtered += 0 if parsed.chosen is None else int(np.count_nonzero(~parsed.chosen))
         parts.append(
             PartitionFacts(
                 stretch.partition, stretch.length, len(stretch.values), stretch.ended, times, jumps
@@ -109,6 +111,7 @@ def facts_of(settings: Settings, sample: TopicRecords, *, shape: Shape | None = 
         keys=different,
         hottest=hottest,
         keyless=sum(key is None for stretch in sample.stretches for key in stretch.keys),
+        filtered=filtered,
     )
 
 

@@ -56,6 +56,19 @@ def judge_readable(settings: Settings, facts: Facts) -> Iterator[Finding]:
     yield Finding("rejected", "warning" if facts.tuples else "problem", what, do)
 
 
+def judge_filter(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    """How many tuples `query.where` keeps; none is most likely a mistake."""
+    if settings.query.where is None or not facts.tuples:
+        return
+    kept = facts.tuples - facts.filtered
+    what = f"query.where keeps {counted(kept, facts.tuples) if kept else f'none of {facts.tuples:,}'} tuples"
+    if kept:
+        yield Finding("filter", "ok", what)
+    else:
+        do = f"is it meant so? {settings.query.where}; a comparison with null is true for nothing"
+        yield Finding("filter", "warning", what, do)
+
+
 def judge_keys(settings: Settings, facts: Facts) -> Iterator[Finding]:
     """How many keys there are, and how much of a worker the hottest takes."""
     if facts.hottest is None:

@@ -10,7 +10,13 @@ from evenflow.talking.words import printable, share, span
 from workbench.findings import Changes, Finding
 from workbench.look.facts import Facts, facts_of
 from workbench.look.judge_columns import judge_columns
-from workbench.look.judge_records import judge_format, judge_keys, judge_partitions, judge_readable
+from workbench.look.judge_records import (
+    judge_filter,
+    judge_format,
+    judge_keys,
+    judge_partitions,
+    judge_readable,
+)
 from workbench.look.judge_times import judge_times
 from workbench.look.order import furthest_behind, late_tuples
 from workbench.look.propose import applied, as_toml, merged
@@ -64,6 +70,7 @@ class Look:
             "topic": facts.topic,
             "records": facts.records,
             "unreadable": facts.rejected,
+            "filtered": facts.filtered,
             "late": self.late,
             "keys": facts.keys,
             "columns": {printable(name): dict(column.kinds) for name, column in facts.shape.columns.items()},
@@ -107,5 +114,6 @@ def _judged(settings: Settings, facts: Facts, sample: TopicRecords, now: int) ->
         *judge_readable(settings, facts),
         *judge_times(settings, facts, now=now),
         *judge_partitions(settings, facts),
+        *judge_filter(settings, facts),
         *judge_keys(settings, facts),
     )

@@ -1,0 +1,90 @@
+"""What `evenflow query check` says a query keeps is what the same tuples make when they are counted one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from cli.main import app
+from tests.unit.workbench.look.samples import NOW, order, sample, settings
+from topics.state import TopicState
+from workbench.query_check import Check, kept_of, of_sample
+
+SLIDING = {"window": "3s", "slide": "1s"}
+
+
+def checked(rows: list[Any], *, records: int | None = None, **query: Any) -> Check:
+    records = len(rows) if records is None else records
+    state = TopicState("orders", "t", 1, {0: 0}, {0: records}, {})
+    return of_sample(settings(query=query), state, sample(rows), now=NOW)
+
+
+@hypothesis_settings(max_examples=25, deadline=None)
+@given(rows=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20)), min_size=1, max_size=60))
+def test_keys_of_panes_and_of_the_fullest_window_are_counted_right(rows: list[tuple[int, int]]) -> None:
+    records = [{"user": f"u{user}", "amount": 1, "at": NOW + 500 * half} for user, half in rows]
+    kept = kept_of(settings(query=SLIDING), sample(records), whole=True)
+    assert kept is not None
+    panes: dict[int, set[int]] = {}
+    for user, half in rows:
+        panes.setdefault((NOW + 500 * half) // 1000, set()).add(user)
+    assert kept.panes == len(panes)
+    assert kept.pane_keys[1] == max(map(len, panes.values()))
+    entries = {first: sum(len(panes.get(first + pane, ())) for pane in range(3)) for first in panes}
+    fullest = min(first for first in panes if entries[first] == max(entries.values()))
+    users = set[int]().union(*(panes.get(fullest + pane, set()) for pane in range(3)))
+    assert kept.window_keys == len(users)
+    tuples = Counter((NOW + 500 * half) // 1000 for _, half in rows)
+    assert kept.window_tuples == sum(tuples[fullest + pane] for pane in range(3))
+    assert kept.entry_bytes > 0
+
+
+def test_only_what_the_filter_keeps_is_kept() -> None:
+    found = checked([order(number) for number in range(100)], where="amount < 5", **SLIDING)
+    assert found.kept is not None
+    assert found.kept.tuples == 20
+    assert dict(found.sections["tuples"])["filtered"] == "80 of 100"
+    assert not found.problems
+
+
+def test_a_filter_that_keeps_nothing_is_a_warning() -> None:
+    found = checked([order(number) for number in range(100)], where="amount < 0")
+    assert found.kept is None
+    assert [finding.status for finding in found.findings if finding.name == "filter"] == ["warning"]
+
+
+def test_the_answer_says_types_roles_state_and_bounds() -> None:
+    found = checked(
+        [order(number) for number in range(100)],
+        records=1_000,
+        columns={"twice": "amount * 2"},
+        aggregates={"n": "count", "t": "sum(twice)", "q": "quantile(amount, 0.5)"},
+        **SLIDING,
+    )
+    columns = dict(found.sections["columns"])
+    assert columns["user"] == "read as string: key; found: text in 100"
+    assert columns["at"] == "read as ms: event time; found: whole number in 100"
+    assert columns["twice"] == "float64 = amount * 2: t = sum(twice)"
+    state = dict(found.sections["state"])
+    assert "sum, quantile cannot be taken back" in state["kept"]
+    assert state["keys of a pane"].endswith("of the sample")
+    assert dict(found.sections["windows"])["window"] == "3s sliding by 1s: a tuple is in 3 windows"
+    assert dict(found.sections["verify compares"])["n"] == "count: exact"
+    assert found.as_json()["kept"]["tuples"] == 100
+
+
+def test_without_a_broker_it_says_what_the_settings_tell_and_that_nobody_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EVENFLOW_KAFKA__BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    monkeypatch.setenv("EVENFLOW_KAFKA__REQUEST_TIMEOUT", "1s")
+    result = CliRunner().invoke(app, ["query", "check"])
+    assert result.exit_code == 1
+    assert "verify compares" in result.output
+    assert "no broker answers" in result.output

@@ -1,0 +1,293 @@
+"""What a query will do, before it runs: what it reads, which windows, what it keeps in state, what `verify` will compare.
+
+`sections` says what the settings alone tell, and `of_sample` what a sample of the input topic adds. Both are functions of
+plain values; `check_query` asks the broker.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.aggregates.aggregate import Aggregate, Call
+from evenflow.arrays import Int64s
+from evenflow.errors import DataLossError, ServiceError
+from evenflow.settings import Query, Settings
+from evenflow.settings.durations import format_duration
+from evenflow.talking.words import printable, share
+from evenflow.twostep import readable_schema
+from evenflow.windows import pane_of
+from partitioner_service.parse import Parser
+from spark_consumers.sinks import sink_of
+from topics.admin import TopicState, describe
+from workbench.findings import Finding
+from workbench.look.look import Look, look_at
+from workbench.look.sample import TopicRecords, newest_records
+from workbench.look.shape import Column
+from workbench.look.words import counted, shown_span
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """What the sampled tuples would keep in state.
+
+    panes: that have a tuple; pane_keys: keys of a pane (median, most); window_keys: keys of the fullest window, which has
+    `window_tuples`. entry_bytes: of a key in a pane, mean. state_bytes: of the fullest window, all buckets together, at
+    most. whole: whether the sample is all that the topic holds.
+    """
+
+    tuples: int
+    panes: int
+    pane_keys: tuple[int, int]
+    window_keys: int
+    window_tuples: int
+    entry_bytes: float
+    state_bytes: int
+    whole: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """The answer. sections: a heading, and (name, words) each; findings: what is wrong; kept: None without a tuple."""
+
+    sections: Mapping[str, tuple[tuple[str, str], ...]]
+    findings: tuple[Finding, ...] = ()
+    kept: Kept | None = None
+    look: Look | None = field(default=None)
+
+    @property
+    def problems(self) -> bool:
+        """Whether the query cannot be meant so."""
+        return any(finding.status == "problem" for finding in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "sections": {name: dict(lines) for name, lines in self.sections.items()},
+            "findings": [vars(finding) for finding in self.findings if finding.status != "ok"],
+            "kept": None if self.kept is None else vars(self.kept),
+            "sample": None if self.look is None else self.look.as_json(),
+        }
+
+
+def check_query(settings: Settings, *, most: int) -> Check:
+    """Ask the broker for at most so many of the newest records of the input topic, and say what becomes of them."""
+    topic = settings.topic("input")
+    try:
+        state = describe(settings.kafka, [topic]).get(topic)
+        if state is None:
+            why = f"topic {topic} does not exist: nothing is known of its records"
+            return _unknown(settings, why, "create and fill it, or name another in input.topic")
+        sample = newest_records(settings.kafka, state, most=most)
+    except (ServiceError, DataLossError) as error:
+        return _unknown(settings, error.message, error.hint or "")
+    return of_sample(settings, state, sample, now=int(time.time() * 1000))
+
+
+def of_sample(settings: Settings, state: TopicState, sample: TopicRecords, *, now: int) -> Check:
+    """What becomes of these records; now: ms since 1970."""
+    look = look_at(settings, sample, now=now)
+    kept = kept_of(settings, sample, whole=sample.records >= state.records)
+    return Check(sections=_sections(settings, look, kept), findings=look.findings, kept=kept, look=look)
+
+
+def _unknown(settings: Settings, why: str, do: str) -> Check:
+    return Check(
+        sections=_sections(settings, None, None), findings=(Finding("input topic", "problem", why, do),)
+    )
+
+
+def kept_of(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | None:
+    """What the tuples of the sample would keep; None where it has none. Late ones are counted in."""
+    query = settings.query
+    plan, parser = AggregatePlan.of(query), Parser(settings)
+    parts = []
+    for stretch in sample.stretches:
+        parsed = parser.parse(stretch.values, keys=stretch.keys, timestamps=stretch.timestamps)
+        panes = pa.array(pane_of(parsed.times, query.slide_ms))
+        times = [pa.array(parsed.times)] if plan.timed else []
+        columns = [panes, parsed.keys, *times, *parsed.values.columns]
+        rows = pa.Table.from_arrays(columns, schema=plan.frame_schema)
+        parts.append(rows if parsed.chosen is None else rows.filter(pa.array(parsed.chosen)))
+    rows = pa.concat_tables(parts).combine_chunks()
+    if not rows.num_rows:
+        return None
+    partials = plan.combine(rows)
+    panes = partials["pane"].to_numpy()
+    numbers, keys = np.unique(panes, return_counts=True)
+    first, entries = _fullest(numbers, keys, plan.panes_per_window)
+    of_window = _between(partials, first, first + plan.panes_per_window)
+    merged = plan.merge([of_window.drop_columns(["pane"])])
+    held = of_window.nbytes + merged.nbytes if plan.invertible else 2 * of_window.nbytes
+    return Kept(
+        tuples=rows.num_rows,
+        panes=len(numbers),
+        pane_keys=(int(np.median(keys)), int(keys.max())),
+        window_keys=merged.num_rows,
+        window_tuples=_between(rows, first, first + plan.panes_per_window).num_rows,
+        entry_bytes=of_window.nbytes / entries,
+        state_bytes=held if plan.panes_per_window > 1 else of_window.nbytes,
+        whole=whole,
+    )
+
+
+def _fullest(numbers: Int64s, keys: Int64s, span: int) -> tuple[int, int]:
+    """First pane of the window with the most (pane, key), and how many it has. numbers: panes, ascending."""
+    sums = np.concatenate([[0], np.cumsum(keys)])
+    ends = np.searchsorted(numbers, numbers + span)
+    entries = sums[ends] - sums[:-1]
+    best = int(np.argmax(entries))
+    return int(numbers[best]), int(entries[best])
+
+
+def _between(table: pa.Table, first: int, stop: int) -> pa.Table:
+    panes = table["pane"].to_numpy()
+    return table.filter(pa.array((panes >= first) & (panes < stop)))
+
+
+def _sections(
+    settings: Settings, look: Look | None, kept: Kept | None
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    return {
+        "columns": tuple(_columns(settings, look)),
+        "tuples": tuple(_tuples(settings, look)),
+        "windows": tuple(_windows(settings.query)),
+        "state": tuple(_state(settings, kept)),
+        "results": tuple(_results(settings, kept)),
+        "verify compares": tuple(_compared(settings.query)),
+    }
+
+
+def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]:
+    query = settings.query
+    derived = query.resolved.derived
+    roles: dict[str, list[str]] = {}
+    for name in query.key_columns:
+        roles.setdefault(name, []).append("key")
+    roles.setdefault(query.time, []).append("event time")
+    for label, spec in query.aggregates.items():
+        if spec.column is not None:
+            roles.setdefault(spec.column, []).append(f"{label} = {spec}")
+    for name, expression in derived.items():
+        for column in expression.columns:
+            roles.setdefault(column, []).append(f"derives {name}")
+    for column in query.resolved.where.columns if query.resolved.where is not None else ():
+        roles.setdefault(column, []).append("where")
+    if query.key == "@key":
+        yield "@key", "the record key, any bytes: key"
+    if query.time == "@timestamp":
+        yield "@timestamp", "the record timestamp: event time"
+    for name, type_ in query.read_as.items():
+        what = query.time_unit if roles.get(name) == ["event time"] else type_
+        found = "" if look is None else f"; found: {_found(look.facts.shape.column(name))}"
+        yield printable(name), f"read as {what}: {', '.join(roles.get(name, ['read']))}{found}"
+    for name, expression in derived.items():
+        yield printable(name), f"{expression.type} = {query.columns[name]}: {', '.join(roles.get(name, []))}"
+
+
+def _found(column: Column) -> str:
+    if not column.present:
+        return "in no record"
+    kinds = sorted(column.kinds.items(), key=lambda one: -one[1])
+    return ", ".join(f"{kind} in {count:,}" for kind, count in kinds)
+
+
+def _tuples(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]:
+    if settings.query.where is not None:
+        yield "where", settings.query.where
+    if look is None or not look.facts.records:
+        yield "sample", "no record has been seen"
+        return
+    facts = look.facts
+    yield "sample", f"{facts.records:,} of the newest records of {facts.topic}"
+    yield "rejected", f"{facts.rejected:,} unreadable, {look.late:,} late or jumps"
+    if settings.query.where is not None:
+        yield "filtered", counted(facts.filtered, facts.tuples)
+    if facts.hottest is not None:
+        yield "keys", f"{facts.keys:,}, the hottest has {share(facts.hottest[1], facts.tuples)} of the tuples"
+    if facts.span is not None:
+        yield "event times", shown_span(*facts.span)
+
+
+def _windows(query: Query) -> Iterator[tuple[str, str]]:
+    panes = query.panes_per_window
+    length = format_duration(query.window)
+    if panes == 1:
+        yield "window", f"{length}, tumbling: a tuple is in one window"
+    else:
+        yield (
+            "window",
+            f"{length} sliding by {format_duration(query.slide_ms)}: a tuple is in {panes:,} windows",
+        )
+    yield "panes", f"{panes:,} a window, each of {format_duration(query.slide_ms)}"
+    wait = query.out_of_orderness + query.allowed_lateness
+    behind = f"{format_duration(wait)} beyond its end" if wait else "its end"
+    yield (
+        "emitted",
+        f"once, when every input partition has passed {behind}; a window without a tuple is not emitted",
+    )
+    if query.emit_from is not None:
+        yield (
+            "emit_from",
+            f"only windows that start at {shown_span(query.emit_from, query.emit_from)} or later",
+        )
+
+
+def _state(settings: Settings, kept: Kept | None) -> Iterator[tuple[str, str]]:
+    plan = AggregatePlan.of(settings.query)
+    each = ", ".join(f"{partial.name}: {partial.type}" for partial in plan.partials)
+    yield "of a key in a pane", each
+    if plan.panes_per_window == 1:
+        yield "kept", "the open windows, a partial of each key"
+    elif plan.invertible:
+        yield (
+            "kept",
+            "the panes of a window and totals of each key: what leaves the window is taken off the totals",
+        )
+    else:
+        merged = (aggregate.name for _, aggregate, call in plan.outputs if not _invertible(aggregate, call))
+        which = ", ".join(dict.fromkeys(merged))
+        yield (
+            "kept",
+            f"merged stretches of panes, as {which} cannot be taken back: at most twice the panes of a window",
+        )
+    if kept is None:
+        return
+    seen = "of all records" if kept.whole else "of the sample"
+    yield "keys of a pane", f"{kept.pane_keys[0]:,} (median), {kept.pane_keys[1]:,} (most), {seen}"
+    yield "fullest window", f"{kept.window_keys:,} keys of {kept.window_tuples:,} tuples, {seen}"
+    buckets = settings.spark.buckets
+    yield (
+        "size",
+        f"about {_size(kept.state_bytes)} for that window in {buckets} buckets, {kept.entry_bytes:.0f} bytes an entry",
+    )
+
+
+def _invertible(aggregate: Aggregate, call: Call) -> bool:
+    return all(partial.invertible for partial in aggregate.partials(call))
+
+
+def _results(settings: Settings, kept: Kept | None) -> Iterator[tuple[str, str]]:
+    yield "columns", ", ".join(f"{column.name}: {column.type}" for column in readable_schema(settings.query))
+    if kept is not None:
+        yield "rows", f"{kept.window_keys:,} for the fullest window: one a key"
+    yield "written to", sink_of(settings).place(settings)
+
+
+def _compared(query: Query) -> Iterator[tuple[str, str]]:
+    for label, aggregate, _ in AggregatePlan.of(query).outputs:
+        yield label, f"{query.aggregates[label]}: {aggregate.said.bound}"
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} GB"
