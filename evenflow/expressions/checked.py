@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 from evenflow.errors import ConfigError
 from evenflow.expressions.kinds import NOTHING, TRUTH, Kind, type_of
 from evenflow.expressions.rules import RULES, SAID, Unfit, comparable
+from evenflow.settings import paths
 
 DIALECT = "duckdb"
 _MOST_NODES, _DEEPEST = 500, 80
@@ -62,7 +63,7 @@ def read(text: str, what: str) -> Expression:
         raise ConfigError(f"{what} is nested too deeply", hint=_HINT) from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
         raise ConfigError(f"{what} = {text!r} is not one SQL expression", hint=_HINT)
-    tree = trees[0]
+    tree = from_below(trees[0], _column)
     nodes: list[Any] = list(tree.walk())
     if len(nodes) > _MOST_NODES:
         raise ConfigError(f"{what} has {len(nodes)} parts, more than {_MOST_NODES}")
@@ -75,7 +76,7 @@ def read(text: str, what: str) -> Expression:
             )
         if isinstance(node, exp.Null) and not _may_be_null(node):
             raise ConfigError(f"{what} = {text!r}: ask for null with IS NULL or IS NOT NULL", hint=_HINT)
-    columns = dict.fromkeys(_name(node, what, text) for node in nodes if isinstance(node, exp.Column))
+    columns = dict.fromkeys(node.name for node in nodes if isinstance(node, exp.Column))
     return Expression(text, tuple(columns), tree)
 
 
@@ -130,13 +131,18 @@ def _place(error: SqlglotError) -> str:
     return f" (column {column}{f', at {near!r}' if near else ''})" if column else ""
 
 
-def _name(node: exp.Column, what: str, text: str) -> str:
-    if node.table:
-        raise ConfigError(
-            f"{what} = {text!r}: {node.sql(dialect=DIALECT)} is no column",
-            hint=f'a column whose name has a dot is written in quotes: "{node.table}.{node.name}"',
-        )
-    return str(node.name)
+def _column(node: exp.Expression) -> exp.Expression:
+    """A name, be it the path of a field within others, as one column of that name."""
+    if (
+        isinstance(node, exp.Dot)
+        and isinstance(node.this, exp.Column)
+        and isinstance(node.expression, exp.Identifier)
+    ):
+        return exp.column(f"{node.this.name}.{paths.written([node.expression.name])}", quoted=True)
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
+        name = paths.written(part.name for part in node.parts)
+        return node if name == node.name else exp.column(name, quoted=True)
+    return node
 
 
 def _kind(node: exp.Expression, column: ColumnKind) -> Kind:

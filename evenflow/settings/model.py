@@ -9,6 +9,7 @@ from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evenflow.errors import ConfigError
+from evenflow.settings import paths
 from evenflow.settings.control import ControlSettings
 from evenflow.settings.durations import Duration
 from evenflow.settings.exactness import Client, refused_extras
@@ -282,6 +283,8 @@ class Settings(BaseSettings):
             missing = [c for c in self.needed_columns if c not in self.input.columns]
             if missing:
                 raise ValueError(f"input.columns lacks {', '.join(missing)}, which the query reads")
+        if self.input.format == "json":
+            paths.check_together(self.needed_columns)
         if self.input.format == "text":
             extra = [c for c in self.needed_columns if c != "value"]
             if extra:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from evenflow.errors import ConfigError
+from evenflow.settings import paths
 from evenflow.settings.columns import Columns, one_type, resolved
 from evenflow.settings.durations import Duration, format_duration
 
@@ -185,6 +186,9 @@ class Query(BaseModel):
         wrong = [column for column in self._aggregated if column.startswith("@")]
         if wrong:
             raise ValueError(f"{wrong[0]!r} cannot be aggregated: only columns of the record's value can")
+        paths.check(
+            name for name in (*self.key_columns, self.time, *self._aggregated) if not name.startswith("@")
+        )
         try:
             columns = self.resolved
         except ConfigError as error:

@@ -34,6 +34,7 @@ from partitioner_service.reading.numbers import EXACT_FLOAT
 from partitioner_service.reading.reasons import (
     CUT_OFF,
     MORE_JSON,
+    NO_INNER,
     NO_JSON,
     NO_OBJECT,
     NOT_FINITE,
@@ -53,34 +54,44 @@ _EXACT_INT = 18
 
 
 class Columns(NamedTuple):
-    """Needed columns: UTF-8 names one after the other, name n is names[ends[n] : ends[n + 1]]; kinds: what each needs.
+    """The fields of records that are needed, as a tree: object 0 is the record, object f + 1 what field f holds.
 
-    powers: POWERS of `numbers`.
+    names: UTF-8, one after the other. tree: WIDE cells an object, as FIRST and so on say. kinds: what each column
+    needs; powers: POWERS of `numbers`. (Few arrays: a kernel is handed all of them for each record.)
     """
 
     names: UInt8s
-    ends: Int64s
+    tree: Int64s
     kinds: Int64s
     powers: Float64s
 
 
+FIRST, STOP, COLUMN, THROUGH, BEGIN, END = range(6)
+WIDE = 8
+"""Of an object: its fields are FIRST .. STOP - 1. Of the field that holds it: the column that it is, -1 where others within
+it are needed; a column that lies at or within it; and where its name begins and ends."""
+SEEN, OPEN = range(2)
+"""Rows of what is noted on the way: the last record in which an object came, and the objects around the one that is read."""
+
+
 @inlined
-def _column_named(columns: Any, data: Any, begin: int, length: int, guess: int) -> int:
-    """The needed column of this name, -1 when there is none; columns mostly come in the order of `guess`."""
-    count = columns.kinds.shape[0]
+def _field_named(columns: Any, data: Any, begin: int, length: int, outer: int, guess: int) -> int:
+    """The needed field of this object and name, -1 when there is none; fields mostly come in the order of `guess`."""
+    low = columns.tree[WIDE * outer + FIRST]
+    count = columns.tree[WIDE * outer + STOP] - low
     for step in range(count):
-        column = guess + step
-        if column >= count:
-            column -= count
-        first = columns.ends[column]
-        if columns.ends[column + 1] - first == length:
+        field = guess + step
+        if field >= low + count:
+            field -= count
+        first = columns.tree[WIDE * field + WIDE + BEGIN]
+        if columns.tree[WIDE * field + WIDE + END] - first == length:
             same = True
             for byte in range(length):
                 if columns.names[first + byte] != data[begin + byte]:
                     same = False
                     break
             if same:
-                return column
+                return field
     return -1
 
 
@@ -200,50 +211,81 @@ def _cell(
     return at, code, -1
 
 
+@inlined
+def _outer(data: Any, at: int, row: int, field: int, noted: Any) -> tuple[int, int]:
+    """Whether to go into what a field holds, within which others are needed -> (1 into it, 0 past it; code)."""
+    if noted[SEEN, field + 1] == row:
+        return 0, TWICE
+    noted[SEEN, field + 1] = row
+    if data[at] == 123:
+        return 1, 0
+    return 0, 0 if data[at] == 110 else NO_INNER
+
+
 @kernel
 def _record(
-    data: Any, at: int, stop: int, row: int, columns: Any, cells: Any, scratch: Any
+    data: Any, at: int, stop: int, row: int, columns: Any, cells: Any, scratch: Any, noted: Any
 ) -> tuple[int, int, int]:
     """An object from its first bracket to the end of the record -> (place of the fault, code, column or -1)."""
-    guess = 0
+    depth = outer = guess = 0
     at = space(data, at + 1, stop)
-    more = data[at] != 125
-    while more:
-        if data[at] != 34:
-            return at, NO_JSON, -1
-        begin = at + 1
-        at, _, escapes, code = string(data, begin)
-        if code != 0:
-            return at, code, -1
-        if escapes:
-            length = unescape(data, begin, at, scratch, 0)
-            column = _column_named(columns, scratch, 0, length, guess)
-        else:
-            column = _column_named(columns, data, begin, at - begin, guess)
-        if column >= 0:
-            guess = column + 1
-        at = space(data, at + 1, stop)
-        if data[at] != 58:
-            return at, NO_JSON, -1
-        at = space(data, at + 1, stop)
-        at, code, whose = _cell(data, at, stop, row, column, columns, cells, scratch)
-        if code != 0:
-            return at, code, whose
-        at = space(data, at, stop)
-        more = data[at] == 44
-        if more:
+    begun = True  # an object that has just begun may end at once
+    while True:
+        if not begun or data[at] != 125:
+            if data[at] != 34:
+                return at, NO_JSON, -1
+            begin = at + 1
+            at, _, escapes, code = string(data, begin)
+            if code != 0:
+                return at, code, -1
+            if escapes:
+                length = unescape(data, begin, at, scratch, 0)
+                field = _field_named(columns, scratch, 0, length, outer, guess)
+            else:
+                field = _field_named(columns, data, begin, at - begin, outer, guess)
+            column = -1
+            if field >= 0:
+                guess = field + 1
+                column = columns.tree[WIDE * field + WIDE + COLUMN]
             at = space(data, at + 1, stop)
-        elif data[at] != 125:
+            if data[at] != 58:
+                return at, NO_JSON, -1
+            at = space(data, at + 1, stop)
+            if field >= 0 and column < 0:
+                into, code = _outer(data, at, row, field, noted)
+                if code != 0:
+                    return at, code, columns.tree[WIDE * field + WIDE + THROUGH]
+                if into:
+                    noted[OPEN, depth] = outer
+                    depth += 1
+                    outer = field + 1
+                    guess = columns.tree[WIDE * outer + FIRST]
+                    at = space(data, at + 1, stop)
+                    begun = True
+                    continue
+            at, code, whose = _cell(data, at, stop, row, column, columns, cells, scratch)
+            if code != 0:
+                return at, code, whose
+            at = space(data, at, stop)
+        while data[at] == 125:
+            at = space(data, at + 1, stop)
+            if depth == 0:
+                return at, 0 if at == stop else MORE_JSON, -1
+            depth -= 1
+            guess = outer
+            outer = noted[OPEN, depth]
+        if data[at] != 44:
             return at, NO_JSON, -1
-    at = space(data, at + 1, stop)
-    return at, 0 if at == stop else MORE_JSON, -1
+        at = space(data, at + 1, stop)
+        begun = False
 
 
 @kernel
-def scan(data: Any, begins: Any, columns: Any, cells: Any, faults: Any, scratch: Any) -> None:
+def scan(data: Any, begins: Any, columns: Any, cells: Any, faults: Any, scratch: Any, noted: Any) -> None:
     """Judge the records that have no fault yet, and find their cells.
 
     columns: Columns; cells: Cells, all ABSENT; faults: Faults. scratch: bytes, as many as the longest record has.
+    noted: shape (2, objects), SEEN all -1.
     A record with a fault has no cells.
     """
     for row in range(begins.shape[0] - 1):
@@ -255,7 +297,7 @@ def scan(data: Any, begins: Any, columns: Any, cells: Any, faults: Any, scratch:
         code = NO_OBJECT
         column = -1
         if data[at] == 123:
-            at, code, column = _record(data, at, stop, row, columns, cells, scratch)
+            at, code, column = _record(data, at, stop, row, columns, cells, scratch, noted)
         if code != 0:
             faults.codes[row] = CUT_OFF if code == NO_JSON and at >= stop else code
             faults.columns[row] = column

@@ -25,6 +25,7 @@ NOT_UTF8, NO_KEY_COLUMN, NO_TIME_COLUMN, NO_KEY, NO_TIMESTAMP, NO_TIME, FAR_TIME
 )
 EMPTY, BYTE_ORDER_MARK, MORE_LINES, OTHER_FIELDS = range(23, 27)
 NO_TRUTH, NO_DATE, NO_DECIMAL, NOT_DERIVED = range(27, 31)
+NO_INNER = 31
 
 _WORDS = {
     NO_VALUE: "the record has no value",
@@ -56,6 +57,7 @@ _WORDS = {
     NO_TRUTH: "column {column} is neither true nor false ({text})",
     NO_DATE: "column {column} holds no date of the form 2026-01-31 ({text})",
     NO_DECIMAL: "column {column} does not hold {needed} ({text})",
+    NO_INNER: "a field on the way to column {column} holds no object",
     NOT_DERIVED: "derived column {column} has a value that {needed} cannot hold",
 }
 _NEEDED = {

@@ -164,10 +164,6 @@ def _absent(role: str, name: str, shape: Shape, found: str | None, changes: Chan
     what = f"none of {shape.rows:,} records has a column {name!r} ({role}); columns seen: {listed(shape.columns)}"
     if found is not None:
         return Finding(role, "problem", what, f"did you mean {found!r}?", changes)
-    within = [path for path in sorted(shape.inner) if path.split(".", 1)[1] == name]
-    if within:
-        do = f"{within[0]!r} lies within another object, and evenflow reads the columns of the outermost one only"
-        return Finding(role, "problem", what, do)
     return Finding(role, "problem", what, "name a column that the records have")
 
 
@@ -191,6 +187,7 @@ def likely_name(name: str, shape: Shape, *, but: Container[str] = ()) -> str | N
     """The column whose name is much like this one, if there is one; none of those in `but`."""
     lower = {column.lower(): column for column in shape.columns if column not in but and can_be_named(column)}
     close = get_close_matches(name.lower(), lower, n=1)
+    close += [column for column in lower if column.endswith(f".{name.lower()}")]  # within another field
     return lower[close[0]] if close else None
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from evenflow.settings import InputSettings
+from evenflow.settings.paths import MOST_LEVELS, written
 from evenflow.strict_json import INT64
 
 Kind = Literal["text", "whole number", "decimal", "truth value", "null", "nested"]
@@ -25,6 +26,8 @@ NUMBERS: frozenset[Kind] = frozenset({"whole number", "decimal"})
 _EXAMPLES = 1_000
 _CELLS = 500_000
 """Values that are looked at, at most about: of wide records every second, third, ... is taken."""
+_MOST_FIELDS = 1_000
+"""Of a record, about."""
 _INT64_DIGITS = len(str(-(2**63)))
 _NAME = re.compile(r"[^@(),\s]([^(),]*[^(),\s])?")
 _CSV_NULLS = frozenset({"", "NA", "null", "NULL"})
@@ -71,15 +74,14 @@ class Column:
 class Shape:
     """Columns of the sampled records.
 
-    rows: records that hold columns at all, of `records` that were looked at; fields: csv records by their number of
-    fields; inner: names within nested objects, as "outer.inner".
+    rows: records that hold columns at all, of `records` that were looked at; columns: fields within objects too, as
+    "outer.inner"; fields: csv records by their number of fields.
     """
 
     records: int
     rows: int
     columns: Mapping[str, Column]
     fields: Mapping[int, int]
-    inner: frozenset[str]
 
     def column(self, name: str) -> Column:
         """The column of this name; one that never occurs if there is none."""
@@ -95,14 +97,23 @@ def shape_of(settings: InputSettings, values: Sequence[bytes | None]) -> Shape:
     if settings.format == "csv":
         split = (split_line(value, settings.delimiter) for value in some)
         fields.update(len(parts) for parts in split if parts is not None)
-    inner = {
-        f"{name}.{key}"
-        for row in rows
-        for name, held in row.items()
-        if isinstance(held, dict)
-        for key in held
-    }
-    return Shape(len(some), len(rows), _columns(rows), dict(fields), frozenset(inner))
+    if settings.format == "json":
+        rows = [_flat(row) for row in rows]
+    return Shape(len(some), len(rows), _columns(rows), dict(fields))
+
+
+def _flat(row: Row) -> Row:
+    """The fields, and those within objects, by the names that settings give them."""
+    found: Row = {}
+    waiting: list[tuple[tuple[str, ...], Row]] = [((), row)]
+    while waiting and len(found) < _MOST_FIELDS:
+        path, held = waiting.pop()
+        for name, value in held.items():
+            inner = (*path, name)
+            found[written(inner)] = value
+            if isinstance(value, dict) and len(inner) < MOST_LEVELS:
+                waiting.append((inner, value))
+    return found
 
 
 def _rows(settings: InputSettings, values: Sequence[bytes | None]) -> list[Row]:

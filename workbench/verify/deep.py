@@ -7,31 +7,40 @@ from collections.abc import Callable
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
+from evenflow.settings.paths import MOST_LEVELS
+
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|-?NaN|-?Inf(?:inity)?")
 _WORDS = {"true": True, "false": False, "null": None}
 _CLOSERS = {"{": "}", "[": "]"}
 
 
-def read_deep(text: str, number: Callable[[str], Any]) -> list[tuple[str, Any]]:
+class Fields(list[tuple[str, Any]]):
+    """Fields of a JSON object in order, so that a repeated one is seen."""
+
+
+def read_deep(text: str, number: Callable[[str], Any]) -> Fields:
     """Fields of the object in order; raises ValueError when it is no JSON object.
 
-    A field that holds an object or a list has an empty list as its value. `number` makes a number from its text.
+    A list is empty, and so is an object that lies deeper than a column can. `number` makes a number from its text.
     """
     scanner = _Scanner(text, number)
     scanner.run()
-    return scanner.fields
+    return scanner.outermost
 
 
 class _Scanner:
-    """Reads values, names and brackets one after the other; `open` holds the brackets still to be closed."""
+    """Reads values, names and brackets one after the other; `open` holds the brackets still to be closed, `made` what lies
+    in each of them so far, and `names` the field of each that is read.
+    """
 
     def __init__(self, text: str, number: Callable[[str], Any]) -> None:
-        self.fields: list[tuple[str, Any]] = []
+        self.outermost = Fields()
         self._text, self._number = text, number
         self._at = 0
         self._open: list[str] = []
-        self._name = ""
+        self._made: list[Fields] = []
+        self._names: list[str] = []
 
     def run(self) -> None:
         """Read it all."""
@@ -47,6 +56,8 @@ class _Scanner:
         """One value; of an object or a list, all brackets that begin with it."""
         while (char := self._next()) in _CLOSERS and char:
             self._open.append(_CLOSERS[char])
+            self._made.append(Fields())
+            self._names.append("")
             self._at += 1
             if self._next() == self._open[-1]:
                 self._close()
@@ -68,20 +79,21 @@ class _Scanner:
             raise self._error("a comma or a closing bracket is missing")
 
     def _close(self) -> None:
-        self._open.pop()
+        closed, made = self._open.pop(), self._made.pop()
+        self._names.pop()
         self._at += 1
-        self._field([])
+        if not self._open:
+            self.outermost = made
+        self._field(made if closed == "}" else [])
 
     def _field(self, value: Any) -> None:
-        if len(self._open) == 1:
-            self.fields.append((self._name, value))
+        if self._open and len(self._open) <= MOST_LEVELS:
+            self._made[-1].append((self._names[-1], value))
 
     def _field_name(self) -> None:
         if self._next() != '"':
             raise self._error("a field has no name")
-        name = self._string()
-        if len(self._open) == 1:
-            self._name = name
+        self._names[-1] = self._string()
         if self._next() != ":":
             raise self._error("a colon is missing")
         self._at += 1

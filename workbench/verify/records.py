@@ -16,6 +16,7 @@ import pyarrow as pa
 from evenflow.aggregates import arrow_type
 from evenflow.expressions.kinds import DECIMAL_DIGITS
 from evenflow.settings import Query, Settings
+from evenflow.settings.paths import segments
 from evenflow.settings.query import decimal_scale
 from workbench.verify import derived
 from workbench.verify.sql import floor_divided, pointer, quoted
@@ -148,8 +149,13 @@ def _cut(settings: Settings) -> str:
             f"regexp_matches(text, '[\"\\r\\n]') AND len(string_split(text, {delimiter})) "
             f"= {len(settings.input.columns)} AS well_formed"
         )
-    paths = "[" + ", ".join(quoted(pointer(column)) for column in columns) + "]"
-    once = " AND ".join(_is_there_once(column) for column in columns)
+    ways = [segments(column) for column in columns]
+    paths = "[" + ", ".join(quoted(pointer(way)) for way in ways) + "]"
+    once = " AND ".join(
+        _is_there_once(field) for field in dict.fromkeys(field for way in ways for field in way)
+    )
+    for outer in dict.fromkeys(way[:length] for way in ways for length in range(1, len(way))):
+        once += f" AND coalesce(TRY(json_type(text, {quoted(pointer(outer))})), 'NULL') IN ('OBJECT', 'NULL')"
     if any(decimal_scale(type_) is not None for type_ in cell_types(settings.query).values()):
         once += f" AND NOT regexp_matches(text, {quoted(_ROUNDED)})"
     return (

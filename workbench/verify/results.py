@@ -94,7 +94,7 @@ def _columns(query: Query) -> dict[str, pa.DataType]:
 
 def _from_json(query: Query) -> str:
     fields = ["window_start", "window_end", "key", "key_base64", *query.aggregates]
-    paths = ", ".join(quoted(pointer(field)) for field in fields)
+    paths = ", ".join(quoted(pointer([field])) for field in fields)
     whole = "kinds[{0}] IN ('BIGINT', 'UBIGINT')"
     values, fine = [], [whole.format(1), whole.format(2), "(key IS NOT NULL)"]
     for i, (name, kind) in enumerate(_columns(query).items()):

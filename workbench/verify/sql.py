@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import duckdb
@@ -31,9 +31,9 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def pointer(name: str) -> str:
-    """JSON pointer to a field of the outermost object."""
-    return "/" + name.replace("~", "~0").replace("/", "~1")
+def pointer(path: Iterable[str]) -> str:
+    """JSON pointer to a field; path: the fields on the way, the outermost first."""
+    return "".join("/" + field.replace("~", "~0").replace("/", "~1") for field in path)
 
 
 def floor_divided(expression: str, by: int) -> str:

@@ -16,8 +16,9 @@ from decimal import Decimal
 from typing import Any
 
 from evenflow.settings import Query, Settings
+from evenflow.settings.paths import segments
 from evenflow.settings.query import decimal_scale
-from workbench.verify.deep import read_deep
+from workbench.verify.deep import Fields, read_deep
 
 MAX_TIME = 8_640_000_000_000_000
 """Largest event time (ms) either side of 1970 that is readable."""
@@ -124,11 +125,7 @@ class StrictReader:
             raise Unreadable(f"invalid JSON: {error}") from None
         if any(escape[1] for escape in _ESCAPES.finditer(text)):
             raise Unreadable("invalid JSON: half of a surrogate pair")
-        names = [name for name, _ in pairs]
-        twice = [column for column in self._needed if names.count(column) > 1]
-        if twice:
-            raise Unreadable(f"field {twice[0]!r} is there twice")
-        return dict(pairs)
+        return {column: _at(pairs, segments(column), column) for column in self._needed}
 
     def _text(self, cell: Any, column: str) -> str:
         if not isinstance(cell, str) or isinstance(cell, _Number):
@@ -288,11 +285,22 @@ class StrictReader:
         return since // timedelta(milliseconds=1) + int(((fraction or "") + "000")[:3])
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """Fields of a JSON object in order, so that a repeated one is seen."""
+def _at(pairs: Fields, path: tuple[str, ...], column: str) -> Any:
+    """What the record holds there, None where the way ends before; Unreadable where the way is none."""
+    held: Any = pairs
+    for field in path:
+        if held is None:
+            return None
+        if not isinstance(held, Fields):
+            raise Unreadable(f"a field on the way to {column!r} holds no object")
+        values = [value for name, value in held if name == field]
+        if len(values) > 1:
+            raise Unreadable(f"field {column!r} is there twice")
+        held = values[0] if values else None
+    return held
 
 
-def _parsed(text: str) -> list[tuple[str, Any]]:
+def _parsed(text: str) -> Fields:
     """Fields of the object; raises ValueError when it is none."""
     try:
         found = json.loads(
@@ -300,10 +308,10 @@ def _parsed(text: str) -> list[tuple[str, Any]]:
             parse_int=_Number,
             parse_float=_Number,
             parse_constant=_Number,  # NaN in a column that nobody reads does no harm
-            object_pairs_hook=_Pairs,
+            object_pairs_hook=Fields,
         )
     except (RecursionError, ValueError):
         return read_deep(text, _Number)
-    if not isinstance(found, _Pairs):
+    if not isinstance(found, Fields):
         raise ValueError("the JSON value is no object")
     return found

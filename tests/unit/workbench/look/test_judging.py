@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.workbench.look.samples import NOW, look, named, order, sample, settings
+from workbench.look.look import look_at
 from workbench.look.propose import applied
 
 HUNDRED = range(100)
@@ -73,7 +74,11 @@ def test_what_cannot_be_meant_is_a_problem_and_mended_by_the_lines_to_paste(
         (orders(), {"key": "amount", "aggregates": {"n": "count"}}, "never a decimal"),
         (orders(amount="12.5"), {}, "sum(amount) needs a number"),
         (orders(at=NOW * 10**6), {}, "looks like nanoseconds"),
-        ([{"payload": order(number)} for number in HUNDRED], {}, "'payload.user' lies within another object"),
+        (
+            [{"payload": [order(number)]} for number in HUNDRED],
+            {},
+            "none of 100 records has a column 'user' (the key)",
+        ),
         (orders(), {"key": "@key"}, "all 100 records have no record key"),
         (orders(user=None), {}, "(the key) is missing or null in all 100 records"),
         ([b"\0\0\0\0\1 avro"] * 9, {}, "written with a schema registry"),
@@ -206,3 +211,12 @@ def test_an_empty_sample_says_so() -> None:
     found = look(sample([], []))
     assert (found.summary(), found.findings) == ("sample of orders: no tuples yet", ())
     assert settings().query.name == "q"
+
+
+def test_fields_within_another_are_found_and_proposed() -> None:
+    found = look(sample([{"payload": order(number)} for number in HUNDRED]))
+    assert found.problems
+    mended = applied(found.settings, found.proposal)
+    assert (mended.query.key, mended.query.time) == ("payload.user", "payload.at")
+    assert str(mended.query.aggregates["s"]) == "sum(payload.amount)"
+    assert look_at(mended, sample([{"payload": order(number)} for number in HUNDRED]), now=NOW).problems == []

@@ -1,0 +1,83 @@
+"""Names of fields within fields: `user.id` is the field `id` of the object that the field `user` of a JSON record holds.
+
+A field whose own name has a dot stands in quotes: `"user.id"` is one field, and `"a.b".c` the field `c` in the field `a.b`.
+Two quotes within quotes are one. Records of csv and text have no fields within fields: there a name is only a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+MOST_LEVELS = 8
+"""Objects in one another, the record itself the first."""
+
+
+def segments(name: str) -> tuple[str, ...]:
+    """The fields on the way, the outermost first. ValueError for a name that is no path."""
+    if "." not in name and not name.startswith('"'):
+        return (name,)
+    found: list[str] = []
+    rest = name
+    while True:
+        segment, rest = _quoted(name, rest) if rest.startswith('"') else _plain(rest)
+        if not segment:
+            raise ValueError(f"{name!r} names a field without a name: between two dots stands a name")
+        found.append(segment)
+        if not rest:
+            break
+        rest = rest[1:]
+    if len(found) > MOST_LEVELS:
+        raise ValueError(f"{name!r} lies {len(found)} fields deep, more than {MOST_LEVELS}")
+    return tuple(found)
+
+
+def written(fields: Iterable[str]) -> str:
+    """The name of the field that lies so; the inverse of `segments`."""
+    return ".".join(map(_as_segment, fields))
+
+
+def check(names: Iterable[str]) -> None:
+    """ValueError for a name that is no path, or is written otherwise than `written` does."""
+    for name in names:
+        right = written(segments(name))
+        if right != name:
+            raise ValueError(f"write column {name!r} as {right!r}")
+
+
+def check_together(names: Sequence[str]) -> None:
+    """ValueError where one of these fields of a JSON record would have to lie in another, which is a value."""
+    known = {segments(name): name for name in names}
+    for path, name in known.items():
+        for length in range(1, len(path)):
+            outer = known.get(path[:length])
+            if outer is not None:
+                raise ValueError(
+                    f"column {outer!r} cannot be a value and also the object that holds {name!r}"
+                )
+
+
+def _plain(rest: str) -> tuple[str, str]:
+    segment, dot, after = rest.partition(".")
+    return segment, dot + after
+
+
+def _quoted(name: str, rest: str) -> tuple[str, str]:
+    at = 1
+    segment = ""
+    while True:
+        end = rest.find('"', at)
+        if end < 0:
+            raise ValueError(f"{name!r} has a quote that does not end")
+        segment += rest[at:end]
+        if rest[end + 1 : end + 2] != '"':
+            break
+        segment += '"'
+        at = end + 2
+    rest = rest[end + 1 :]
+    if rest and not rest.startswith("."):
+        raise ValueError(f"{name!r}: behind the quotes stands a dot or nothing")
+    return segment, rest
+
+
+def _as_segment(field: str) -> str:
+    return '"' + field.replace('"', '""') + '"' if "." in field or field.startswith('"') else field
