@@ -9,7 +9,17 @@ import numpy as np
 from evenflow.arrays import Int64s
 from evenflow.settings.paths import segments
 from partitioner_service.reading.cells import Block, Cells
-from partitioner_service.reading.json_scan import BEGIN, COLUMN, END, FIRST, STOP, THROUGH, WIDE, Columns, scan
+from partitioner_service.reading.json_scan import (
+    BEGIN,
+    COLUMN,
+    END,
+    FIRST,
+    STOP,
+    THROUGH,
+    WIDE,
+    Columns,
+    scan,
+)
 from partitioner_service.reading.numbers import POWERS, convert_long
 from partitioner_service.reading.reasons import Faults
 from partitioner_service.reading.strings import JSON
@@ -27,7 +37,10 @@ class JsonReader:
         """Cells of the records without a fault; adds the faults of others."""
         columns = self._columns
         cells = Cells.of(columns.kinds, len(faults.codes))
-        scratch, noted = np.empty(block.longest + 1, np.uint8), np.full((2, len(columns.tree) // WIDE), -1, np.int64)
+        scratch, noted = (
+            np.empty(block.longest + 1, np.uint8),
+            np.full((2, len(columns.tree) // WIDE), -1, np.int64),
+        )
         scan(block.data, block.begins, columns, cells, faults, scratch, noted)
         convert_long(block.data, cells, columns.kinds)
         return cells
