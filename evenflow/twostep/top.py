@@ -188,7 +188,6 @@ def _first(emission: Emission, values: pa.Array, keys: pa.Array) -> Int64s:
     order = pc.sort_indices(
         pa.table({"value": values, "key": keys}),
         sort_keys=[("value", "ascending" if emission.ascending else "descending"), ("key", "ascending")],
-        null_placement="at_end",
     )
     first: Int64s = order.to_numpy()[: emission.rows].astype(np.int64)
     return first if some is None else some[first]
