@@ -12,7 +12,7 @@ import pyarrow as pa
 from evenflow.aggregates import AggregatePlan
 from evenflow.arrays import no_rows
 from evenflow.settings import Query
-from evenflow.twostep import Layout, combine_task, reduce_windows
+from evenflow.twostep import Layout, combine_task, merge_leaders, reduce_leaders, reduce_windows
 from evenflow.wire import FrameHeader, FramePacker
 
 SLIDE = 1_000
@@ -39,7 +39,7 @@ class Memory(dict[str, bytes]):
 
 @dataclass(kw_only=True)
 class Pipeline:
-    """Count and sum over windows of so many panes of a second, from frames to result rows, without any service."""
+    """Count and a total over windows of so many panes of a second, from frames to result rows, without any service."""
 
     routed: int = 8
     inputs: int = 4
@@ -48,10 +48,18 @@ class Pipeline:
     seed: int = 1
     pane: int = 1_000_000
     block: int = 0
+    emit: str = "all"
+    total: str = "sum(x)"
 
     def __post_init__(self) -> None:
-        aggregates = {"n": "count", "total": "sum(x)"}
-        query = Query(window=self.panes * SLIDE, slide=SLIDE, aggregates=aggregates, types={"x": "int64"})  # type: ignore[arg-type]
+        aggregates = {"n": "count", "total": self.total}
+        query = Query(
+            window=self.panes * SLIDE,
+            slide=SLIDE,
+            aggregates=aggregates,  # type: ignore[arg-type]
+            types={"x": "int64"},
+            emit=self.emit,
+        )
         self.plan = AggregatePlan.of(query)
         self.layout = Layout(
             fingerprint="f",
@@ -62,6 +70,7 @@ class Pipeline:
             max_bytes=1_000_000,
         )
         self.states = [Memory() for _ in range(self.buckets)]
+        self.merging = Memory()
         self._no_rows = no_rows(self.plan.frame_schema)
         self._random = np.random.default_rng(self.seed)
 
@@ -107,11 +116,26 @@ class Pipeline:
 
     def reduce(self, blobs: list[list[bytes]]) -> tuple[int, float]:
         """Result rows of a micro-batch, and the CPU seconds of all buckets."""
-        rows = 0
+        tables, seconds = self.results(blobs)
+        return sum(table.num_rows for table in tables), seconds
+
+    def results(self, blobs: list[list[bytes]]) -> tuple[list[pa.Table], float]:
+        """Results of a micro-batch, and the CPU seconds of all buckets and, with `top`, of the task that merges."""
         began = time.process_time()
-        for state, data in zip(self.states, blobs, strict=True):
-            rows += sum(table.num_rows for table in reduce_windows(self.plan, self.layout, state, data))
-        return rows, time.process_time() - began
+        if self.plan.emission.mode == "top":
+            sent = [
+                one
+                for state, data in zip(self.states, blobs, strict=True)
+                for one in reduce_leaders(self.plan, self.layout, state, data)
+            ]
+            tables = list(merge_leaders(self.plan, self.layout, self.merging, sent))
+        else:
+            tables = [
+                table
+                for state, data in zip(self.states, blobs, strict=True)
+                for table in reduce_windows(self.plan, self.layout, state, data)
+            ]
+        return tables, time.process_time() - began
 
     def batches(self, count: int, **frames: int) -> Iterator[tuple[float, float, int]]:
         """CPU seconds of combine and of reduce, and result rows, of each of so many micro-batches."""

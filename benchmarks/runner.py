@@ -37,6 +37,7 @@ SCENARIOS = (
     "growth_panes",
     "growth_keys",
     "growth_service",
+    "reducer_emit",
     "elasticity_spike",
     "elasticity_staircase",
     "elasticity_sine",

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from evenflow.twostep import reduce_windows
+from evenflow.twostep import merge_leaders, reduce_leaders, reduce_windows
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 from spark_consumers.sinks.base import Shape
@@ -26,21 +26,27 @@ _COUNT = struct.Struct("<I")
 
 
 def reduced(blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, told: Told | None) -> DataFrame:
-    """Rows of `schema` from a stream of (label, blob); what was emitted is `told`, if anybody listens."""
-    return blobs.groupBy("label").transformWithStateInPandas(
-        statefulProcessor=ReduceBucket(layout, shape, told),
-        outputStructType=schema,
-        outputMode="Append",
-        timeMode="None",
+    """Rows of `schema` from a stream of (label, blob); what was emitted is `told`, if anybody listens.
+
+    With `emit = "top"` buckets send their leaders to one task of the same micro-batch, which merges them.
+    """
+    if layout.plan.emission.mode != "top":
+        return _stateful(blobs, ReduceBucket(layout, shape, told), schema)
+    leaders = _stateful(blobs, LeadBucket(layout, told), "label int, blob binary")
+    return _stateful(leaders, MergeLeaders(layout, shape, told), schema)
+
+
+def _stateful(rows: DataFrame, processor: StatefulProcessor, schema: str) -> DataFrame:
+    return rows.groupBy("label").transformWithStateInPandas(
+        statefulProcessor=processor, outputStructType=schema, outputMode="Append", timeMode="None"
     )
 
 
-class ReduceBucket(StatefulProcessor):
-    """The reducer's core for one bucket in one micro-batch."""
+class _Processor(StatefulProcessor):
+    """What one group's handler has: the query, who listens, and a map of named byte strings."""
 
-    def __init__(self, layout: Layout, shape: Shape, told: Told | None) -> None:
+    def __init__(self, layout: Layout, told: Told | None) -> None:
         self._layout = layout
-        self._shape = shape
         self._told = told
         self._state: Any = None
 
@@ -54,19 +60,57 @@ class ReduceBucket(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        """Collect the whole input of the bucket, then merge and close panes."""
+        """Collect the whole input of the group, then work on it."""
         watch = Stopwatch()
         blobs = [blob for frame in rows for blob in frame["blob"]]
-        layout = self._layout
-        state = MapOfBytes(self._state)
-
-        tables = reduce_windows(layout.plan, layout, state, blobs, told=watch.telling(self._told))
-        bucket = bucket_labels(layout.buckets).index(int(key[0]))
-        for table in self._shape(tables, bucket):
+        bucket = bucket_labels(self._layout.buckets).index(int(key[0]))
+        for table in self._tables(bucket, blobs, MapOfBytes(self._state), watch.telling(self._told)):
             yield arrow_frame(table)
+
+    def _tables(
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
+    ) -> Iterator[pa.Table]:
+        raise NotImplementedError
 
     def close(self) -> None:
         """Nothing is held between micro-batches."""
+
+
+class ReduceBucket(_Processor):
+    """The reducer's core for one bucket in one micro-batch: its results as the sink takes them."""
+
+    def __init__(self, layout: Layout, shape: Shape, told: Told | None) -> None:
+        super().__init__(layout, told)
+        self._shape = shape
+
+    def _tables(
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
+    ) -> Iterator[pa.Table]:
+        yield from self._shape(
+            reduce_windows(self._layout.plan, self._layout, state, blobs, told=told), bucket
+        )
+
+
+class LeadBucket(_Processor):
+    """The same where only the first rows of a window count: what the bucket sends to the task that merges."""
+
+    def _tables(
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
+    ) -> Iterator[pa.Table]:
+        label = bucket_labels(self._layout.buckets)[0]
+        for blob in reduce_leaders(self._layout.plan, self._layout, state, blobs, told=told):
+            yield pa.table({"label": pa.array([label], pa.int32()), "blob": pa.array([blob], pa.binary())})
+
+
+class MergeLeaders(ReduceBucket):
+    """The one task that merges what the buckets send; its rows are as if they were of bucket 0."""
+
+    def _tables(
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None
+    ) -> Iterator[pa.Table]:
+        yield from self._shape(
+            merge_leaders(self._layout.plan, self._layout, state, blobs, told=told), bucket
+        )
 
 
 class MapOfBytes:

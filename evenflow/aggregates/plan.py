@@ -21,7 +21,10 @@ from evenflow.aggregates.grouping import Grouping, group_rows
 from evenflow.aggregates.reductions import reduce_column, subtract_column
 from evenflow.aggregates.registry import aggregate
 from evenflow.arrays import Int64s, one_chunk, viewed
+from evenflow.errors import ConfigError
 from evenflow.keys import hash_keys
+from evenflow.nearest import did_you_mean
+from evenflow.settings.emission import Emission
 from evenflow.settings.query import Query
 
 _PANE = pa.field("pane", pa.int64())
@@ -47,6 +50,7 @@ class AggregatePlan:
     window: int
     slide: int
     emit_from: int | None
+    emission: Emission
     outputs: tuple[Output, ...]
     values: tuple[tuple[str, pa.DataType], ...]
     """The value columns of a frame, in order."""
@@ -55,7 +59,7 @@ class AggregatePlan:
 
     @classmethod
     def of(cls, query: Query) -> AggregatePlan:
-        """The plan of this query; ConfigError for an unknown function or a column it cannot take."""
+        """The plan of this query; ConfigError for an unknown function or a column it cannot take, nor order by."""
         outputs = []
         partials = {ROWS: ROWS_COLUMN}
         for label, spec in query.aggregates.items():
@@ -65,10 +69,13 @@ class AggregatePlan:
             outputs.append(Output(label, function, call))
             for partial in function.partials(call):
                 assert partials.setdefault(partial.name, partial) == partial, partial.name
+        emission = query.emission
+        _check_order(emission, outputs)
         return cls(
             window=query.window,
             slide=query.slide_ms,
             emit_from=query.emit_from,
+            emission=emission,
             outputs=tuple(outputs),
             values=tuple((name, arrow_type(type_)) for name, type_ in query.value_columns.items()),
             partials=tuple(partials.values()),
@@ -109,9 +116,15 @@ class AggregatePlan:
 
     @property
     def result_schema(self) -> pa.Schema:
-        """Columns of a result table: window_start, window_end (ms), key, aggregates."""
+        """Columns of a result table: window_start, window_end (ms), key, those of `emission_schema`, aggregates."""
         bounds = [pa.field("window_start", pa.int64()), pa.field("window_end", pa.int64())]
-        return pa.schema([*bounds, _KEY, *self.output_schema])
+        return pa.schema([*bounds, _KEY, *self.emission_schema, *self.output_schema])
+
+    @property
+    def emission_schema(self) -> pa.Schema:
+        """Columns that `emit` adds to a result row."""
+        types = {"revision": pa.int64(), "gone": pa.bool_(), "rank": pa.int64()}
+        return pa.schema([(name, types[name]) for name in self.emission.columns])
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -187,6 +200,34 @@ class AggregatePlan:
         columns.append(keys.take(pa.array(groups.first)).cast(_WIDE_KEY.type))
         columns += [reduced(partial, groups) for partial in self.partials]
         return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _check_order(emission: Emission, outputs: Sequence[Output]) -> None:
+    """ConfigError where `top` is by no result column, or by one whose values have no order."""
+    if emission.mode != "top":
+        return
+    types = {label: function.result_type(call) for label, function, call in outputs}
+    ordered = [label for label, type_ in types.items() if _has_order(type_)]
+    column = emission.column
+    if column in ordered:
+        return
+    what = f"a {types[column]}" if column in types else "no result column"
+    raise ConfigError(
+        f"emit = '{emission}': {column!r} is {what}",
+        hint=f"order by an aggregate that gives numbers, decimals, dates or text: {', '.join(ordered) or 'there is none'}"
+        f"{did_you_mean(column, ordered)}",
+    )
+
+
+def _has_order(type_: pa.DataType) -> bool:
+    tests = (
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_decimal,
+        pa.types.is_date,
+        pa.types.is_string,
+    )
+    return any(test(type_) for test in tests)
 
 
 def _combined(rows: pa.Table, partial: PartialColumn, groups: Grouping) -> pa.Array:

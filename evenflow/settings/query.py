@@ -11,6 +11,7 @@ from evenflow.errors import ConfigError
 from evenflow.settings import paths
 from evenflow.settings.columns import Columns, one_type, resolved
 from evenflow.settings.durations import Duration, format_duration
+from evenflow.settings.emission import Emission
 
 _DECIMAL = re.compile(r"^decimal\(([1-9]|1[0-2])\)$")
 DecimalType = Annotated[str, Field(pattern=_DECIMAL.pattern)]
@@ -120,6 +121,12 @@ class Query(BaseModel):
         description="Event time (ms): only windows that start at or after it are emitted. Used by the "
         "rebuild after data loss (docs/operations.md). None: all windows.",
     )
+    emit: str = Field(
+        default="all",
+        description="What comes out of a window: 'all' its rows; 'changes', the rows that differ from the window one slide "
+        "before, and retractions; 'top(K, COLUMN)' or 'top(K, COLUMN, ascending)', its K rows with the largest (smallest) "
+        "values of a result column, K at most 10,000 (docs/results.md).",
+    )
     aggregates: dict[str, Annotated[AggregateSpec, BeforeValidator(AggregateSpec.parse)]] = Field(
         default_factory=lambda: {"count": AggregateSpec(function="count")},
         description="Result column = 'count', 'sum(c)', 'quantile(c, 0.99)', 'top_k(c, 10)', ...: docs/aggregates.md "
@@ -177,6 +184,21 @@ class Query(BaseModel):
                 f"{', '.join(sorted(taken))} cannot name an aggregate: every result row has that field"
             )
         return value
+
+    @field_validator("emit")
+    @classmethod
+    def _emit_is_a_mode(cls, value: str) -> str:
+        return str(Emission.parse(value))
+
+    @model_validator(mode="after")
+    def _rows_have_room_for_what_the_mode_adds(self) -> Query:
+        taken = set(self.emission.columns) & set(self.aggregates)
+        if taken:
+            raise ValueError(
+                f"{', '.join(sorted(taken))} cannot name an aggregate: with emit = {self.emit!r} every result row has "
+                "that field"
+            )
+        return self
 
     @model_validator(mode="after")
     def _columns_are_columns(self) -> Query:
@@ -307,6 +329,11 @@ class Query(BaseModel):
         """The key as people call it."""
         return ", ".join(self.key_columns) or "@key"
 
+    @property
+    def emission(self) -> Emission:
+        """What of its windows comes out: `emit`, read."""
+        return Emission.parse(self.emit)
+
     def column_type(self, column: str) -> ColumnType:
         """Type of a derived column; declared type of another, else string for the key and float64 for aggregated columns."""
         if column in self.columns:
@@ -357,8 +384,10 @@ class Query(BaseModel):
         """Everything that determines results, as plain JSON (not the name)."""
         fields = self.model_dump(mode="json", exclude={"name"})
         fields["aggregates"] = {name: str(spec) for name, spec in self.aggregates.items()}
-        # Queries that began before there were expressions keep their fingerprint.
+        # Queries that began before there were expressions, or other modes of emission, keep their fingerprint.
         for name in ("columns", "where"):
             if not fields[name]:
                 del fields[name]
+        if self.emit == "all":
+            del fields["emit"]
         return fields

@@ -7,10 +7,11 @@ read and write, these functions decide. They hold rules 3 and 10 of the pipeline
 from evenflow.twostep.combiner import BlobPart, combine_task
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.readable import key_type, readable, readable_schema, typed_keys
-from evenflow.twostep.reducer import reduce, reduce_windows
+from evenflow.twostep.reducer import reduce, reduce_leaders, reduce_windows
 from evenflow.twostep.results import json_rows
 from evenflow.twostep.stored import BucketState
 from evenflow.twostep.tally import Part, Stand, Tally, Work
+from evenflow.twostep.top import merge_leaders
 
 __all__ = [
     "BlobPart",
@@ -23,9 +24,11 @@ __all__ = [
     "combine_task",
     "json_rows",
     "key_type",
+    "merge_leaders",
     "readable",
     "readable_schema",
     "reduce",
+    "reduce_leaders",
     "reduce_windows",
     "typed_keys",
 ]

@@ -6,13 +6,7 @@ A pane closes when the mark of every lane (input partition x routed partition) h
 a window is emitted, once, when its last pane closes. A pane that is closed cannot get tuples any more:
 a partial for it is a bug upstream and stops everything too.
 
-Sliding windows:
-
-* invertible plan: `totals` per key, plus the new pane, minus the expired one;
-* any other: a dyadic tree. Node (l, k) covers 2^l panes from k * 2^l; it is made of its two children when
-  its last pane closes. A window is O(log) nodes, always the same ones for the same window. The left child
-  goes when its parent is made (every later window that holds the child holds the parent), a node goes
-  when a window begins behind its start: what stays is at most twice the tuples' keys of one window.
+How windows are made of panes is in `sliding`; what of them comes out, `plan.emission`, in `changes` and `top`.
 
 Stretches of event time without tuples are skipped in one step, however long.
 """
@@ -20,7 +14,7 @@ Stretches of event time without tuples are skipped in one step, however long.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -28,18 +22,22 @@ import pyarrow.compute as pc
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.keys import hash_keys
+from evenflow.twostep.changes import Changes, changed_rows
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.merging import new_rows
+from evenflow.twostep.rows_out import result_rows, sliced
 from evenflow.twostep.since import since
+from evenflow.twostep.sliding import advance_totals, advance_tree
 from evenflow.twostep.state import Bucket
 from evenflow.twostep.stored import BucketState
 from evenflow.twostep.tally import NO_BATCH, Stand, Tally, Work, sketch
+from evenflow.twostep.top import Said, leaders, told_leaders
 from evenflow.windows import panes_closed_by, window_bounds
-from evenflow.wire import cut, decode_blob
+from evenflow.wire import decode_blob
 from evenflow.wire.blob import Blob
 
-RESULT_BYTES = 16_000_000
-"""About how large a table of results is; a single row may be larger."""
+Slices = Iterable[tuple[pa.Table | None, pa.Table]]
+"""Partials (of leaders None) and what comes out for them, of one window."""
 
 
 def reduce(
@@ -66,7 +64,46 @@ def reduce_windows(
     input that was routed twice), IncompatibleStateError (other query, layout or version) and DataLossError (other
     routed topic); the state is then as it was.
     """
-    bucket = Bucket(plan, layout, state)
+    yield from _reduced(plan, layout, Bucket(plan, layout, state), blobs, _Emitted(), told)
+
+
+def reduce_leaders(
+    plan: AggregatePlan,
+    layout: Layout,
+    state: BucketState,
+    blobs: Iterable[bytes | pa.Buffer],
+    *,
+    told: Callable[[Tally], object] | None = None,
+) -> Iterator[bytes]:
+    """As `reduce_windows` of a plan that emits `top`: what the bucket sends to the task that merges (`merge_leaders`).
+
+    That task tells what was emitted; here it is nothing yet.
+    """
+    bucket, leading = Bucket(plan, layout, state), _Emitted()
+
+    def said() -> Said | None:
+        came = [(pane, came) for pane, came, _ in leading.came]
+        return Said(bucket=bucket.meta.bucket, closed=bucket.meta.closed, came=came) if bucket.known else None
+
+    def still_to_come(tally: Tally) -> None:
+        work = {at: replace(done, emitted={}) for at, done in tally.work.items()}
+        if told is not None:
+            told(
+                replace(tally, rows=0, unfit=0, closed=dict.fromkeys(tally.closed, 0), emitted={}, work=work)
+            )
+
+    tables = _reduced(plan, layout, bucket, blobs, leading, None if told is None else still_to_come)
+    yield from told_leaders(plan, tables, said)
+
+
+def _reduced(
+    plan: AggregatePlan,
+    layout: Layout,
+    bucket: Bucket,
+    blobs: Iterable[bytes | pa.Buffer],
+    emitted: _Emitted,
+    told: Callable[[Tally], object] | None,
+) -> Iterator[pa.Table]:
     decoded = [decode_blob(data, fingerprint=layout.fingerprint) for data in blobs]
     rows = new_rows(plan, layout, bucket, decoded)
     if rows.num_rows:
@@ -76,7 +113,6 @@ def reduce_windows(
             if blob.header.came is not None:
                 bucket.meta.note_came(pc.unique(blob.batch["pane"]).to_pylist(), blob.header.came)
     if bucket.known:
-        emitted = _Emitted()
         for table in _close(plan, bucket, emitted):
             emitted.rows += table.num_rows
             yield table
@@ -88,13 +124,13 @@ def reduce_windows(
 
 @dataclass
 class _Emitted:
-    """Of one micro-batch; end (ms): of the last window; came: by when the newest tuple of a window came, its rows."""
+    """Of one micro-batch; end (ms): of the last window; came: (last pane, when the newest tuple came, rows) of each."""
 
     windows: int = 0
     rows: int = 0
     unfit: int = 0
     end: int | None = None
-    came: list[tuple[int | None, int]] = field(default_factory=list)
+    came: list[tuple[int, int | None, int]] = field(default_factory=list)
 
 
 def _tally(
@@ -115,7 +151,7 @@ def _tally(
         keys=sketch(hash_keys(merged["key"])),
         # What was merged before has its latency told already.
         came=since((blob.header.came, blob.batch.num_rows) for blob in blobs) if merged.num_rows else {},
-        emitted=since(emitted.came),
+        emitted=since((came, count) for _, came, count in emitted.came),
     )
     return Tally(
         rows=emitted.rows,
@@ -153,7 +189,7 @@ def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
 def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[pa.Table]:
     meta, span = bucket.meta, plan.panes_per_window
     target = int(panes_closed_by(bucket.marks.min(), plan.slide))
-    step = _advance_totals if plan.invertible else _advance_tree
+    windows = _changes(plan, bucket) if plan.emission.mode == "changes" else _each(plan, bucket)
     waiting = list(bucket.nodes.panes(meta.closed, target))
     waiting.reverse()
     while meta.closed < target:
@@ -165,84 +201,51 @@ def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[p
             pane = waiting[-1]
         if waiting and waiting[-1] == pane:
             meta.newest = waiting.pop()
-        table = step(plan, bucket, pane)
+        bounds = window_bounds(pane, window=plan.window, slide=plan.slide)
+        slices = windows(pane, bounds)
         came = meta.closes(pane, span=span)
         meta.closed = pane + 1
-        start, end = window_bounds(pane, window=plan.window, slide=plan.slide)
-        if table.num_rows and (plan.emit_from is None or start >= plan.emit_from):
+        count = 0
+        for partials, results in slices:
+            count += results.num_rows
+            if partials is not None:
+                emitted.unfit += plan.unfit(partials)
+            yield results
+        if count:
             emitted.windows += 1
-            emitted.unfit += plan.unfit(table)
-            emitted.end = end
-            emitted.came.append((came, table.num_rows))
-            for rows in _sliced(table):
-                yield _results(plan, rows, start, end)
+            emitted.end = bounds[1]
+            emitted.came.append((pane, came, count))
 
 
-def _advance_totals(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
-    """Totals of the window that ends with this pane."""
-    arrived = bucket.node((0, pane))
-    if plan.panes_per_window == 1:
-        bucket.drop_node((0, pane))
-        return arrived if arrived is not None else plan.key_schema.empty_table()
-    expired = bucket.node((0, pane - plan.panes_per_window))
-    totals = bucket.totals
-    if arrived is not None or expired is not None:
-        totals = bucket.totals = plan.evict(
-            totals, [] if expired is None else [expired], [] if arrived is None else [arrived]
-        )
-        bucket.drop_node((0, pane - plan.panes_per_window))
-    return totals
+def _each(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, int]], Slices]:
+    """Moves on to the window that ends with a pane, and gives out all of its rows, or (`top`) the bucket's first ones."""
+    step = advance_totals if plan.invertible else advance_tree
+
+    def window(pane: int, bounds: tuple[int, int]) -> Slices:
+        table = step(plan, bucket, pane)
+        if not table.num_rows or not _emits(plan, bounds):
+            return ()
+        if plan.emission.mode == "top":
+            return ((None, rows) for rows in leaders(plan, table, pane))
+        return ((rows, result_rows(plan, rows, bounds)) for rows in sliced(table))
+
+    return window
 
 
-def _advance_tree(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
-    """Merged nodes of the window that ends with this pane."""
-    first = pane - plan.panes_per_window + 1
-    top = plan.panes_per_window.bit_length() - 1
-    for level in range(1, top + 1):
-        if (pane + 1) % (1 << level):
-            break
-        number = pane >> level
-        left, right = (level - 1, 2 * number), (level - 1, 2 * number + 1)
-        children = [table for table in (bucket.node(left), bucket.node(right)) if table is not None]
-        if children:
-            bucket.append((level, number), children[0] if len(children) == 1 else plan.merge(children))
-        bucket.drop_node(left)
-    tables = [table for node in _cover(first, pane, top) if (table := bucket.node(node)) is not None]
-    for level in range(top + 1):
-        if first % (1 << level) == 0:
-            bucket.drop_node((level, first >> level))
-    if len(tables) == 1:
-        return tables[0]
-    return plan.merge(tables) if tables else plan.key_schema.empty_table()
+def _changes(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, int]], Slices]:
+    """The same, and gives out what differs from the window before. The first one that comes out is whole."""
+    changes = Changes(plan, bucket)
+
+    def window(pane: int, bounds: tuple[int, int]) -> Slices:
+        moved = changes.advance(pane)
+        if not _emits(plan, bounds):
+            return ()
+        if not _emits(plan, (bounds[0] - plan.slide, bounds[1] - plan.slide)):
+            moved = plan.key_schema.empty_table(), changes.whole(pane)
+        return changed_rows(plan, moved, bounds)
+
+    return window
 
 
-def _cover(first: int, last: int, top: int) -> Iterator[tuple[int, int]]:
-    """The fewest nodes of levels 0..top that cover panes first..last, from left to right."""
-    while first <= last:
-        aligned = top if first == 0 else (first & -first).bit_length() - 1
-        level = min(aligned, top, (last - first + 1).bit_length() - 1)
-        yield level, first >> level
-        first += 1 << level
-
-
-def _sliced(table: pa.Table) -> Iterator[pa.Table]:
-    """What leaves a task is small, however large a window is: Arrow's text columns end at 2 GiB."""
-    for batch in table.combine_chunks().to_batches():
-        for rows in cut(batch, RESULT_BYTES):
-            yield pa.Table.from_batches([rows])
-
-
-def _results(plan: AggregatePlan, table: pa.Table, start: int, end: int) -> pa.Table:
-    rows = table.num_rows
-    bounds = [pa.array(np.full(rows, bound, np.int64)) for bound in (start, end)]
-    columns = [*bounds, _narrow(table["key"].chunk(0)), *plan.finish(table).columns]
-    return pa.Table.from_arrays(columns, schema=plan.result_schema)
-
-
-def _narrow(keys: pa.LargeBinaryArray) -> pa.BinaryArray:
-    """The keys of a slice as ordinary binary; `cast` refuses a slice that lies beyond 2 GiB of its column."""
-    _, offsets, data = keys.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
-    own = pa.py_buffer((bounds - bounds[0]).astype(np.int32))
-    used = data.slice(int(bounds[0]), int(bounds[-1] - bounds[0])) if data is not None else pa.py_buffer(b"")
-    return pa.Array.from_buffers(pa.binary(), len(keys), [None, own, used])
+def _emits(plan: AggregatePlan, bounds: tuple[int, int]) -> bool:
+    return plan.emit_from is None or bounds[0] >= plan.emit_from

@@ -4,7 +4,8 @@
     lanes   int64: merged offset of every routed partition, mark of every (routed, input) lane, and how far the
             lanes that this bucket watches have been read
     chunks, nodes/CHUNK     which nodes there are (directory.py)
-    totals  sliding totals of an invertible plan, Arrow
+    totals  sliding totals of an invertible plan, Arrow; of one that emits changes they lie in
+    layers, layer/NUMBER    (layers.py)
     node/LEVEL/NUMBER/RUN   partials of panes [number * 2^level, (number + 1) * 2^level), Arrow
 
 Level 0 are the panes. An open pane grows by runs: after n appends it has one run for each bit that is set in n, the
@@ -25,6 +26,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.errors import DataLossError, IncompatibleStateError
 from evenflow.twostep.directory import Directory, Node
 from evenflow.twostep.lanes import UNREAD
+from evenflow.twostep.layers import Layers
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.stored import BucketState, packed, table_bytes, table_of, unpacked
 from evenflow.windows import NO_MARK, panes_closed_by
@@ -122,7 +124,8 @@ class Bucket:
     """One bucket's state during a micro-batch: what is needed is read when needed, and written at the end.
 
     merged: last merged offset of each routed partition, -1 for none. marks: shape (routed, input partitions), ms.
-    reached: next input offset of each watched lane, shape (watched routed, input partitions).
+    reached: next input offset of each watched lane, shape (watched routed, input partitions). layers: totals by key, of a
+    plan that emits changes.
     """
 
     def __init__(self, plan: AggregatePlan, layout: Layout, state: BucketState) -> None:
@@ -138,6 +141,7 @@ class Bucket:
         self.merged = np.empty(0, np.int64)
         self.marks = self.reached = np.empty((0, 0), np.int64)
         self.nodes = Directory(state)
+        self.layers = Layers(state, plan.key_schema)
         if data is not None:
             self._load(data, layout)
 
@@ -219,6 +223,7 @@ class Bucket:
         for name in sorted(self._changed):
             self._state.put(name, table_bytes(self._tables[name]))
         self.nodes.save()
+        self.layers.save()
         lanes = packed(np.concatenate([self.merged, self.marks.reshape(-1), self.reached.reshape(-1)]))
         if lanes != self._saved_lanes:
             self._state.put(LANES, lanes)

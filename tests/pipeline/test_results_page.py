@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
 from itertools import islice
@@ -231,3 +233,37 @@ def test_every_line_of_the_page_is_run_here() -> None:
         reduce(lambda total, language: total + len(blocks(language)), ("python", "sql"), 0)
         == PAGE.count("```") // 2
     )
+
+
+def test_the_lines_for_changes_keep_the_newest_window(query_name: str) -> None:
+    rows = [
+        (61, "a", False),
+        (61, "b", False),
+        (62, "a", True),
+        (62, "c", False),
+        (61, "b", False),
+        (63, "a", False),
+    ]
+    messages = [
+        Line(key.encode(), json.dumps({"key": key, "revision": revision, "gone": gone}).encode())
+        for revision, key, gone in rows
+    ]
+    kept: dict[bytes, Any] = {}
+    newest = function("newest_window")(messages[:5], kept)
+    assert [(row["key"], row["revision"]) for row in newest] == [("b", 61), ("c", 62)]
+    newest = function("newest_window")([*messages[5:], *messages[:3]], kept)
+    assert {(row["key"], row["revision"]) for row in newest} == {("a", 63), ("b", 61), ("c", 62)}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A record with no broker behind it."""
+
+    own_key: bytes
+    own_value: bytes
+
+    def key(self) -> bytes:
+        return self.own_key
+
+    def value(self) -> bytes:
+        return self.own_value

@@ -11,6 +11,7 @@ import pyarrow as pa
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Query, Settings
+from workbench.verify import emissions
 from workbench.verify.inputs import RESULTS_SCHEMA
 from workbench.verify.oracles import Oracle, is_number, oracles, sql_type
 from workbench.verify.report import Difference, Findings, shortened, shown_key
@@ -37,7 +38,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
         "INSERT INTO keys SELECT key, (SELECT coalesce(max(id), 0) FROM keys) + row_number() OVER () "
         "FROM (SELECT key FROM got WHERE NOT malformed EXCEPT SELECT key FROM keys)"
     )
-    names = [f"a{i}" for i in range(len(query.aggregates))]
+    names = [f"a{i}" for i in range(len(_columns(query)))]
     differ = " OR ".join(
         f"(min({name}) IS DISTINCT FROM max({name}) OR count({name}) NOT IN (0, count(*)))" for name in names
     )
@@ -60,6 +61,7 @@ def leave_out(
         f"DELETE FROM single WHERE window_end > {mark} AND window_end <= {now} AND window_start = window_end - "
         f"{query.window} AND window_end % {query.slide_ms} = 0"
     )
+    compared_from = emissions.compared_from(query, compared_from)
     if compared_from is not None:
         db.execute(
             f"INSERT INTO skipped SELECT DISTINCT window_end FROM single WHERE window_start < {compared_from} "
@@ -83,17 +85,26 @@ def compare(
     _missing(db, query, found)
     _unexpected(db, query, now, found)
     for i, (name, oracle) in enumerate(zip(query.aggregates, oracles(query), strict=True)):
-        _values(db, query, i, name, oracle, found)
+        _values(db, query, i, name, _wrong(query, i, oracle), found)
+    for i, name in enumerate(query.emission.columns, len(query.aggregates)):
+        wrong = f"e.a{i} IS DISTINCT FROM s.a{i}"
+        if name == "rank":
+            wrong = f"NOT coalesce(s.a{i} BETWEEN e.least AND e.most, false)"
+        _values(db, query, i, name, wrong, found)
+    if query.emission.mode == "top":
+        _ranks(db, query, found)
 
 
 def _columns(query: Query) -> dict[str, pa.DataType]:
-    """Result column -> its type."""
-    schema = AggregatePlan.of(query).output_schema
-    return dict(zip(schema.names, schema.types, strict=True))
+    """Result column -> its type; those that `emit` adds are behind the aggregates."""
+    plan = AggregatePlan.of(query)
+    return {
+        field.name: field.type for schema in (plan.output_schema, plan.emission_schema) for field in schema
+    }
 
 
 def _from_json(query: Query) -> str:
-    fields = ["window_start", "window_end", "key", "key_base64", *query.aggregates]
+    fields = ["window_start", "window_end", "key", "key_base64", *_columns(query)]
     paths = ", ".join(quoted(pointer([field])) for field in fields)
     whole = "kinds[{0}] IN ('BIGINT', 'UBIGINT')"
     values, fine = [], [whole.format(1), whole.format(2), "(key IS NOT NULL)"]
@@ -255,7 +266,7 @@ def _missing(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> No
         found,
         "missing",
         'SELECT key, window_end, NULL AS e, NULL AS g, NULL AS partition, NULL AS "offset" '
-        f"FROM due e JOIN keys USING (id) ANTI JOIN (SELECT * FROM single WHERE window_start = "
+        f"FROM (SELECT * FROM due WHERE sure) e JOIN keys USING (id) ANTI JOIN (SELECT * FROM single WHERE window_start = "
         f"window_end - {query.window}) s ON s.id = e.id AND s.window_end = e.window_end",
         detail="the row is due but was never written",
         window=query.window,
@@ -287,7 +298,7 @@ def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, found: Fi
         found,
         "unexpected",
         f"{select} WHERE NOT early AND window_end >= {emitted}",
-        detail="no tuple is in it",
+        detail=_NOT_THERE[query.emission.mode],
     )
     _report(
         db,
@@ -298,15 +309,26 @@ def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, found: Fi
     )
 
 
-def _values(
-    db: duckdb.DuckDBPyConnection, query: Query, i: int, name: str, oracle: Oracle, found: Findings
-) -> None:
+def _wrong(query: Query, i: int, oracle: Oracle) -> str:
+    """SQL: that value i of row s is not what it must be by row e."""
+    if oracle.wrong is not None:
+        wrong = f"(SELECT {oracle.wrong} FROM (SELECT e.a{i} AS e, s.a{i} AS g))"
+        gone = f"e.a{len(query.aggregates) + 1}"
+        return (
+            wrong
+            if query.emission.mode != "changes"
+            else f"CASE WHEN {gone} THEN s.a{i} IS NOT NULL ELSE {wrong} END"
+        )
     unequal = f"e.a{i} IS DISTINCT FROM s.a{i}"
     if is_number(oracle.kind):
         close = f"abs(e.a{i}::DOUBLE - s.a{i}::DOUBLE) <= e.t{i}"
         unequal += f" AND NOT coalesce(e.t{i} > 0 AND {close} OR isinf(e.t{i}::DOUBLE) AND s.a{i} IS NOT NULL, false)"
-    if oracle.wrong is not None:
-        unequal = f"(SELECT {oracle.wrong} FROM (SELECT e.a{i} AS e, s.a{i} AS g))"
+    return unequal
+
+
+def _values(
+    db: duckdb.DuckDBPyConnection, query: Query, i: int, name: str, wrong: str, found: Findings
+) -> None:
     _report(
         db,
         found,
@@ -314,11 +336,42 @@ def _values(
         f'SELECT key, e.window_end, e.a{i} AS e, s.a{i} AS g, s.partition, s."offset" FROM expected e '
         f"JOIN single s ON s.id = e.id AND s.window_end = e.window_end "
         f"AND s.window_start = s.window_end - {query.window} "
-        f"JOIN keys ON keys.id = e.id WHERE {unequal}",
+        f"JOIN keys ON keys.id = e.id WHERE {wrong}",
         detail="the value differs",
         column=name,
         window=query.window,
     )
+
+
+def _ranks(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
+    """The ranks of a window that is due are 1, 2, 3, ..., and its values are in their order."""
+    rank = f"a{len(query.aggregates)}"
+    value = f"a{list(query.aggregates).index(query.emission.column)}"
+    nan = f"isnan({value}::DOUBLE)" if is_number(_columns(query)[query.emission.column]) else "false"
+    way = "ASC" if query.emission.ascending else "DESC"
+    db.execute(
+        f"""CREATE OR REPLACE TABLE ranks AS
+            SELECT key, window_end, partition, "offset", {rank} AS got,
+                   row_number() OVER (PARTITION BY window_end
+                                      ORDER BY {value} IS NULL, coalesce({nan}, false), {value} {way}, key) AS place
+            FROM single s JOIN keys USING (id) WHERE window_end IN (SELECT window_end FROM due)"""
+    )
+    _report(
+        db,
+        found,
+        "value",
+        'SELECT key, window_end, place AS e, got AS g, partition, "offset" FROM ranks WHERE got IS DISTINCT FROM place',
+        detail="the rank is not that of its value among the rows of the window",
+        column="rank",
+        window=query.window,
+    )
+
+
+_NOT_THERE = {
+    "all": "no tuple is in it",
+    "changes": "the row is as it was in the window one slide before, or no tuple is in it",
+    "top": "the row is not among the first of its window, or no tuple is in it",
+}
 
 
 def _shown(value: Any) -> int | float | str | None:

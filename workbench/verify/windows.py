@@ -11,6 +11,7 @@ import duckdb
 
 from evenflow.settings import Query, Settings
 from evenflow.settings.query import ColumnType, decimal_scale
+from workbench.verify import emissions
 from workbench.verify.inputs import END_MARK
 from workbench.verify.oracles import Oracle, oracles, sql_type
 from workbench.verify.sql import floor_divided, scalar
@@ -19,7 +20,7 @@ from workbench.verify.sql import floor_divided, scalar
 def recompute(
     db: duckdb.DuckDBPyConnection, settings: Settings, mark: int, compared_from: int | None = None
 ) -> int:
-    """Make `panes`, `keys`, `skipped` and `expected` (window end, key, values a*, tolerances t*, `unfit`).
+    """Make `panes`, `keys`, `skipped` and `expected` (window end, key, values a*, tolerances t*, `unfit`; `emissions.pick`).
 
     mark: event time (ms) up to which windows are due. compared_from: windows that begin earlier are in `skipped`
     only; None: all are expected. unfit: how many of a row's values are null because they do not fit int64. Returns
@@ -34,7 +35,9 @@ def recompute(
     db.execute("CREATE TABLE panes AS SELECT id, p.* EXCLUDE (key) FROM panes_by_key p JOIN keys USING (key)")
     db.execute("DROP TABLE panes_by_key")
     _windows(db, query, mark)
-    early = "false" if compared_from is None else f"window_end < {compared_from + query.window}"
+    emissions.pick(db, query, mark)
+    begin = emissions.compared_from(query, compared_from)
+    early = "false" if begin is None else f"window_end < {begin + query.window}"
     db.execute(f"CREATE TABLE skipped AS SELECT DISTINCT window_end FROM expected WHERE {early}")
     db.execute(f"DELETE FROM expected WHERE {early}")
     return _open_windows(db, query, mark)

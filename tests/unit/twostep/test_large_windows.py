@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenflow.twostep import json_rows, reduce_windows, reducer
+from evenflow.twostep import json_rows, reduce_windows, rows_out
 from evenflow.windows import END_MARK
 from tests.unit.twostep.pipe import INPUTS, INVERTIBLE, ROUTED, Pipe, Row, direct, feed, plan_of
 
 
 def test_a_window_leaves_its_bucket_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reducer, "RESULT_BYTES", 300)
+    monkeypatch.setattr(rows_out, "RESULT_BYTES", 300)
     pipe = Pipe(plan_of(INVERTIBLE, 2), buckets=1)
     rows = feed(pipe, [(0, [(0, b"key-%d" % n, n, None) for n in range(100)], 0)])
     for routed in range(ROUTED):
@@ -35,7 +35,7 @@ def test_a_window_with_more_than_two_gibibytes_of_keys_is_emitted() -> None:
         pipe.write(routed, [], dict.fromkeys(range(INPUTS), END_MARK))
     found, seen = 0, []
     for table in reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0]):
-        assert table.nbytes < 5 * reducer.RESULT_BYTES
+        assert table.nbytes < 5 * rows_out.RESULT_BYTES
         assert len(json_rows(table)) == table.num_rows
         found += sum(map(len, table["key"].to_pylist()))
         seen += [int(key[:8]) for key in table["key"].to_pylist()]

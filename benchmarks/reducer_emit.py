@@ -1,0 +1,47 @@
+"""What the modes of emission cost the reducer, side by side: all rows, changes, the first 100."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from benchmarks.growth import Pipeline
+from evenflow.twostep import json_rows, typed_keys
+
+ID = "reducer-emit"
+WHAT = "CPU seconds of the reducer, rows and JSON bytes a window: emit = all, changes, top(100); 1e5 keys, 60 panes"
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """One window a micro-batch, state read and written each time; a pane has tuples of 1 % or 30 % of the keys."""
+    keys, panes, windows = (1_000, 4, 2) if smoke else (100_000, 60, 20)
+    rows = []
+    for total in ("sum(x)", "max(x)"):
+        for share in (0.01, 0.3):
+            for emit in ("all", "changes", "top(100, n)"):
+                pipeline = Pipeline(panes=panes, emit=emit, total=total)
+                tuples = int(keys * share)
+                for _ in pipeline.batches(panes, tuples=tuples, keys=keys):
+                    pass
+                rows.append(
+                    {"total": total, "keys_a_slide": share, "emit": emit}
+                    | _measured(pipeline, windows, tuples=tuples, keys=keys)
+                )
+    return {"keys": keys, "panes": panes, "windows": rows}
+
+
+def _measured(pipeline: Pipeline, windows: int, **frames: int) -> dict[str, object]:
+    """Medians over so many windows."""
+    found = []
+    moved = pipeline.moved
+    for _ in range(windows):
+        blobs, _ = pipeline.combine(pipeline.frames(**frames))
+        tables, seconds = pipeline.results(blobs)
+        text = [json_rows(typed_keys(table, table["key"].type)) for table in tables]
+        size = sum(len(row.as_buffer()) for rows in text for row in rows)
+        found.append((seconds, sum(table.num_rows for table in tables), size))
+    return {
+        "cpu_seconds": round(median(seconds for seconds, _, _ in found), 4),
+        "rows": round(median(rows for _, rows, _ in found)),
+        "json_bytes": round(median(size for _, _, size in found)),
+        "state_bytes": (pipeline.moved - moved) // windows,
+    }

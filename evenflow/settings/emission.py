@@ -1,0 +1,54 @@
+"""What of its windows a query gives out: `emit = "all" | "changes" | "top(K, COLUMN)"` (docs/results.md)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+_TOP = re.compile(r"\s*top\s*\(\s*([0-9]{1,9})\s*,\s*(.*?)\s*\)\s*", re.DOTALL)
+_ASCENDING = re.compile(r"(.*?)\s*,\s*ascending", re.DOTALL)
+MOST_ROWS = 10_000
+"""The most rows of a window that `top` gives out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emission:
+    """rows, column, ascending: of `top` only, how many rows of a window, by which result column, the smallest first."""
+
+    mode: Literal["all", "changes", "top"] = "all"
+    rows: int = 0
+    column: str = ""
+    ascending: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Emission:
+        """What is written there; ValueError says how to write it."""
+        word = text.strip()
+        if word == "all" or word == "changes":
+            return cls(mode="all" if word == "all" else "changes")
+        match = _TOP.fullmatch(text)
+        if match is None or not match[2]:
+            raise ValueError(
+                f"emit = {text!r:.200} is none of 'all', 'changes', 'top(10, COLUMN)' and 'top(10, COLUMN, ascending)'"
+            )
+        rows, column = int(match[1]), match[2]
+        if not 1 <= rows <= MOST_ROWS:
+            raise ValueError(f"emit = {text!r}: top gives out 1 to {MOST_ROWS:,} rows of a window")
+        backwards = _ASCENDING.fullmatch(column)
+        return cls(
+            mode="top",
+            rows=rows,
+            column=column if backwards is None else backwards[1],
+            ascending=backwards is not None,
+        )
+
+    def __str__(self) -> str:
+        if self.mode != "top":
+            return self.mode
+        return f"top({self.rows}, {self.column}{', ascending' if self.ascending else ''})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that its rows have beside bounds, key and aggregates."""
+        return {"all": (), "changes": ("revision", "gone"), "top": ("rank",)}[self.mode]

@@ -1,0 +1,117 @@
+"""Totals of many keys of which few change at a time: a large base, and smaller layers of newer rows on top.
+
+A row of a layer stands for all rows of its key in the layers below. A row without tuples (`rows` 0) says that the key has
+left. A layer is joined with the one below as soon as it has half as many rows: there are O(log keys) layers, and a row
+that changes is written O(log keys) times on its way down, however many keys there are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.aggregates.aggregate import ROWS
+from evenflow.aggregates.grouping import group_rows
+from evenflow.arrays import one_chunk
+from evenflow.keys import hash_keys
+from evenflow.twostep.key_index import KeyIndex
+from evenflow.twostep.stored import BucketState, packed, table_bytes, table_of, unpacked
+
+_NAMES = "layers"
+
+
+class Layers:
+    """Rows by key in a bucket's state. A micro-batch that asks for keys reads all layers once; it writes the new ones.
+
+    schema: of the rows (AggregatePlan.key_schema).
+    """
+
+    def __init__(self, state: BucketState, schema: pa.Schema) -> None:
+        self._state = state
+        self._schema = schema
+        saved = state.get(_NAMES)
+        self._saved: list[int] = [] if saved is None else unpacked(saved).tolist()
+        self._order = list(self._saved)
+        """Names of the layers, the lowest first; a newer layer has a larger one."""
+        self._next = max(self._saved, default=-1) + 1
+        self._tables: dict[int, pa.Table] = {}
+        self._indices: dict[int, KeyIndex] = {}
+
+    def find(self, keys: pa.Array) -> pa.Table:
+        """The rows of these keys that are there, in no promised order. Each key once."""
+        found = []
+        hashes = hash_keys(keys)
+        for name in reversed(self._order):
+            if not len(keys):
+                break
+            rows = self._index(name).find(keys, hashes)
+            there = rows >= 0
+            if there.any():
+                found.append(self._table(name).take(pa.array(rows[there])))
+                keys, hashes = keys.filter(pa.array(~there)), hashes[~there]
+        return _present(pa.concat_tables(found)) if found else self._schema.empty_table()
+
+    def put(self, rows: pa.Table) -> None:
+        """From now on these are the rows of their keys."""
+        if not rows.num_rows:
+            return
+        while self._order:
+            below = self._table(self._order[-1])
+            if below.num_rows > 2 * rows.num_rows:
+                break
+            self._forget(self._order.pop())
+            rows = _joined(rows, below)
+        if not self._order:
+            rows = _present(rows)
+            if not rows.num_rows:
+                return
+        self._tables[self._next] = rows.combine_chunks()
+        self._order.append(self._next)
+        self._next += 1
+
+    def all(self) -> pa.Table:
+        """Every row that is there; O(all keys)."""
+        rows = self._schema.empty_table()
+        for name in reversed(self._order):
+            rows = _joined(rows, self._table(name))
+        return _present(rows)
+
+    def save(self) -> None:
+        """Write the layers that are new, and which there are."""
+        if self._order == self._saved:
+            return
+        for name in sorted({*self._saved} - {*self._order}):
+            self._state.delete(f"layer/{name}")
+        for name in self._order:
+            if name not in self._saved:
+                self._state.put(f"layer/{name}", table_bytes(self._tables[name]))
+        self._state.put(_NAMES, packed(np.array(self._order, np.int64)))
+
+    def _table(self, name: int) -> pa.Table:
+        if name not in self._tables:
+            data = self._state.get(f"layer/{name}")
+            assert data is not None, name
+            self._tables[name] = table_of(data)
+        return self._tables[name]
+
+    def _index(self, name: int) -> KeyIndex:
+        if name not in self._indices:
+            self._indices[name] = KeyIndex(one_chunk(self._table(name)["key"]))
+        return self._indices[name]
+
+    def _forget(self, name: int) -> None:
+        self._tables.pop(name, None)
+        self._indices.pop(name, None)
+
+
+def _present(rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.not_equal(rows[ROWS], 0))
+
+
+def _joined(above: pa.Table, below: pa.Table) -> pa.Table:
+    """The rows of both, of a key in both the one above."""
+    if not above.num_rows:
+        return below
+    both = pa.concat_tables([above, below])
+    return both.take(pa.array(group_rows(one_chunk(both["key"])).first))

@@ -1,0 +1,60 @@
+"""Result rows of partial tables, in slices: what leaves a task is small, however large a window is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.wire import cut
+
+RESULT_BYTES = 16_000_000
+"""About how large a table of results is; a single row may be larger."""
+
+
+def sliced(table: pa.Table) -> Iterator[pa.Table]:
+    """The same rows in tables of about `RESULT_BYTES`: Arrow's text columns end at 2 GiB."""
+    for batch in table.combine_chunks().to_batches():
+        for rows in cut(batch, RESULT_BYTES):
+            yield pa.Table.from_batches([rows])
+
+
+def result_rows(plan: AggregatePlan, table: pa.Table, bounds: tuple[int, int], *said: Any) -> pa.Table:
+    """Results (plan.result_schema) of a slice of partials. said: one value each of `plan.emission_schema`, of all rows."""
+    return _result(plan, table, bounds, said, plan.finish(table).columns)
+
+
+def retracted_rows(plan: AggregatePlan, table: pa.Table, bounds: tuple[int, int], *said: Any) -> pa.Table:
+    """The same rows with null in the place of every aggregate."""
+    return _result(
+        plan, table, bounds, said, [pa.nulls(table.num_rows, field.type) for field in plan.output_schema]
+    )
+
+
+def _result(
+    plan: AggregatePlan,
+    table: pa.Table,
+    bounds: tuple[int, int],
+    said: Sequence[Any],
+    values: Sequence[pa.Array | pa.ChunkedArray],
+) -> pa.Table:
+    rows = table.num_rows
+    times = [pa.array(np.full(rows, bound, np.int64)) for bound in bounds]
+    added = [
+        pa.repeat(pa.scalar(value, field.type), rows)
+        for field, value in zip(plan.emission_schema, said, strict=True)
+    ]
+    columns = [*times, narrow_keys(table["key"].chunk(0)), *added, *values]
+    return pa.Table.from_arrays(columns, schema=plan.result_schema)
+
+
+def narrow_keys(keys: pa.LargeBinaryArray) -> pa.BinaryArray:
+    """The keys of a slice as ordinary binary; `cast` refuses a slice that lies beyond 2 GiB of its column."""
+    _, offsets, data = keys.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
+    own = pa.py_buffer((bounds - bounds[0]).astype(np.int32))
+    used = data.slice(int(bounds[0]), int(bounds[-1] - bounds[0])) if data is not None else pa.py_buffer(b"")
+    return pa.Array.from_buffers(pa.binary(), len(keys), [None, own, used])

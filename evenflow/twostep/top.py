@@ -1,0 +1,213 @@
+"""`emit = "top(K, COLUMN)"`: of each window the K rows that are first by a column, over all buckets.
+
+Each bucket keeps the K first of its own rows (`leaders`), among which all of the window's K first are that it has. One task
+merges them: a window comes out once every bucket has closed it. So each bucket says with every micro-batch how far it has
+closed, be there rows or not. Buckets may close a window in different micro-batches; what waits is at most K rows a window.
+
+The order: by value, NaN behind all numbers and null last, equal values by the bytes of their keys.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.arrays import Int64s, one_chunk
+from evenflow.settings.emission import Emission
+from evenflow.twostep.layout import Layout
+from evenflow.twostep.rows_out import narrow_keys, sliced
+from evenflow.twostep.since import since
+from evenflow.twostep.stored import BucketState, table_bytes, table_of
+from evenflow.twostep.tally import NO_BATCH, Tally, Work
+from evenflow.windows import NO_MARK, panes_closed_by, window_bounds
+
+_SAID, _STAND, _ROWS = b"evenflow", "stand", "rows"
+_PANE, _UNFIT, _KEY, _VALUES = range(4)
+"""Places of columns in a table of leaders. Their names may be those of aggregates as well."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What a bucket says behind the leaders of the windows that it has closed in one micro-batch.
+
+    closed: its panes below are closed. came: (last pane of a window, when its newest tuple came), of those with rows.
+    """
+
+    bucket: int
+    closed: int
+    came: list[tuple[int, int | None]] = field(default_factory=list)
+
+
+def leaders(plan: AggregatePlan, table: pa.Table, pane: int) -> Iterator[pa.Table]:
+    """The K first of the partials of a window of one bucket, with their results, in slices of no promised order."""
+    function, call = next(
+        (function, call) for label, function, call in plan.outputs if label == plan.emission.column
+    )
+    first = _first(plan.emission, one_column(function.finish(table, call)), one_column(table["key"]))
+    for rows in sliced(table.take(pa.array(first))):
+        size = rows.num_rows
+        unfit = np.zeros(size, np.int64)
+        if plan.unfit(rows):
+            unfit[:] = [plan.unfit(rows.slice(row, 1)) for row in range(size)]
+        columns = [
+            pa.array(np.full(size, pane, np.int64)),
+            pa.array(unfit),
+            narrow_keys(rows["key"].chunk(0)),
+        ]
+        yield pa.Table.from_arrays([*columns, *plan.finish(rows).columns], schema=leaders_schema(plan))
+
+
+def leaders_schema(plan: AggregatePlan) -> pa.Schema:
+    """Columns of a table of leaders: last pane of the window, number of values that do not fit, key, the aggregates."""
+    return pa.schema([("pane", pa.int64()), ("unfit", pa.int64()), ("key", pa.binary()), *plan.output_schema])
+
+
+def told_leaders(
+    plan: AggregatePlan, tables: Iterable[pa.Table], said: Callable[[], Said | None]
+) -> Iterator[bytes]:
+    """What a bucket sends to the task that merges: its leaders, then what it says, if anything, once they are all there."""
+    for table in tables:
+        yield table_bytes(table)
+    last = said()
+    if last is not None:
+        text = json.dumps(vars(last), separators=(",", ":"))
+        yield table_bytes(leaders_schema(plan).empty_table().replace_schema_metadata({_SAID: text}))
+
+
+def merge_leaders(
+    plan: AggregatePlan,
+    layout: Layout,
+    state: BucketState,
+    sent: Iterable[bytes],
+    *,
+    told: Callable[[Tally], object] | None = None,
+) -> Iterator[pa.Table]:
+    """Results (plan.result_schema) of the windows that every bucket has closed now, in order.
+
+    sent: what buckets have sent since, each its own in one piece, in any order. The state is saved when the iterator is
+    exhausted. told: is handed what was emitted.
+    """
+    stand = _Stand.load(state)
+    waiting = [_rows(state, plan)]
+    for table in map(table_of, sent):
+        said = (table.schema.metadata or {}).get(_SAID)
+        if said is None:
+            waiting.append(table)
+        else:
+            stand.hears(Said(**json.loads(said)))
+    rows = pa.concat_tables([table.replace_schema_metadata(None) for table in waiting]).combine_chunks()
+    panes = rows.column(_PANE).to_numpy()
+    due = stand.closed_by_all(layout.buckets, plan)
+    emitted: list[tuple[int | None, int]] = []
+    unfit, end, kept = 0, None, []
+    for pane in np.unique(panes).tolist():
+        first = _merged(plan, rows.filter(pa.array(panes == pane)))
+        if pane >= due:
+            kept.append(first)
+            continue
+        bounds = window_bounds(pane, window=plan.window, slide=plan.slide)
+        end = bounds[1]
+        unfit += pc.sum(first.column(_UNFIT)).as_py()
+        emitted.append((stand.came.pop(pane, None), first.num_rows))
+        yield _ranked(plan, first, bounds)
+    tally = Tally(
+        rows=sum(count for _, count in emitted),
+        unfit=unfit,
+        closed={0: len(emitted)},
+        emitted={} if end is None else {0: end},
+        work={("reduce", NO_BATCH): Work(emitted=since(emitted))},
+    )
+    stand.save(state)
+    if kept:
+        state.put(_ROWS, table_bytes(pa.concat_tables(kept)))
+    elif waiting[0].num_rows:
+        state.delete(_ROWS)
+    if told is not None:
+        told(tally)
+
+
+@dataclass(kw_only=True)
+class _Stand:
+    """closed: panes below which each bucket has closed. came: by window that waits, when its newest tuple came."""
+
+    closed: dict[int, int] = field(default_factory=dict)
+    came: dict[int, int | None] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, state: BucketState) -> _Stand:
+        data = state.get(_STAND)
+        said = {} if data is None else json.loads(data)
+        return cls(**{name: {int(at): one for at, one in pairs} for name, pairs in said.items()})
+
+    def save(self, state: BucketState) -> None:
+        fields = {name: sorted(pairs.items()) for name, pairs in vars(self).items()}
+        state.put(_STAND, json.dumps(fields, separators=(",", ":")).encode())
+
+    def hears(self, said: Said) -> None:
+        self.closed[said.bucket] = said.closed
+        for pane, came in said.came:
+            known = self.came.get(pane, came)
+            self.came[pane] = None if came is None or known is None else max(came, known)
+
+    def closed_by_all(self, buckets: int, plan: AggregatePlan) -> int:
+        """Panes below this one are closed in every bucket."""
+        if len(self.closed) < buckets:
+            return int(panes_closed_by(NO_MARK, plan.slide))
+        return min(self.closed.values())
+
+
+def _rows(state: BucketState, plan: AggregatePlan) -> pa.Table:
+    data = state.get(_ROWS)
+    return leaders_schema(plan).empty_table() if data is None else table_of(data)
+
+
+def _merged(plan: AggregatePlan, rows: pa.Table) -> pa.Table:
+    values = one_column(rows.column(_VALUES + plan.output_schema.get_field_index(plan.emission.column)))
+    return rows.take(pa.array(_first(plan.emission, values, one_column(rows.column(_KEY)))))
+
+
+def _ranked(plan: AggregatePlan, rows: pa.Table, bounds: tuple[int, int]) -> pa.Table:
+    size = rows.num_rows
+    times = [pa.array(np.full(size, bound, np.int64)) for bound in bounds]
+    rank = pa.array(np.arange(1, size + 1))
+    columns = [*times, rows.column(_KEY), rank, *rows.columns[_VALUES:]]
+    return pa.Table.from_arrays(columns, schema=plan.result_schema)
+
+
+def _first(emission: Emission, values: pa.Array, keys: pa.Array) -> Int64s:
+    """Which rows are the K first, in order."""
+    some = _contenders(emission, values)
+    if some is not None:
+        values, keys = values.take(pa.array(some)), keys.take(pa.array(some))
+    order = pc.sort_indices(
+        pa.table({"value": values, "key": keys}),
+        sort_keys=[("value", "ascending" if emission.ascending else "descending"), ("key", "ascending")],
+    )
+    first: Int64s = order.to_numpy()[: emission.rows].astype(np.int64)
+    return first if some is None else some[first]
+
+
+def _contenders(emission: Emission, values: pa.Array) -> Int64s | None:
+    """Rows that may be among the first, found without sorting all of them; None: all may."""
+    if len(values) <= 4 * emission.rows or not (
+        pa.types.is_int64(values.type) or pa.types.is_float64(values.type)
+    ):
+        return None
+    known = np.flatnonzero(pc.fill_null(pc.equal(values, values), False).to_numpy(zero_copy_only=False))
+    if len(known) <= emission.rows:
+        return None
+    own = values.take(pa.array(known)).to_numpy()
+    place = emission.rows - 1 if emission.ascending else len(own) - emission.rows
+    last = np.partition(own, place)[place]
+    return known[own <= last if emission.ascending else own >= last]
+
+
+def one_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column of either kind as one array."""
+    return one_chunk(column) if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,124 @@
+"""What of the windows comes out, again: the rows that `emit` picks, from all rows of all windows, by SQL window functions.
+
+Where values are only known to within a tolerance it is not certain whether a row changed, or which rank it has. Such rows
+may be there or not (`sure` is false), at any rank that the tolerance leaves. What is there is compared all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+
+from evenflow.settings import Query
+from workbench.verify.oracles import Oracle, is_number, oracles
+
+
+def pick(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
+    """Make of `expected`, all rows of all windows, what comes out of them, with the columns that `emit` adds (a*).
+
+    mark: event time (ms) up to which windows are due. Adds `sure`, whether a row must be there, and of `top` `least` and
+    `most`, the ranks that it may have. Needs `panes` and `keys`.
+    """
+    mode = query.emission.mode
+    if mode == "all":
+        db.execute("ALTER TABLE expected ADD COLUMN sure BOOLEAN DEFAULT true")
+        return
+    db.execute("ALTER TABLE expected RENAME TO whole")
+    if mode == "changes":
+        _changes(db, query, mark)
+    else:
+        _top(db, query)
+    db.execute("DROP TABLE whole")
+
+
+def compared_from(query: Query, begin: int | None) -> int | None:
+    """Where windows from `begin` on are as they were: from where on what came out of them is."""
+    return begin if begin is None or query.emission.mode != "changes" else begin + query.slide_ms
+
+
+def _changes(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> None:
+    slide, due = query.slide_ms, oracles(query)
+    own = [f"{name}{i}" for i in range(len(due)) for name in ("a", "t")]
+    before = ", ".join(f"lag({name}) OVER w AS {name}_" for name in own)
+    differ = " OR ".join(_differs(i, oracle) for i, oracle in enumerate(due))
+    doubtful = " OR ".join(_may_differ(due)) or "false"
+    none = [f"NULL AS a{i}, 0 AS t{i}" for i in range(len(due))]
+    db.execute(
+        f"""CREATE TABLE expected AS
+            WITH beside AS (SELECT *, lag(window_end) OVER w AS end_, {before} FROM whole
+                            WINDOW w AS (PARTITION BY id ORDER BY window_end)),
+            touched AS (SELECT id, (pane + 1) * {slide} AS window_end FROM panes
+                        UNION SELECT id, (pane + 1 + {query.panes_per_window}) * {slide} FROM panes),
+            told AS (SELECT b.*, end_ IS DISTINCT FROM b.window_end - {slide} AS fresh, {differ} AS differs,
+                            t.id IS NOT NULL AND ({doubtful}) AS may_differ
+                     FROM beside b LEFT JOIN touched t ON t.id = b.id AND t.window_end = b.window_end),
+            last AS (SELECT id, window_end, lead(window_end) OVER w AS next FROM whole
+                     WINDOW w AS (PARTITION BY id ORDER BY window_end))
+            SELECT id, window_end, {", ".join(own)}, unfit, (window_end // {slide})::HUGEINT AS a{len(due)},
+                   false AS a{len(due) + 1}, coalesce(fresh OR differs, false) AS sure
+            FROM told WHERE fresh OR differs OR may_differ
+            UNION ALL
+            SELECT id, window_end + {slide}, {", ".join(none)}, 0, (window_end // {slide} + 1)::HUGEINT, true, true
+            FROM last WHERE next IS DISTINCT FROM window_end + {slide} AND window_end + {slide} <= {mark}"""
+    )
+
+
+def _differs(i: int, oracle: Oracle) -> str:
+    """SQL: that the value is certainly another one than in the window before."""
+    if _exact(oracle):
+        return f"a{i} IS DISTINCT FROM a{i}_"
+    if oracle.wrong is not None or not is_number(oracle.kind):
+        return "false"
+    apart = f"abs(a{i}::DOUBLE - a{i}_::DOUBLE) > t{i} + t{i}_"
+    return f"coalesce((a{i} IS NULL) <> (a{i}_ IS NULL) AND t{i} + t{i}_ < 1e300 OR {apart}, false)"
+
+
+def _may_differ(due: list[Oracle]) -> Iterator[str]:
+    """SQL for each column of which that is not certain."""
+    for oracle in due:
+        if not _exact(oracle):
+            yield "true"
+
+
+def _exact(oracle: Oracle) -> bool:
+    return oracle.wrong is None and oracle.tolerance == "0"
+
+
+def _top(db: duckdb.DuckDBPyConnection, query: Query) -> None:
+    """The rows that may be among the first K."""
+    emission, due = query.emission, oracles(query)
+    at = list(query.aggregates).index(emission.column)
+    value, rank = f"a{at}", f"a{len(due)}"
+    if _exact(due[at]):
+        last = f"({value} IS NULL)" + (f", isnan({value})" if str(due[at].kind) == "double" else "")
+        way = "ASC" if emission.ascending else "DESC"
+        db.execute(
+            f"""CREATE TABLE expected AS
+                SELECT * EXCLUDE (key, place), place::HUGEINT AS {rank}, true AS sure, place AS least, place AS most FROM (
+                    SELECT w.*, key,
+                           row_number() OVER (PARTITION BY window_end ORDER BY {last}, {value} {way}, key) AS place
+                    FROM whole w JOIN keys USING (id)) WHERE place <= {emission.rows}"""
+        )
+        return
+    sign = "-" if emission.ascending else ""
+    worth = f"coalesce(CASE WHEN NOT isnan({value}::DOUBLE) THEN {sign}{value}::DOUBLE END, '-inf'::DOUBLE)"
+    wide = "'inf'::DOUBLE" if due[at].wrong is not None else f"t{at}::DOUBLE"
+    db.execute(
+        f"""CREATE TABLE expected AS
+            WITH spans AS (SELECT id, window_end, {worth} AS v, {wide} AS t FROM whole),
+            ends AS (SELECT id, window_end, CASE WHEN isinf(v) AND isinf(t) THEN '-inf'::DOUBLE ELSE v - t END AS low,
+                            CASE WHEN isinf(t) THEN t ELSE v + t END AS high FROM spans),
+            points AS (SELECT id, window_end, low AS point, true AS is_low FROM ends
+                       UNION ALL SELECT id, window_end, high, false FROM ends),
+            counted AS (SELECT *,
+                sum(is_low::INTEGER) OVER (PARTITION BY window_end ORDER BY point DESC, is_low
+                                           ROWS UNBOUNDED PRECEDING) AS lows,
+                sum((NOT is_low)::INTEGER) OVER (PARTITION BY window_end ORDER BY point DESC, is_low
+                                                 ROWS UNBOUNDED PRECEDING) AS highs
+                FROM points),
+            places AS (SELECT id, window_end, min(lows) FILTER (NOT is_low) + 1 AS least,
+                              max(highs) FILTER (is_low) AS most FROM counted GROUP BY id, window_end)
+            SELECT w.*, NULL::HUGEINT AS {rank}, most <= {emission.rows} AS sure, least, most
+            FROM whole w JOIN places USING (id, window_end) WHERE least <= {emission.rows}"""
+    )
