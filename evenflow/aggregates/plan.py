@@ -8,7 +8,7 @@ same function merges workers within a pane, and panes within a window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,7 +22,8 @@ from evenflow.aggregates.reductions import reduce_column, subtract_column
 from evenflow.aggregates.registry import aggregate
 from evenflow.arrays import Int64s, one_chunk, viewed
 from evenflow.keys import hash_keys
-from evenflow.settings.query import Query
+from evenflow.settings.aggregate_spec import AggregateSpec
+from evenflow.settings.query import ColumnType, Query
 
 _PANE = pa.field("pane", pa.int64())
 _KEY = pa.field("key", pa.binary())
@@ -42,10 +43,16 @@ class Output(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AggregatePlan:
-    """How the aggregates of one query are computed in two steps. Make it with `AggregatePlan.of`."""
+    """How the aggregates of one query are computed in two steps. Make it with `AggregatePlan.of`.
+
+    slides_per_pane: how many panes of the frames are one pane here; above 1 for a view whose slide is longer than its
+    query's. timed: whether frames hold event times, as an aggregate of the query or of one of its views asks for them.
+    """
 
     window: int
     slide: int
+    slides_per_pane: int
+    timed: bool
     emit_from: int | None
     outputs: tuple[Output, ...]
     values: tuple[tuple[str, pa.DataType], ...]
@@ -58,19 +65,20 @@ class AggregatePlan:
         """The plan of this query; ConfigError for an unknown function or a column it cannot take."""
         outputs = []
         partials = {ROWS: ROWS_COLUMN}
+        kinds = query.value_columns
         for label, spec in query.aggregates.items():
-            function = aggregate(spec.function)
-            declared = query.value_columns[spec.column] if spec.column is not None else "int64"
-            call = function.call(label, spec, declared)
-            outputs.append(Output(label, function, call))
-            for partial in function.partials(call):
+            output = _output(label, spec, kinds)
+            outputs.append(output)
+            for partial in output.aggregate.partials(output.call):
                 assert partials.setdefault(partial.name, partial) == partial, partial.name
         return cls(
             window=query.window,
             slide=query.slide_ms,
+            slides_per_pane=query.slides_per_pane,
+            timed=any(_asks_for_times(_output(str(spec), spec, kinds)) for spec in query.routed_for),
             emit_from=query.emit_from,
             outputs=tuple(outputs),
-            values=tuple((name, arrow_type(type_)) for name, type_ in query.value_columns.items()),
+            values=tuple((name, arrow_type(type_)) for name, type_ in kinds.items()),
             partials=tuple(partials.values()),
         )
 
@@ -83,11 +91,6 @@ class AggregatePlan:
     def invertible(self) -> bool:
         """Whether every partial can be subtracted again exactly."""
         return all(partial.invertible for partial in self.partials)
-
-    @property
-    def timed(self) -> bool:
-        """Whether an aggregate asks for event times."""
-        return any(partial.timed for partial in self.partials)
 
     @property
     def frame_schema(self) -> pa.Schema:
@@ -119,7 +122,13 @@ class AggregatePlan:
         return pa.schema([(label, function.result_type(call)) for label, function, call in self.outputs])
 
     def combine(self, rows: pa.Table) -> pa.Table:
-        """Partials per (pane, key) of these tuples (columns: frame_schema), in order of first appearance."""
+        """Partials per (pane, key) of these tuples (columns: frame_schema), in order of first appearance.
+
+        The panes of the tuples are those of frames, the partials' are this plan's own.
+        """
+        if self.slides_per_pane > 1:
+            panes = np.floor_divide(rows["pane"].to_numpy(), self.slides_per_pane)
+            rows = rows.set_column(0, _PANE, pa.array(panes))
         return self._grouped(
             rows, self.partial_schema, lambda partial, groups: _combined(rows, partial, groups)
         )
@@ -187,6 +196,16 @@ class AggregatePlan:
         columns.append(keys.take(pa.array(groups.first)).cast(_WIDE_KEY.type))
         columns += [reduced(partial, groups) for partial in self.partials]
         return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _output(label: str, spec: AggregateSpec, kinds: Mapping[str, ColumnType]) -> Output:
+    function = aggregate(spec.function)
+    kind = kinds[spec.column] if spec.column is not None else "int64"
+    return Output(label, function, function.call(label, spec, kind))
+
+
+def _asks_for_times(output: Output) -> bool:
+    return any(partial.timed for partial in output.aggregate.partials(output.call))
 
 
 def _combined(rows: pa.Table, partial: PartialColumn, groups: Grouping) -> pa.Array:
