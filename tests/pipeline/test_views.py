@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings, load_settings
 from evenflow.settings.views import queries, view
 from tests.pipeline.end_to_end import (
@@ -20,7 +21,9 @@ from tests.pipeline.end_to_end import (
 )
 from tests.pipeline.spark_stream import results
 from topics.admin import topic_names
+from topics.settled import admitted
 from workbench.lifetime.remains import find
+from workbench.verify.shell import verify
 from workbench.verify.views import verify_all
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280)]
@@ -87,6 +90,36 @@ def test_views_are_exact_in_the_split_wiring_when_spark_is_killed(
     assert_all_exact(stream)
 
 
+@pytest.mark.more
+def test_a_view_that_finds_its_columns_in_the_frames_joins_a_query_that_has_run(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    alone = make_settings(kafka_settings, query_name, tmp_path, spark={"buckets": 2})
+    stream = Stream(alone)
+    stream.write(2_000)
+    stream.end()
+    with Pipeline(alone, tmp_path) as pipeline:
+        pipeline.run_to_the_end()
+    joined = make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        query={"views": {"coarse": VIEWS["coarse"]}},
+        spark={"buckets": 2},
+    )
+    with Pipeline(joined, tmp_path) as pipeline:
+        pipeline.start("aggregate", "--until-ended")
+        pipeline.finish()
+    coarse = view(joined, "coarse")
+    assert_equal(results(coarse)[0], stream.expected_of(coarse.query))
+    assert verify_all(joined).exact
+    other = make_settings(kafka_settings, query_name, tmp_path, query={"views": {"latest": VIEWS["latest"]}})
+    for refuse in (admitted, verify):
+        with pytest.raises(IncompatibleStateError, match=r"carried_for_views: none -> .*@time"):
+            refuse(other)
+
+
+@pytest.mark.more
 def test_two_queries_of_other_keys_and_windows_read_one_topic_at_the_same_time(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
