@@ -90,9 +90,11 @@ def run(
         try:
             for one, telemetry in zip(run_queries, telemetries, strict=True):
                 mine = topics[one.query.name]
-                begun = [RunningStage(spark, one, stage, mine, tally=telemetry.tally) for stage in chosen]
-                running += begun
-                looks.append(partial(telemetry.look, {stage.name: stage.runs for stage in begun}))
+                runs: dict[Stage, Callable[[], bool]] = {}
+                for stage in chosen:
+                    running.append(RunningStage(spark, one, stage, mine, tally=telemetry.tally))
+                    runs[stage] = running[-1].runs
+                looks.append(partial(telemetry.look, runs))
             _LOG.info("running: %s", ", ".join(stages) + _of_views(settings))
             watch = TopicWatch(settings.kafka, _watched(topics.values()))
             looks += [watch.check, *(talk.look for talk in talks)]
