@@ -50,17 +50,22 @@ def list_topics(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="One object a topic on standard output.")] = False,
 ) -> None:
-    """The topics of the query by role, with their partitions and offsets; nothing is made."""
+    """The topics of the query and its views by role, with their partitions and offsets; nothing is made."""
     from evenflow.commands.context import settings_of
+    from evenflow.settings.views import queries
     from topics.admin import ROLES, describe
 
     settings = settings_of(context)
-    names = {role: settings.topic(role) for role in ROLES}
-    states = describe(settings.kafka, names.values())
-    for role, name in names.items():
+    names: dict[str, tuple[str, str | None]] = {settings.topic(role): (role, None) for role in ROLES}
+    for one in queries(settings):
+        for role in ROLES:
+            names.setdefault(one.topic(role), (role, one.query.view_name))
+    states = describe(settings.kafka, names)
+    for name, (role, seen) in names.items():
         state = states.get(name)
         fields = {
             "role": role,
+            **({"view": seen} if seen is not None else {}),
             "topic": name,
             "partitions": None if state is None else state.partitions,
             "offsets": None if state is None else state.records,

@@ -34,7 +34,7 @@ def verify(
         typer.Option("--ended", help="Fail also while the input has not ended: all of it must be compared."),
     ] = False,
 ) -> None:
-    """Recompute every window from the input topic with DuckDB and compare.
+    """Recompute every window, those of views too, from the input topic with DuckDB and compare.
 
     Exit 1 on differences, when results do not reach in time what is due, and when nothing of it can be compared; with
     --ended also while the input has not ended.
@@ -45,7 +45,7 @@ def verify(
     from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from topics.waiting import wait_for_input
-    from workbench.verify.shell import verify as run
+    from workbench.verify.views import verify_all
 
     settings = settings_of(context)
     wait_for_input(settings)
@@ -53,14 +53,15 @@ def verify(
     shown = Console(file=sys.stderr)
     with Progress(*columns, console=shown, disable=not shown.is_terminal, transient=True) as bar:
         task = bar.add_task("records read from the input", total=None)
-        report = run(
+        found = verify_all(
             settings,
+            told=lambda name: bar.update(task, description=f"records read from the input for {name}"),
             limit=limit_differences,
             due_within=milliseconds("--due-within", due_within) / 1000,
             progress=lambda records: bar.update(task, completed=records),
             waiting=lambda known: bar.update(task, description=f"waiting: {known.reach}"),
         )
-    typer.echo(report.json() if as_json else report.text())
-    if ended and not report.ended:
+    typer.echo(found.json() if as_json else found.text())
+    if ended and not found.ended:
         typer.echo("the input has not ended: what is left was not compared", err=True)
-    raise typer.Exit(0 if report.exact and (report.ended or not ended) else 1)
+    raise typer.Exit(0 if found.exact and (found.ended or not ended) else 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
+from evenflow.settings.views import queries
 from evenflow.stopping import stopped_by_signals
 from evenflow.talking import on_every_line
 from evenflow.twostep import Tally
@@ -61,15 +62,18 @@ def run(
     chosen = _stages(settings, stages)
     on_every_line(query=settings.query.name, part=f"spark {' '.join(chosen)}", epoch=0)
     session_conf(settings, chosen)
-    sink_of(settings)
+    for one in queries(settings):
+        sink_of(one)
     refuse_unshared(settings)
     _LOG.info("checkpoint: %s", settings.query_checkpoint)
     wait_for_room(settings)
     settings = admitted(settings)
-    refuse_changed_notes(settings, chosen)
-    topics = _topics(settings, chosen)
+    run_queries = queries(settings)
+    for one in run_queries:
+        refuse_changed_notes(one, chosen)
+    topics = {one.query.name: _topics(one, chosen) for one in run_queries}
     stop = stop_event or threading.Event()
-    talk = Talk(settings, partial(unread, settings))
+    talks = [Talk(one, partial(unread, one)) for one in run_queries]
     _warn_of_waits(settings)
     instruments, health = SparkInstruments(settings, chosen), Health()
     host, port = settings.spark.web_host, settings.spark.web_port
@@ -77,22 +81,29 @@ def run(
         served(instruments, host, port, setting="spark.web_port", health=health.checks),
         _session(settings, log, chosen) as spark,
         stopped_by_signals(stop),  # behind pyspark's own handler, which would cancel running jobs
-        _telemetry(spark, settings, chosen, talk, (instruments, health)) as telemetry,
+        _telemetry(spark, settings, chosen, talks, (instruments, health)) as telemetries,
     ):
-        refuse_other_wiring(spark, settings, chosen)
+        for one in run_queries:
+            refuse_other_wiring(spark, one, chosen)
         running: list[RunningStage] = []
+        looks: list[Callable[[], object]] = [health.loop.turned]
         try:
-            for stage in chosen:
-                running.append(RunningStage(spark, settings, stage, topics, tally=telemetry.tally))
-            _LOG.info("running: %s", ", ".join(stages))
-            watch = TopicWatch(settings.kafka, (topics[role] for role in topics if role != "telemetry"))
-            runs = {stage.name: stage.runs for stage in running}
-            looks = (health.loop.turned, watch.check, talk.look, partial(telemetry.look, runs))
+            for one, telemetry in zip(run_queries, telemetries, strict=True):
+                mine = topics[one.query.name]
+                runs: dict[Stage, Callable[[], bool]] = {}
+                for stage in chosen:
+                    running.append(RunningStage(spark, one, stage, mine, tally=telemetry.tally))
+                    runs[stage] = running[-1].runs
+                looks.append(partial(telemetry.look, runs))
+            _LOG.info("running: %s", ", ".join(stages) + _of_views(settings))
+            watch = TopicWatch(settings.kafka, _watched(topics.values()))
+            looks += [watch.check, *(talk.look for talk in talks)]
             _wait(running, stop, until_ended, looks)
         finally:
             for started in running:
                 started.finish()
-            talk.look(last=True)
+            for talk in talks:
+                talk.look(last=True)
         for started in running:
             started.raise_failure()
         _LOG.info("stopped between two micro-batches: started again, it goes on from there")
@@ -132,6 +143,17 @@ def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicSta
     return {role: states[specs[role].name] for role in roles}
 
 
+def _watched(topics: Iterable[Mapping[str, TopicState]]) -> list[TopicState]:
+    """Each once: views read the frames of their query."""
+    each = {state.name: state for mine in topics for role, state in mine.items() if role != "telemetry"}
+    return list(each.values())
+
+
+def _of_views(settings: Settings) -> str:
+    views = settings.query.views
+    return f", of the query and of {len(views)} views ({', '.join(views)})" if views else ""
+
+
 def _warn_of_waits(settings: Settings) -> None:
     if settings.spark.combine_wait:
         _LOG.warning(
@@ -146,7 +168,11 @@ def _wait(
     until_ended: bool,
     looks: Sequence[Callable[[], object]],
 ) -> None:
-    """Until told to stop, until a query stops by itself, or until everything is over."""
+    """Until told to stop, until a stage stops by itself, or until everything is over.
+
+    A stage that is over is not looked at again. The reducer is over only once the combiner is, and views read what their
+    query reads: so the stages are asked in order.
+    """
     left = list(running)
     while not stop.wait(_LOOK_SECONDS):
         for look in looks:
@@ -154,7 +180,7 @@ def _wait(
         if any(stage.failed for stage in running):
             return
         while until_ended and left and left[0].over():
-            left.pop(0)  # in order of the stages: the reducer is over only once the combiner is
+            left.pop(0)
         if not left:
             return
 
@@ -173,27 +199,45 @@ def _telemetry(
     spark: SparkSession,
     settings: Settings,
     stages: tuple[Stage, ...],
-    talk: Talk,
+    talks: Sequence[Talk],
     onlookers: Sequence[Onlooker],
-) -> Iterator[Telemetry]:
-    """Published for as long as it is open; and executors follow plans."""
-    tally = spark.sparkContext.accumulator(Tally(), Tallies())
+) -> Iterator[list[Telemetry]]:
+    """Of the query and of each view, published for as long as it is open; and executors follow plans."""
     local = settings.spark.in_one_process
     executors = Executors(
         settings,
         stages,
         None if local else SparkCluster(spark),
         follow=partial(PlanFollower, settings),
-        reached=lambda: listener.reached(),
+        reached=lambda: _reached(listeners),
         slots=spark.sparkContext.defaultParallelism if local else None,
     )
-    listener = Telemetry(settings, stages, tally, talk, lambda: executors.standing, onlookers)
+    listeners = [
+        Telemetry(
+            one,
+            stages,
+            spark.sparkContext.accumulator(Tally(), Tallies()),
+            talk,
+            lambda: executors.standing,
+            onlookers,
+        )
+        for one, talk in zip(queries(settings), talks, strict=True)
+    ]
     following = Following(executors)
     streams = cast("Any", spark.streams)
-    streams.addListener(listener)
+    for listener in listeners:
+        streams.addListener(listener)
     try:
-        yield listener
+        yield listeners
     finally:
-        streams.removeListener(listener)
-        listener.close()
+        for listener in listeners:
+            streams.removeListener(listener)
+            listener.close()
         following.close()
+
+
+def _reached(listeners: Sequence[Telemetry]) -> int | None:
+    """Event time (ms) up to which all of them have worked off everything; None before each has begun."""
+    reached = [listener.reached() for listener in listeners]
+    known = [time for time in reached if time is not None]
+    return min(known) if len(known) == len(reached) else None

@@ -28,6 +28,7 @@ class EndOfTopic:
         self._settings = settings
         self._topic = settings.topic(role)
         self._note = _note_frame if role == "routed" else _note_blob
+        self._fingerprint = (settings.origin if role == "routed" else settings).fingerprint
         # In a routed partition a lane is an input partition; in a bucket it is each (routed, input) pair.
         inputs, routed = settings.input_partitions, settings.routed_partitions
         self._shape = (1 if role == "routed" else routed, inputs)
@@ -83,7 +84,7 @@ class EndOfTopic:
         end = nowhere | {number: span[1] for number, span in wanted.items()}
         for messages in read_range(self._settings.kafka, self._topic, begin=begin, end=end):
             for message in messages:
-                self._note(self._of(message.partition()), message.value(), self._settings.fingerprint)
+                self._note(self._of(message.partition()), message.value(), self._fingerprint)
         return True
 
     def _partitions(self) -> int:

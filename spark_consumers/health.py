@@ -17,19 +17,20 @@ class Health:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.loop = Turns("the application's loop", clock=clock)
-        self._stuck: dict[str, str] = {}
+        self._stuck: dict[tuple[str, str], str] = {}
 
     def batch(self, record: BatchRecord) -> None:
         """A micro-batch has ended."""
-        self._stuck.pop(record.stage, None)
+        self._stuck.pop((record.query, record.stage), None)
 
     def heartbeat(self, record: HeartbeatRecord) -> None:
         """A stage has finished none for a while."""
         running = (record.running_ms or 0) / 1000
         if running < max(PATIENCE, _INTERVALS * record.batch_interval_ms / 1000):
-            self._stuck.pop(record.stage, None)
+            self._stuck.pop((record.query, record.stage), None)
         else:
-            self._stuck[record.stage] = f"{record.stage} has been in one micro-batch for {running:.0f} s"
+            what = f"{record.stage} of {record.query} has been in one micro-batch for {running:.0f} s"
+            self._stuck[record.query, record.stage] = what
 
     def checks(self) -> Checks:
         """A long micro-batch is no matter of being alive: it would begin anew after a restart."""

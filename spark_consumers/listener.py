@@ -18,7 +18,7 @@ from evenflow.twostep import Tally
 from evenflow.windows import END_MARK
 from spark_consumers.checkpoints import Stage
 from spark_consumers.executors import Standing
-from spark_consumers.micro_batches import batch_record, stage_of
+from spark_consumers.micro_batches import batch_record, query_of, stage_of
 from spark_consumers.pulse import Beat, Pulse
 from spark_consumers.talk import Talk
 from topics.clients import producer
@@ -42,8 +42,9 @@ class Onlooker(Protocol):
 class Telemetry:
     """Publishes a record of each micro-batch that had rows, and heartbeats of stages that finish none.
 
-    A lost record is logged: telemetry never stops a job. A listener for `spark.streams` without its usual base class,
-    whose side of Spark is the costly one. tally: added to by the Python workers. standing: of the application.
+    One for the query and one for each view. A lost record is logged: telemetry never stops a job. A listener for
+    `spark.streams` without its usual base class, whose side of Spark is the costly one. tally: added to by the Python
+    workers. standing: of the application.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Telemetry:
     def _finished(self, text: str) -> None:
         """One record for this progress of a query (JSON), if the micro-batch had rows."""
         progress = json.loads(text)
-        if progress["numInputRows"] == 0:
+        if progress["numInputRows"] == 0 or query_of(progress) != self._settings.query.name:
             return
         stage, now = stage_of(progress), self.tally.value
         self._pulses[stage].finished(progress["batchId"])

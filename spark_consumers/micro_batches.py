@@ -15,6 +15,11 @@ from spark_consumers.checkpoints import Stage
 from spark_consumers.executors import Standing
 
 
+def query_of(progress: Mapping[str, Any]) -> str:
+    """Name of the query, or of the view, whose stage this is."""
+    return str(progress.get("name") or "").rpartition(" ")[0]
+
+
 def stage_of(progress: Mapping[str, Any]) -> Stage:
     """Queries are named `<query> <stage>`."""
     return cast("Stage", str(progress.get("name") or "").rsplit(" ", 1)[-1])

@@ -55,6 +55,8 @@ class RunningStage:
     ) -> None:
         self._spark = spark
         self.name = name
+        view = settings.query.view_name
+        self._said = name if view is None else f"{name} of view {view}"
         self._role = "partials" if name == "reduce" else "routed"
         self._topics = {state.name: state for state in topics.values()}
         self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name)
@@ -73,7 +75,8 @@ class RunningStage:
             .option("checkpointLocation", self._checkpoint.location)
             .trigger(processingTime=f"{settings.spark.batch_interval} milliseconds")
         )
-        spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
+        # A pool each: within one pool, who came last would wait for all the others.
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", f"{settings.query.name} {name}")
         with told(self._checkpoint.location):
             self.query: StreamingQuery = self._attached(writer).start()
         writes = settings.topic("partials") if name == "combine" else sink_of(settings).place(settings)
@@ -154,7 +157,7 @@ class RunningStage:
         # Spark's own words leave most causes out.
         trace = str(java.org.apache.spark.util.Utils.exceptionString(self.query._jsq.exception().get()))
         folder = self._checkpoint.settings.spark.checkpoint_folder
-        raise translated(self.name, str(error), trace=trace, folder=folder) from None
+        raise translated(self._said, str(error), trace=trace, folder=folder) from None
 
 
 def _resume(settings: Settings, topics: Mapping[str, TopicState]) -> str:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from evenflow.settings import Settings
@@ -80,13 +81,27 @@ class Talk:
         """Say what is due; `last`: and whatever no line has told of yet."""
         self._ask_for_the_unread()
         with self._lock:
-            self._concerns.now(
-                c for c in (self._no_frames(), self._held_back(), self._slow(), self._full()) if c is not None
-            )
+            self._concerns.now(map(self._of_view, self._what_lasts()))
             beat = self._heartbeat.due(self._counters(), now=last)
             if beat is not None:
                 fields = self._figures(beat)
-                _LOG.info("%s", self._line(fields), extra=with_fields({"event": "heartbeat", **fields}))
+                _LOG.info(
+                    "%s", self._named(self._line(fields)), extra=with_fields({"event": "heartbeat", **fields})
+                )
+
+    def _what_lasts(self) -> list[Concern]:
+        lasting = [self._held_back(), self._slow(), self._full()]
+        if self._settings.query.view_name is None:  # a view reads the frames of its query
+            lasting.insert(0, self._no_frames())
+        return [concern for concern in lasting if concern is not None]
+
+    def _of_view(self, concern: Concern) -> Concern:
+        return replace(concern, text=self._named(concern.text), over=self._named(concern.over))
+
+    def _named(self, text: str) -> str:
+        """With the name of the view, where it is one."""
+        view = self._settings.query.view_name
+        return text if view is None else f"view {view}: {text}"
 
     def _ask_for_the_unread(self) -> None:
         now = self._clock()

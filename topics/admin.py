@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.input import DEFAULT_PARTITIONS
+from evenflow.settings.views import OF_THE_QUERY, queries
 from topics.answers import REFUSED, UNKNOWN_TOPIC, result_of
 from topics.clients import MAX_RECORD_BYTES, admin, seconds, service_error
 from topics.offsets import offsets
@@ -92,6 +93,16 @@ def pipeline_topics(settings: Settings) -> dict[str, TopicSpec]:
         for role, (partitions, config) in made_as.items()
     }
     return {"input": input_topic(settings), **made}
+
+
+def topics_of_views(settings: Settings) -> list[TopicSpec]:
+    """The topics that the views of the query have of their own."""
+    return [
+        spec
+        for seen in queries(settings)[1:]
+        for role, spec in pipeline_topics(seen).items()
+        if role not in OF_THE_QUERY
+    ]
 
 
 def ensure_topics(kafka: KafkaSettings, specs: Iterable[TopicSpec]) -> dict[str, TopicState]:

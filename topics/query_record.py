@@ -45,7 +45,11 @@ def read_identity(settings: Settings) -> dict[str, Any] | None:
 
 
 def refuse_changed(settings: Settings) -> None:
-    """Raise IncompatibleStateError, which names what changed, when the query began with other settings."""
+    """Raise IncompatibleStateError, which names what changed, when the query began with other settings.
+
+    Of a view's settings, those of its query are looked at.
+    """
+    settings = settings.origin
     before = read_identity(settings)
     if before is None:
         return

@@ -10,6 +10,7 @@ from controller.decide import policy_of
 from evenflow.errors import ConfigError, DataLossError, EvenflowError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.durations import format_duration
+from evenflow.settings.views import OF_THE_QUERY, queries
 from evenflow.talking.words import span
 from spark_consumers.sinks import SINKS, sink_of
 from topics.admin import (
@@ -191,9 +192,13 @@ def _query_findings(settings: Settings, input_state: TopicState | None) -> Itera
     """The topics that evenflow makes for the query, and our rights on all."""
     if input_state is not None:
         settings = settings.with_input_partitions(input_state.partitions)
-    specs = used_topics(settings)
-    states = describe(settings.kafka, [spec.name for spec in specs.values()])
-    yield from check_topics(specs, states)
+    each = [used_topics(one) for one in queries(settings)]
+    for specs in each[1:]:
+        for role in OF_THE_QUERY & set(specs):
+            del specs[role]
+    states = describe(settings.kafka, [spec.name for specs in each for spec in specs.values()])
+    for specs in each:
+        yield from check_topics(specs, states)
     refused = [name for name in states if not _writable(settings.kafka, name)]
     if refused:
         do = "ask for the ACL Write on them for this user"

@@ -11,7 +11,8 @@ import pyarrow as pa
 from evenflow.aggregates.grouping import Grouping
 from evenflow.aggregates.wide import WIDE
 from evenflow.errors import ConfigError
-from evenflow.settings.query import AggregateSpec, ColumnType, decimal_scale
+from evenflow.settings.aggregate_spec import AggregateSpec
+from evenflow.settings.query import ColumnType, decimal_scale
 
 ROWS = "rows"
 """The hidden partial of every plan: number of tuples. An entry with 0 of them has left the window."""

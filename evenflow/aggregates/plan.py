@@ -8,7 +8,7 @@ same function merges workers within a pane, and panes within a window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,8 +24,9 @@ from evenflow.arrays import Int64s, one_chunk, viewed
 from evenflow.errors import ConfigError
 from evenflow.keys import hash_keys
 from evenflow.nearest import did_you_mean
+from evenflow.settings.aggregate_spec import AggregateSpec
 from evenflow.settings.emission import Emission
-from evenflow.settings.query import Query
+from evenflow.settings.query import ColumnType, Query
 
 _PANE = pa.field("pane", pa.int64())
 _KEY = pa.field("key", pa.binary())
@@ -45,10 +46,16 @@ class Output(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AggregatePlan:
-    """How the aggregates of one query are computed in two steps. Make it with `AggregatePlan.of`."""
+    """How the aggregates of one query are computed in two steps. Make it with `AggregatePlan.of`.
+
+    slides_per_pane: how many panes of the frames are one pane here; above 1 for a view whose slide is longer than its
+    query's. timed: whether frames hold event times, as an aggregate of the query or of one of its views asks for them.
+    """
 
     window: int
     slide: int
+    slides_per_pane: int
+    timed: bool
     emit_from: int | None
     emission: Emission
     outputs: tuple[Output, ...]
@@ -62,22 +69,23 @@ class AggregatePlan:
         """The plan of this query; ConfigError for an unknown function or a column it cannot take, nor order by."""
         outputs = []
         partials = {ROWS: ROWS_COLUMN}
+        kinds = query.value_columns
         for label, spec in query.aggregates.items():
-            function = aggregate(spec.function)
-            declared = query.value_columns[spec.column] if spec.column is not None else "int64"
-            call = function.call(label, spec, declared)
-            outputs.append(Output(label, function, call))
-            for partial in function.partials(call):
+            output = _output(label, spec, kinds)
+            outputs.append(output)
+            for partial in output.aggregate.partials(output.call):
                 assert partials.setdefault(partial.name, partial) == partial, partial.name
         emission = query.emission
         _check_order(emission, outputs)
         return cls(
             window=query.window,
             slide=query.slide_ms,
+            slides_per_pane=query.slides_per_pane,
+            timed=any(_asks_for_times(_output(str(spec), spec, kinds)) for spec in query.routed_for),
             emit_from=query.emit_from,
             emission=emission,
             outputs=tuple(outputs),
-            values=tuple((name, arrow_type(type_)) for name, type_ in query.value_columns.items()),
+            values=tuple((name, arrow_type(type_)) for name, type_ in kinds.items()),
             partials=tuple(partials.values()),
         )
 
@@ -90,11 +98,6 @@ class AggregatePlan:
     def invertible(self) -> bool:
         """Whether every partial can be subtracted again exactly."""
         return all(partial.invertible for partial in self.partials)
-
-    @property
-    def timed(self) -> bool:
-        """Whether an aggregate asks for event times."""
-        return any(partial.timed for partial in self.partials)
 
     @property
     def frame_schema(self) -> pa.Schema:
@@ -132,7 +135,13 @@ class AggregatePlan:
         return pa.schema([(label, function.result_type(call)) for label, function, call in self.outputs])
 
     def combine(self, rows: pa.Table) -> pa.Table:
-        """Partials per (pane, key) of these tuples (columns: frame_schema), in order of first appearance."""
+        """Partials per (pane, key) of these tuples (columns: frame_schema), in order of first appearance.
+
+        The panes of the tuples are those of frames, the partials' are this plan's own.
+        """
+        if self.slides_per_pane > 1:
+            panes = np.floor_divide(rows["pane"].to_numpy(), self.slides_per_pane)
+            rows = rows.set_column(0, _PANE, pa.array(panes))
         return self._grouped(
             rows, self.partial_schema, lambda partial, groups: _combined(rows, partial, groups)
         )
@@ -228,6 +237,16 @@ def _has_order(type_: pa.DataType) -> bool:
         pa.types.is_string,
     )
     return any(test(type_) for test in tests)
+
+
+def _output(label: str, spec: AggregateSpec, kinds: Mapping[str, ColumnType]) -> Output:
+    function = aggregate(spec.function)
+    kind = kinds[spec.column] if spec.column is not None else "int64"
+    return Output(label, function, function.call(label, spec, kind))
+
+
+def _asks_for_times(output: Output) -> bool:
+    return any(partial.timed for partial in output.aggregate.partials(output.call))
 
 
 def _combined(rows: pa.Table, partial: PartialColumn, groups: Grouping) -> pa.Array:

@@ -4,6 +4,7 @@ Admission rule: declarations and their validation, and the pure translation of t
 fields into each client's names. Nothing in here connects to anything.
 """
 
+from evenflow.settings.aggregate_spec import AggregateSpec
 from evenflow.settings.control import ControlSettings
 from evenflow.settings.input import InputSettings
 from evenflow.settings.loading import load_settings, save_settings
@@ -14,7 +15,7 @@ from evenflow.settings.model import (
     ResultsSettings,
     Settings,
 )
-from evenflow.settings.query import AggregateSpec, Query
+from evenflow.settings.query import Query
 from evenflow.settings.spark import SparkSettings
 
 __all__ = [

@@ -10,9 +10,11 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from evenflow.settings.aggregate_spec import AggregateSpec
 from evenflow.settings.durations import format_duration, parse_duration
 from evenflow.settings.model import Settings
-from evenflow.settings.query import AggregateSpec, DecimalType
+from evenflow.settings.query import DecimalType
+from evenflow.settings.views import View
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ def _fields(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[SettingDe
         here = (*path, name)
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield from _fields(inner, here)
+        elif inner == dict[str, View]:
+            yield from _fields(View, (*here, "NAME"))
         else:
             yield SettingDescription(
                 name=".".join(here),
@@ -131,6 +135,8 @@ def _type_name(annotation: Any) -> str:
 
 
 def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
     value = field.get_default(call_default_factory=True, validated_data={})
     if value is None:
         return "none"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,6 +48,14 @@ class Emission:
         if self.mode != "top":
             return self.mode
         return f"top({self.rows}, {self.column}{', ascending' if self.ascending else ''})"
+
+    def check_names(self, aggregates: Iterable[str]) -> None:
+        """ValueError where a result column would have the name of one that the mode adds."""
+        taken = set(self.columns) & set(aggregates)
+        if taken:
+            raise ValueError(
+                f"{', '.join(sorted(taken))} cannot name an aggregate: with emit = '{self}' every result row has that field"
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import os
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
@@ -73,7 +73,9 @@ def _meant(where: tuple[int | str, ...]) -> str:
     """Which setting of the same table was likely meant."""
     table: Any = Settings
     for part in where[:-1]:
-        table = table.model_fields[str(part)].annotation
+        # Below a table with names of the user's own (query.views) lies one of its kind for each of them.
+        named = get_args(table)
+        table = named[-1] if named else table.model_fields[str(part)].annotation
     close = get_close_matches(str(where[-1]), table.model_fields, n=1)
     return f"; did you mean {close[0]}?" if close else f" (there are: {', '.join(table.model_fields)})"
 

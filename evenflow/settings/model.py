@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evenflow.errors import ConfigError
@@ -18,6 +18,7 @@ from evenflow.settings.input import InputSettings
 from evenflow.settings.query import Query
 from evenflow.settings.section import Section
 from evenflow.settings.spark import SparkSettings
+from evenflow.settings.views import OF_THE_QUERY, place_of_views, queries
 
 
 class KafkaExtras(Section):
@@ -254,6 +255,7 @@ class Settings(BaseSettings):
     spark: SparkSettings = Field(default_factory=SparkSettings, description="The Spark jobs.")
     results: ResultsSettings = Field(default_factory=ResultsSettings, description="Where results go.")
     control: ControlSettings = Field(default_factory=ControlSettings, description="The controller.")
+    _origin: Settings | None = PrivateAttr(default=None)
 
     @classmethod
     def settings_customise_sources(
@@ -292,7 +294,34 @@ class Settings(BaseSettings):
                     f"text records have the one column 'value', but the query reads {', '.join(extra)}; "
                     "use time = '@timestamp'"
                 )
+        if self.query.views:
+            place_of_views(self.results)
+            self._check_places()
         return self
+
+    def _check_places(self) -> None:
+        """Nothing of a view may be where something else of the query or of another view is."""
+        held = {self.topic(role): f"the query's {role}" for role in sorted(OF_THE_QUERY)}
+        for settings in queries(self):
+            for role in ("partials", "telemetry", "results"):
+                mine = f"{role} of {settings.query.name}"
+                other = held.setdefault(settings.topic(role), mine)
+                if other != mine:
+                    raise ValueError(
+                        f"{mine} and {other} would be one topic, {settings.topic(role)}: give the view another name, or "
+                        "set results.topic to another one"
+                    )
+
+    def as_view(self, query: Query, results: ResultsSettings) -> Settings:
+        """The settings of a view of this query (evenflow/settings/views.py)."""
+        seen = self.model_copy(update={"query": query, "results": results})
+        seen._origin = self
+        return seen
+
+    @property
+    def origin(self) -> Settings:
+        """The settings of the query that routes the tuples: of a view those of its query, else these."""
+        return self if self._origin is None else self._origin
 
     @property
     def needed_columns(self) -> list[str]:
@@ -311,7 +340,10 @@ class Settings(BaseSettings):
 
     def with_input_partitions(self, partitions: int) -> Settings:
         """These settings, of an input topic of so many partitions."""
-        return self.model_copy(update={"input": self.input.model_copy(update={"partitions": partitions})})
+        known = self.model_copy(update={"input": self.input.model_copy(update={"partitions": partitions})})
+        if self._origin is not None:
+            known._origin = self._origin.with_input_partitions(partitions)
+        return known
 
     @property
     def frames_per_batch(self) -> int:
@@ -338,7 +370,7 @@ class Settings(BaseSettings):
     @property
     def data_plane_group(self) -> str:
         """Consumer group of the partitioners; its committed offsets carry the state of every input partition."""
-        return f"{self.query.name}.partitioner"
+        return f"{self.origin.query.name}.partitioner"
 
     @property
     def max_skew(self) -> int:
@@ -355,8 +387,10 @@ class Settings(BaseSettings):
     def topic(self, role: str) -> str:
         """Name of a topic by its role.
 
-        Roles: input, routed, partials, results, rejected, telemetry, plan, snapshots.
+        Roles: input, routed, partials, results, rejected, telemetry, plan, snapshots. A view has some of its query's.
         """
+        if self._origin is not None and role in OF_THE_QUERY:
+            return self._origin.topic(role)
         if role == "input" and self.input.topic is not None:
             return self.input.topic
         if role == "results" and self.results.topic is not None:
@@ -365,12 +399,23 @@ class Settings(BaseSettings):
 
     def identity(self) -> dict[str, Any]:
         """All that is fixed for the life of a query, as plain JSON: what old state is compared with."""
+        if self._origin is not None:
+            return self._origin.identity() | {"view": self._of_view()}
         return {
             "query": self.query.canonical(),
             "input": self.input.model_dump(mode="json")
             | {"topic": self.topic("input"), "partitions": self.input_partitions},
             "partitioner": {"routed_partitions": self.routed_partitions},
             "spark": {"buckets": self.spark.buckets},
+        }
+
+    def _of_view(self) -> dict[str, Any]:
+        query = self.query
+        return {
+            "name": query.view_name,
+            "aggregates": {name: str(spec) for name, spec in query.aggregates.items()},
+            "window": query.window,
+            "slide": query.slide_ms,
         }
 
     def changes_since(self, identity: dict[str, Any]) -> list[str]:

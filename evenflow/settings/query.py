@@ -5,62 +5,32 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from evenflow.errors import ConfigError
 from evenflow.settings import paths
+from evenflow.settings.aggregate_spec import Aggregates, AggregateSpec
 from evenflow.settings.columns import Columns, one_type, resolved
 from evenflow.settings.durations import Duration, format_duration
 from evenflow.settings.emission import Emission
+from evenflow.settings.views import View, check_name
 
 _DECIMAL = re.compile(r"^decimal\(([1-9]|1[0-2])\)$")
 DecimalType = Annotated[str, Field(pattern=_DECIMAL.pattern)]
 """`decimal(S)`: at most 18 digits, S of them (1 to 12) behind the point."""
 ColumnType = Literal["int64", "float64", "string", "bool", "date"] | DecimalType
-_CALL = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 _TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int64", "iso": "string"}
 """What a time column holds, by its unit."""
 _KEY_TYPES = ("string", "int64", "bool", "date")
 _MOST_SCALE = 12
 _MOST_KEY_COLUMNS = 8
-RESERVED_RESULT_NAMES = frozenset({"window_start", "window_end", "key", "key_base64", "revision"})
 
 
 def decimal_scale(kind: ColumnType) -> int | None:
     """S of `decimal(S)`; None for any other type."""
     match = _DECIMAL.fullmatch(kind)
     return None if match is None else int(match[1])
-
-
-class AggregateSpec(BaseModel):
-    """One aggregate as written in `[query.aggregates]`: `count`, `function(column)` or `function(column, option, ...)`."""
-
-    model_config = ConfigDict(frozen=True)
-
-    function: str
-    column: str | None = None
-    options: tuple[str, ...] = ()
-
-    @classmethod
-    def parse(cls, text: Any) -> Any:
-        """`"mean(dep_delay)"` -> function mean of column dep_delay; raises ValueError."""
-        if not isinstance(text, str):
-            return text
-        match = _CALL.match(text)
-        if match is None:
-            raise ValueError(f"{text!r} is not an aggregate; write 'count' or 'function(column)'")
-        column, *options = (word.strip() for word in (match[2] or "").split(","))
-        if not column and options:
-            raise ValueError(f"{text!r} names no column; write 'function(column, option)'")
-        return cls(function=match[1], column=column or None, options=tuple(options))
-
-    def __str__(self) -> str:
-        return (
-            self.function
-            if self.column is None
-            else f"{self.function}({', '.join((self.column, *self.options))})"
-        )
 
 
 class Query(BaseModel):
@@ -127,7 +97,7 @@ class Query(BaseModel):
         "before, and retractions; 'top(K, COLUMN)' or 'top(K, COLUMN, ascending)', its K rows with the largest (smallest) "
         "values of a result column, K at most 10,000 (docs/results.md).",
     )
-    aggregates: dict[str, Annotated[AggregateSpec, BeforeValidator(AggregateSpec.parse)]] = Field(
+    aggregates: Aggregates = Field(
         default_factory=lambda: {"count": AggregateSpec(function="count")},
         description="Result column = 'count', 'sum(c)', 'quantile(c, 0.99)', 'top_k(c, 10)', ...: docs/aggregates.md "
         "has them all.",
@@ -147,6 +117,12 @@ class Query(BaseModel):
         description="SQL condition, as in \"country = 'DE' and amount > 10\": only tuples for which it is true are "
         "aggregated (docs/expressions.md). None: all.",
     )
+    views: dict[str, View] = Field(
+        default_factory=dict,
+        description="Further aggregates and windows of the same tuples, which are read and routed once (docs/views.md): "
+        "[query.views.NAME] is emitted as a query '<query name>.NAME' would be.",
+    )
+    _origin: Query | None = PrivateAttr(default=None)
 
     @field_validator("name")
     @classmethod
@@ -173,18 +149,6 @@ class Query(BaseModel):
             raise ValueError(f"key = {list(value)} names a column twice")
         return tuple(value) if len(value) > 1 else value[0]
 
-    @field_validator("aggregates")
-    @classmethod
-    def _aggregate_names_are_free(cls, value: dict[str, AggregateSpec]) -> dict[str, AggregateSpec]:
-        if not value:
-            raise ValueError('a query needs at least one aggregate, e.g. count = "count"')
-        taken = RESERVED_RESULT_NAMES & set(value)
-        if taken:
-            raise ValueError(
-                f"{', '.join(sorted(taken))} cannot name an aggregate: every result row has that field"
-            )
-        return value
-
     @field_validator("emit")
     @classmethod
     def _emit_is_a_mode(cls, value: str) -> str:
@@ -192,12 +156,7 @@ class Query(BaseModel):
 
     @model_validator(mode="after")
     def _rows_have_room_for_what_the_mode_adds(self) -> Query:
-        taken = set(self.emission.columns) & set(self.aggregates)
-        if taken:
-            raise ValueError(
-                f"{', '.join(sorted(taken))} cannot name an aggregate: with emit = {self.emit!r} every result row has "
-                "that field"
-            )
+        self.emission.check_names(self.aggregates)
         return self
 
     @model_validator(mode="after")
@@ -268,6 +227,10 @@ class Query(BaseModel):
 
     @model_validator(mode="after")
     def _aggregates_can_be_computed(self) -> Query:
+        self._with_views()._check_aggregates()
+        return self
+
+    def _check_aggregates(self) -> None:
         # Only here, as aggregates are declared with Arrow types: settings alone load in a third of the time.
         from evenflow.aggregates import AggregatePlan
 
@@ -277,7 +240,6 @@ class Query(BaseModel):
             raise ValueError(
                 error.message if error.hint is None else f"{error.message}; {error.hint}"
             ) from None
-        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -288,6 +250,10 @@ class Query(BaseModel):
 
     @model_validator(mode="after")
     def _window_is_a_multiple_of_the_slide(self) -> Query:
+        self._check_window()
+        return self
+
+    def _check_window(self) -> None:
         if self.window <= 0 or self.slide_ms <= 0:
             raise ValueError("window and slide must be longer than 0")
         if self.window % self.slide_ms:
@@ -296,7 +262,63 @@ class Query(BaseModel):
             )
         if self.window // self.slide_ms > 100_000:
             raise ValueError("a window of more than 100,000 slides is refused: choose a longer slide")
+
+    @model_validator(mode="after")
+    def _views_are_queries(self) -> Query:
+        for name in self.views:
+            check_name(name)
+            seen = self._with_views(name).view(name)
+            try:
+                if seen.slide_ms % self.slide_ms:
+                    raise ValueError(
+                        f"slide ({format_duration(seen.slide_ms)}) must be a multiple of the query's slide "
+                        f"({format_duration(self.slide_ms)}), in which tuples are routed"
+                    )
+                seen._check_window()
+                seen._check_aggregates()
+            except ValueError as error:
+                raise ValueError(f"views.{name}: {error}") from None
         return self
+
+    def _with_views(self, *names: str) -> Query:
+        """The query with these of its views alone."""
+        return self.model_copy(update={"views": {name: self.views[name] for name in names}})
+
+    def view(self, name: str) -> Query:
+        """This view as a query, named `<query>.<view>`; it knows whose frames it reads. KeyError for none."""
+        said = self.views[name]
+        changed = {
+            "name": f"{self.name}.{name}",
+            "aggregates": said.aggregates,
+            "window": self.window if said.window is None else said.window,
+            "slide": self.slide_ms if said.slide is None else said.slide,
+            "emit": said.emit,
+            "views": {},
+        }
+        seen = self.model_copy(update=changed)
+        seen._origin = self
+        return seen
+
+    @property
+    def origin(self) -> Query:
+        """The query that routes the tuples: of a view the query that it is a view of, else this one."""
+        return self if self._origin is None else self._origin
+
+    @property
+    def view_name(self) -> str | None:
+        """What `origin` calls this view; None for a query that is no view."""
+        return None if self._origin is None else self.name.removeprefix(f"{self._origin.name}.")
+
+    @property
+    def slides_per_pane(self) -> int:
+        """How many panes of the routed frames, the slides of `origin`, are one pane: 1 unless a view's slide is longer."""
+        return self.slide_ms // self.origin.slide_ms
+
+    @property
+    def routed_for(self) -> list[AggregateSpec]:
+        """All that the routed frames must do for: the aggregates of the query and of its views."""
+        asked = [self.origin.aggregates, *(seen.aggregates for seen in self.origin.views.values())]
+        return [spec for aggregates in asked for spec in aggregates.values()]
 
     @property
     def slide_ms(self) -> int:
@@ -342,7 +364,7 @@ class Query(BaseModel):
 
     @property
     def _aggregated(self) -> list[str]:
-        return sorted({spec.column for spec in self.aggregates.values() if spec.column is not None})
+        return sorted({spec.column for spec in self.routed_for if spec.column is not None})
 
     @property
     def _expressions(self) -> bool:
@@ -350,7 +372,7 @@ class Query(BaseModel):
 
     @property
     def value_columns(self) -> dict[str, ColumnType]:
-        """Columns that the aggregates read, in sorted order, with their types."""
+        """Columns that the aggregates read, those of the query and of all its views, in sorted order, with their types."""
         derived = self.resolved.derived if self.columns else {}
         return {
             column: derived[column].type if column in derived else self.types.get(column, "float64")
@@ -381,8 +403,11 @@ class Query(BaseModel):
         return resolved(self.columns, self.where, uses, self.types)
 
     def canonical(self) -> dict[str, Any]:
-        """Everything that determines results, as plain JSON (not the name)."""
-        fields = self.model_dump(mode="json", exclude={"name"})
+        """Everything that determines results, as plain JSON (not the name).
+
+        Of views, only what frames carry for them alone: a view that finds its columns in the frames is no other query.
+        """
+        fields = self.model_dump(mode="json", exclude={"name", "views"})
         fields["aggregates"] = {name: str(spec) for name, spec in self.aggregates.items()}
         # Queries that began before there were expressions, or other modes of emission, keep their fingerprint.
         for name in ("columns", "where"):
@@ -390,4 +415,15 @@ class Query(BaseModel):
                 del fields[name]
         if self.emit == "all":
             del fields["emit"]
+        if self.views:
+            carried = self._carried_for_views()
+            fields |= {"carried_for_views": carried} if carried else {}
         return fields
+
+    def _carried_for_views(self) -> dict[str, str]:
+        from evenflow.aggregates import AggregatePlan
+
+        alone = self._with_views()
+        timed = AggregatePlan.of(self).timed and not AggregatePlan.of(alone).timed
+        values = {name: kind for name, kind in self.value_columns.items() if name not in alone.value_columns}
+        return values | ({"@time": "int64"} if timed else {})

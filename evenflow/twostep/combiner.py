@@ -106,7 +106,7 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
         if offset <= last:
             raise ProtocolError(f"routed partition {routed}: offset {offset} was read after {last}")
         try:
-            frame = decode_frame(data, fingerprint=layout.fingerprint)
+            frame = decode_frame(data, fingerprint=layout.in_frames)
         except ProtocolError as error:
             raise ProtocolError(
                 f"routed partition {routed}, offset {offset}: {error.message}",

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Layout:
     """Fixed for the life of a query, but for `max_bytes`: how large a blob may be before it is cut.
 
-    fingerprint: of the query. topic_id: Kafka's id of the routed topic.
+    fingerprint: of the query. topic_id: Kafka's id of the routed topic. frames_of: fingerprint of the query that routed
+    the frames, which a view reads; None: they are the query's own.
     """
 
     fingerprint: str
@@ -18,6 +19,12 @@ class Layout:
     routed_partitions: int
     buckets: int
     max_bytes: int
+    frames_of: str | None = None
+
+    @property
+    def in_frames(self) -> str:
+        """The fingerprint that the frames must have."""
+        return self.fingerprint if self.frames_of is None else self.frames_of
 
     def watcher(self, routed: int) -> int:
         """The bucket that watches the lanes of this routed partition for input that was routed twice."""

@@ -66,6 +66,12 @@ class Sheet:
         self._query = query
         self._families: dict[str, Any] = {}
 
+    def of(self, query: str) -> Sheet:
+        """The same sheet for values of another query, as a view is one."""
+        other = Sheet(query)
+        other._families = self._families
+        return other
+
     def put(self, metric: Metric, value: float | None, **labels: object) -> None:
         """Nothing for None. Raises ValueError for labels that the metric does not have."""
         if value is not None:

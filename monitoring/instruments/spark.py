@@ -6,7 +6,10 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from prometheus_client import Histogram
+
 from evenflow.settings import Settings
+from evenflow.settings.views import queries
 from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartWork, Stage, parts_of, present_load
 from monitoring.instruments import catalogue as c
 from monitoring.instruments.sheet import Instruments, Sheet, Weighted
@@ -15,17 +18,41 @@ from monitoring.instruments.sheet import Instruments, Sheet, Weighted
 class SparkInstruments(Instruments):
     """Told of every record that the application publishes of itself; asked in the thread of a scrape.
 
-    stages: that it runs. Their counters are there from the start, at 0: what begins above 0 has not increased.
+    Values of a view have its name, `<query>.<view>`, in the label `query`. stages: that the application runs for the
+    query and for each view. Their counters are there from the start, at 0: what begins above 0 has not increased.
     """
 
     def __init__(self, settings: Settings, stages: Sequence[Stage] = ("fused",)) -> None:
         super().__init__(settings.query.name, "spark")
+        seconds, delay = self.histogram(c.BATCH_SECONDS), self.histogram(c.CLOSE_DELAY)
+        self._of = {one.query.name: _OfQuery(one, stages, seconds, delay) for one in queries(settings)}
+
+    def batch(self, record: BatchRecord) -> None:
+        """A micro-batch that had rows has ended."""
+        self._of[record.query].batch(record)
+
+    def heartbeat(self, record: HeartbeatRecord) -> None:
+        """A stage lives and has finished no micro-batch for a while."""
+        self._of[record.query].heartbeat(record)
+
+    def write(self, sheet: Sheet) -> None:
+        """As the base says."""
+        for query, said in self._of.items():
+            said.write(sheet.of(query))
+
+
+class _OfQuery:
+    """What the stages of one query, or of one view, have told."""
+
+    def __init__(
+        self, settings: Settings, stages: Sequence[Stage], batch_seconds: Histogram, close_delay: Histogram
+    ) -> None:
         self._query = settings.query.name
         self._stages = stages
         self._parts = sorted({part for stage in stages for part in parts_of(stage)})
         self._delay = settings.query.out_of_orderness + settings.query.allowed_lateness
-        self._batch_seconds = self.histogram(c.BATCH_SECONDS)
-        self._close_delay = self.histogram(c.CLOSE_DELAY).labels(self._query)
+        self._batch_seconds = batch_seconds
+        self._close_delay = close_delay.labels(self._query)
         self._lock = threading.Lock()
         self._batches: dict[Stage, BatchRecord] = {}
         self._words: dict[Stage, BatchRecord | HeartbeatRecord] = {}
@@ -40,7 +67,7 @@ class SparkInstruments(Instruments):
         self._newest_end: int | None = None
 
     def batch(self, record: BatchRecord) -> None:
-        """A micro-batch that had rows has ended."""
+        """As above."""
         self._batch_seconds.labels(self._query, record.stage).observe(record.duration_ms / 1000)
         with self._lock:
             self._batches[record.stage] = self._words[record.stage] = record
@@ -61,7 +88,7 @@ class SparkInstruments(Instruments):
                     self._result_latency.add(waited / 1000, rows)
 
     def heartbeat(self, record: HeartbeatRecord) -> None:
-        """A stage lives and has finished no micro-batch for a while."""
+        """As above."""
         with self._lock:
             self._words[record.stage] = record
 
@@ -76,7 +103,7 @@ class SparkInstruments(Instruments):
             self._close_delay.observe(max(0.0, (record.time - due) / 1000))
 
     def write(self, sheet: Sheet) -> None:
-        """As the base says."""
+        """All that is known now."""
         with self._lock:
             for stage, batch in self._batches.items():
                 self._write_batch(sheet, stage, batch)

@@ -25,7 +25,7 @@ from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from evenflow.markers import EndOfStream
-from evenflow.settings import KafkaSettings, Settings, load_settings
+from evenflow.settings import KafkaSettings, Query, Settings, load_settings
 from partitioner_service.committed import committed_states, data_plane_group
 from tests.pipeline.routed import create_topics, rejections
 from tests.pipeline.spark_stream import Result, results
@@ -163,7 +163,10 @@ class Stream:
 
     def expected(self) -> Result:
         """Every window by brute force."""
-        query = self.settings.query
+        return self.expected_of(self.settings.query)
+
+    def expected_of(self, query: Query) -> Result:
+        """Those of a view, too: what is late is late by the slide of the query that routes."""
         members: dict[tuple[int, bytes], list[dict[str, Any]]] = defaultdict(list)
         for key, row in self.judged()[0]:
             last = row["t"] - row["t"] % query.slide_ms
@@ -309,6 +312,9 @@ def as_toml(settings: Settings) -> str:
     """The settings file a user would write."""
     sections = settings.model_dump(mode="json", exclude_unset=True)
     sections["query"]["aggregates"] = {name: str(spec) for name, spec in settings.query.aggregates.items()}
+    for name, seen in settings.query.views.items():
+        written = sections["query"]["views"][name]
+        written["aggregates"] = {label: str(spec) for label, spec in seen.aggregates.items()}
     if settings.kafka.sasl_password is not None:
         sections["kafka"]["sasl_password"] = settings.kafka.sasl_password.get_secret_value()
     lines = []

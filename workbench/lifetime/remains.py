@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
+from evenflow.settings.views import queries
 from spark_consumers.sinks import sink_of
 from topics.admin import ROLES, TopicState, describe, topic_names
 from topics.groups import group_names
@@ -58,23 +59,28 @@ class Remains:
 
 
 def find(settings: Settings, *, results: bool) -> Remains:
-    """What there is now. results: also what holds nothing but results and was named by the user.
+    """What there is now of the query and its views. results: also what holds nothing but results and was named by the user.
 
     The input topic is never part of it. Raises ServiceError when the broker does not answer.
     """
     names = topic_names(settings.kafka)
-    mine = [settings.topic(role) for role in ROLES if role not in ("input", "results")]
-    folders, stays = _checkpoint(settings)
-    placed, staying = _results(settings, results)
-    mine += [f"{settings.query.name}.results", *(place for place in placed if isinstance(place, str))]
-    folders += [place for place in placed if isinstance(place, Stored)]
+    mine: list[str] = []
+    folders: list[Stored] = []
+    stays: list[str] = []
+    for one in queries(settings):
+        mine += [one.topic(role) for role in ROLES if role not in ("input", "results")]
+        checkpoints, staying = _checkpoint(one)
+        placed, left = _results(one, results)
+        mine += [f"{one.query.name}.results", *(place for place in placed if isinstance(place, str))]
+        folders += [*checkpoints, *(place for place in placed if isinstance(place, Stored))]
+        stays += [*staying, *left]
     input_topic = settings.topic("input")
     there = sorted({*mine} & {*names} - {input_topic})
     return Remains(
         topics=tuple(describe(settings.kafka, there).values()),
         groups=tuple(own_groups(settings.query.name, group_names(settings.kafka), names)),
         folders=tuple(Folder.counted(place) for place in folders if place.exists()),
-        stays=(f"topic {input_topic}: the input is yours", *stays, *staying),
+        stays=(f"topic {input_topic}: the input is yours", *stays),
     )
 
 

@@ -17,6 +17,7 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.settings.views import queries
 from partitioner_service.claim import commit_first, lock
 from partitioner_service.committed import TopicIds, all_states, check_continues
 from partitioner_service.watchdog import Watchdog
@@ -143,15 +144,23 @@ def _refuse_taken(after: Settings) -> None:
             f"query {name} has begun already",
             hint=f"if a renaming was cut off as it removed the old name, `evenflow reset` does the rest; else {reset}",
         )
-    written = describe(after.kafka, [after.topic("telemetry"), f"{name}.partials", f"{name}.results"])
+    written = describe(
+        after.kafka,
+        [
+            f"{one.query.name}.{role}"
+            for one in queries(after)
+            for role in ("telemetry", "partials", "results")
+        ],
+    )
     left = [topic.name for topic in written.values() if topic.records]
     if read_identity(after) is not None or left:
         raise IncompatibleStateError(
             f"an earlier query {name} has left topics ({', '.join(left) or after.topic('snapshots')})",
             hint=reset,
         )
-    checkpoint = stored(after, after.query_checkpoint)
-    if checkpoint is not None and checkpoint.exists():
+    checkpoints = (stored(one, one.query_checkpoint) for one in queries(after))
+    checkpoint = next((place for place in checkpoints if place is not None and place.exists()), None)
+    if checkpoint is not None:
         raise IncompatibleStateError(
             f"an earlier query {name} has left the checkpoint {checkpoint.place}", hint=reset
         )

@@ -118,11 +118,12 @@ def _judge_values(settings: Settings, facts: Facts) -> Iterator[Finding]:
             continue
         column = facts.shape.column(name)
         calls = {label: spec for label, spec in settings.query.aggregates.items() if spec.column == name}
-        role = listed(map(str, calls.values()))
+        role = listed(dict.fromkeys(str(spec) for spec in settings.query.routed_for if spec.column == name))
         if not column.present:
             found = likely_name(name, facts.shape)
             renamed = {label: str(spec.model_copy(update={"column": found})) for label, spec in calls.items()}
-            yield _absent(role, name, facts.shape, found, {"query": {"aggregates": renamed}})
+            changes: Changes = {"query": {"aggregates": renamed}} if calls else {}
+            yield _absent(role, name, facts.shape, found, changes)
         elif not column.filled:
             what = (
                 f"column {name!r} is null in all {column.present:,} records that have it: so is every {role}"

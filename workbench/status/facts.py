@@ -102,6 +102,15 @@ class StageFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ViewFacts:
+    """A view of the query, by the name that it has there."""
+
+    name: str
+    windows: WindowFacts
+    stages: tuple[StageFacts, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """All that one look found. now: processing time in ms. recorded: whether Kafka holds the record with which a query
     begins. workers: of the settings, in use until a plan says otherwise. ignored: records of the newest telemetry that are
@@ -124,6 +133,7 @@ class Facts:
     stages: tuple[StageFacts, ...]
     troubles: tuple[str, ...]
     idle_timeout: int | None
+    views: tuple[ViewFacts, ...] = ()
 
     @property
     def begun(self) -> bool:

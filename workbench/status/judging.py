@@ -74,7 +74,8 @@ def _waiting(facts: Facts) -> Iterator[str]:
 
 
 def _aggregating(facts: Facts) -> Iterator[str]:
-    if not facts.windows.missing:
+    missing = max([facts.windows.missing, *(seen.windows.missing for seen in facts.views)])
+    if not missing:
         return
     heard = [part.at for part in facts.parts if part.is_spark]
     heard += [stage.last_at for stage in facts.stages if stage.last_at is not None]
@@ -84,7 +85,7 @@ def _aggregating(facts: Facts) -> Iterator[str]:
         f"nothing was heard of Spark for {ago(facts.now - max(heard))}" if heard else "Spark has not run yet"
     )
     yield (
-        f"nothing aggregates: up to {count(facts.windows.missing, 'window')} are due and not written, and {since}; "
+        f"nothing aggregates: up to {count(missing, 'window')} are due and not written, and {since}; "
         "is `evenflow aggregate` running?"
     )
 

@@ -14,6 +14,7 @@ from evenflow.errors import IncompatibleStateError
 from evenflow.plans import Plan
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.settings.views import queries
 from evenflow.windows import NO_MARK
 from partitioner_service.committed import all_states
 from partitioner_service.route import REASONS, UNREADABLE
@@ -25,7 +26,7 @@ from topics.reader import read_newest
 from topics.settled import missing_input
 from workbench.alive import look
 from workbench.status.checkpoint import stages
-from workbench.status.facts import Facts, PartitionFacts, PlanFacts, Rejected, windows_of
+from workbench.status.facts import Facts, PartitionFacts, PlanFacts, Rejected, ViewFacts, windows_of
 from workbench.status.results import newest_written
 
 _REJECTED = 10_000
@@ -62,6 +63,15 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         stages=tuple(stages(settings)),
         troubles=tuple(troubles),
         idle_timeout=settings.partitioner.idle_timeout,
+        views=tuple(_view(one, partitions) for one in queries(settings)[1:]),
+    )
+
+
+def _view(settings: Settings, partitions: tuple[PartitionFacts, ...]) -> ViewFacts:
+    return ViewFacts(
+        name=settings.query.view_name or "",
+        windows=windows_of(settings.query, partitions, newest_written(settings)),
+        stages=tuple(stages(settings)),
     )
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenflow.talking.words import by_reason, numbers, share
-from workbench.status.facts import Facts, PartitionFacts
+from workbench.status.facts import Facts, PartitionFacts, WindowFacts
 from workbench.status.heard import said_of
 from workbench.status.judging import wrong
 from workbench.status.words import ago, count, moment
@@ -41,6 +41,8 @@ def lines(facts: Facts) -> Iterator[str]:
     if facts.begun:
         yield f"rejected: {_rejected(facts)}"
         yield from _windows(facts)
+        for seen in facts.views:
+            yield f"view {seen.name}: {_closed(facts, seen.windows)}"
         yield _plan(facts)
     for member in facts.members:
         owned = numbers(member.partitions) or "no partitions (stands by)"
@@ -52,6 +54,9 @@ def lines(facts: Facts) -> Iterator[str]:
     for stage in facts.stages:
         when = "" if stage.last_at is None else f", the last {ago(facts.now - stage.last_at)} ago"
         yield f"checkpoint: {stage.stage}, {stage.batches:,} micro-batches done{when}"
+    for seen in facts.views:
+        for stage in seen.stages:
+            yield f"checkpoint of view {seen.name}: {stage.stage}, {stage.batches:,} micro-batches done"
 
 
 def as_json(facts: Facts) -> dict[str, Any]:
@@ -77,6 +82,10 @@ def as_json(facts: Facts) -> dict[str, Any]:
         ],
         "telemetry_ignored": facts.ignored,
         "stages": [vars(stage) for stage in facts.stages],
+        "views": {
+            seen.name: {**vars(seen.windows), "stages": [vars(stage) for stage in seen.stages]}
+            for seen in facts.views
+        },
         "wrong": wrong(facts),
     }
 
@@ -158,13 +167,17 @@ def _rejected(facts: Facts) -> str:
     return f"{total:,} of {facts.total('read'):,}: {reasons or 'the records are gone'}{of}"
 
 
-def _windows(facts: Facts) -> Iterator[str]:
-    windows = facts.windows
+def _closed(facts: Facts, windows: WindowFacts) -> str:
     written = "none yet"
     if windows.written is not None and windows.written_at is not None:
         written = f"up to {moment(windows.written)}, {ago(facts.now - windows.written_at)} ago"
     waiting = f", at most {count(windows.missing, 'window')} on the way" if windows.missing else ""
-    yield f"windows: closed up to {moment(windows.due)}; written {written}{waiting}"
+    return f"closed up to {moment(windows.due)}; written {written}{waiting}"
+
+
+def _windows(facts: Facts) -> Iterator[str]:
+    windows = facts.windows
+    yield f"windows: {_closed(facts, windows)}"
     if windows.next is not None:
         yield f"next: the window up to {moment(windows.next)} closes when every partition is past {moment(windows.needs)}"
 

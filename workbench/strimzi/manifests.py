@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evenflow.settings import Settings
-from topics.admin import pipeline_topics
+from topics.admin import pipeline_topics, topics_of_views
 from topics.state import TopicSpec
 from workbench.strimzi.rights import PARTS, Right, rights
 
@@ -15,7 +15,8 @@ API = "kafka.strimzi.io/v1"
 def manifests(settings: Settings, *, cluster: str) -> list[dict[str, Any]]:
     """Topics as evenflow itself would make them, then a user a part. cluster: name of the Kafka resource."""
     replicas = settings.kafka.replication_factor
-    made = [_topic(spec, replicas, cluster) for spec in pipeline_topics(settings).values()]
+    specs = [*pipeline_topics(settings).values(), *topics_of_views(settings)]
+    made = [_topic(spec, replicas, cluster) for spec in specs]
     return made + [_user(settings, part, cluster) for part in PARTS]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenflow.settings import Settings
+from evenflow.settings.views import queries
 
 Kind = Literal["topic", "group", "transactionalId"]
 Operation = Literal["Read", "Write", "Describe", "DescribeConfigs"]
@@ -37,7 +38,7 @@ def rights(settings: Settings, part: str) -> list[Right]:
 def _looking(settings: Settings) -> list[Right]:
     """Each part checks the topics that it uses before it starts, and reads what the query is."""
     query = settings.query.name
-    outside = {settings.topic(role) for role in ("input", "results")}
+    outside = {one.topic(role) for one in queries(settings) for role in ("input", "results")}
     strangers = sorted(name for name in outside if not name.startswith(f"{query}."))
     return [
         Right("topic", f"{query}.", ("Describe", "DescribeConfigs"), prefix=True),
@@ -49,6 +50,12 @@ def _looking(settings: Settings) -> list[Right]:
 
 def _may(settings: Settings, operation: Operation, role: str) -> Right:
     return Right("topic", settings.topic(role), (operation,))
+
+
+def _may_each(settings: Settings, operation: Operation, *roles: str) -> list[Right]:
+    """In the query's topics of these roles and in those that its views have of their own."""
+    names = dict.fromkeys(one.topic(role) for one in queries(settings) for role in roles)
+    return [Right("topic", name, (operation,)) for name in names]
 
 
 def _partitioner(settings: Settings) -> list[Right]:
@@ -67,16 +74,16 @@ def _partitioner(settings: Settings) -> list[Right]:
 def _combiner(settings: Settings) -> list[Right]:
     """It reads its own partials where its checkpoint is lost: they say how far it was."""
     return [
-        *(_may(settings, "Read", role) for role in ("routed", "partials", "plan")),
-        *(_may(settings, "Write", role) for role in ("partials", "telemetry")),
+        *_may_each(settings, "Read", "routed", "partials", "plan"),
+        *_may_each(settings, "Write", "partials", "telemetry"),
         *_of_spark(settings),
     ]
 
 
 def _reducer(settings: Settings) -> list[Right]:
     return [
-        *(_may(settings, "Read", role) for role in ("partials", "plan")),
-        *(_may(settings, "Write", role) for role in ("results", "telemetry", "snapshots")),
+        *_may_each(settings, "Read", "partials", "plan"),
+        *_may_each(settings, "Write", "results", "telemetry", "snapshots"),
         *_of_spark(settings),
     ]
 
@@ -104,7 +111,7 @@ def _controller(settings: Settings) -> list[Right]:
 def _tools(settings: Settings) -> list[Right]:
     read = ("input", "routed", "rejected", "partials", "results", "telemetry", "plan")
     return [
-        *(_may(settings, "Read", role) for role in read),
+        *_may_each(settings, "Read", *read),
         _may(settings, "Write", "input"),
         Right("group", settings.data_plane_group, ("Describe",)),
     ]

@@ -25,13 +25,13 @@ from workbench.verify.sql import pane_end, scalar, stream
 def check_lateness(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
     """Needs `tuples`, `rejected`, `committed` and `lost`."""
     delay = query.out_of_orderness + query.allowed_lateness
-    _judge(db, query.slide_ms, delay)
+    _judge(db, query.origin.slide_ms, delay)
     _given_marks(db, delay)
     _claims(db, delay)
     _late(db, found)
     _idle(db, found)
     _growing(db, found)
-    _let_through(db, query.slide_ms, found)
+    _let_through(db, query.origin.slide_ms, found)
     _committed_marks(db, delay, found)
 
 

@@ -93,10 +93,10 @@ def read_committed(settings: Settings) -> list[Committed]:
                 hint="verify checks what the partitioner has read: has it been started for this query?",
             )
         decoded = PartitionState.decode(entry.metadata, offset=entry.offset)
-        if decoded.fingerprint != settings.fingerprint:
+        if decoded.fingerprint != settings.origin.fingerprint:
             raise IncompatibleStateError(
                 f"{topic}[{entry.partition}] was read for query {decoded.fingerprint}, but the settings describe "
-                f"query {settings.fingerprint}",
+                f"query {settings.origin.fingerprint}",
                 hint="verify with the settings that the pipeline ran with",
             )
         if decoded.topic_id != state.topic_id:

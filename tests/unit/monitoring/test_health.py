@@ -64,7 +64,7 @@ def test_a_spark_application_is_healthy_once_it_runs_and_as_long_as_no_micro_bat
     assert health.checks() == Checks(None, "its streaming queries have not started yet")
     health.loop.turned()
     assert health.checks() == Checks()
-    for seconds, trouble in ((99, None), (100, "fused has been in one micro-batch for 100 s")):
+    for seconds, trouble in ((99, None), (100, "fused of q has been in one micro-batch for 100 s")):
         health.heartbeat(HeartbeatRecord(**COMMON, running_ms=1_000 * seconds))
         assert health.checks() == Checks(None, trouble)
     health.batch(BatchRecord(**COMMON, batch=1, rows=1, duration_ms=1))

@@ -326,3 +326,23 @@ def test_metrics_are_served_and_a_port_in_use_is_named() -> None:
             pass
         assert "set spark.web_port" in str(refused.value.hint)
     assert not [thread for thread in threading.enumerate() if "serve_forever" in thread.name]
+
+
+def test_what_views_do_is_said_under_their_names_and_each_metric_is_declared_once() -> None:
+    query = {"name": "q", "window": "4s", "slide": "1s", "views": {"v": {"aggregates": {"n": "count"}}}}
+    instruments = SparkInstruments(load_settings(query=query, input={"partitions": 2}))
+    instruments.batch(batch())
+    instruments.batch(batch(rows_out=7).model_copy(update={"query": "q.v"}))
+    instruments.heartbeat(
+        HeartbeatRecord(**COMMON | {"query": "q.v"}, stage="fused", batch_interval_ms=5_000)
+    )
+    text = generate_latest(instruments.registry).decode()
+    rows = {
+        sample.labels["query"]: sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "evenflow_result_rows_total"
+    }
+    assert rows == {"q": 30, "q.v": 7}
+    declared = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(declared) == len(set(declared))

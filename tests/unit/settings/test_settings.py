@@ -132,7 +132,7 @@ def test_every_setting_is_read_from_its_variable(monkeypatch: pytest.MonkeyPatch
             with pytest.raises(ConfigError) as caught:
                 load_settings(file)
             monkeypatch.delenv(setting.variable)
-            assert setting.name in caught.value.message
+            assert setting.name.lower() in caught.value.message
             checked += 1
     assert checked > 20
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from spark_consumers.listener import _Events
+from spark_consumers.micro_batches import query_of, stage_of
 
 PROGRESS = {
     "name": "q fused",
@@ -32,3 +33,9 @@ def test_progress_is_taken_in_one_call_and_other_events_say_nothing() -> None:
         other(SimpleNamespace())
     assert asked == ["progress"]
     assert [json.loads(text) for text in told] == [PROGRESS]
+
+
+def test_a_progress_names_its_query_or_view_and_its_stage() -> None:
+    for name, said in (("q fused", ("q", "fused")), ("q.hourly combine", ("q.hourly", "combine"))):
+        assert (query_of({"name": name}), stage_of({"name": name})) == said
+    assert query_of({}) == ""

@@ -1,0 +1,58 @@
+"""How aggregates are written: `[query.aggregates]`, and those of a view."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+
+_CALL = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
+RESERVED_RESULT_NAMES = frozenset({"window_start", "window_end", "key", "key_base64", "revision"})
+
+
+class AggregateSpec(BaseModel):
+    """One aggregate as written in `[query.aggregates]`: `count`, `function(column)` or `function(column, option, ...)`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    function: str
+    column: str | None = None
+    options: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: Any) -> Any:
+        """`"mean(dep_delay)"` -> function mean of column dep_delay; raises ValueError."""
+        if not isinstance(text, str):
+            return text
+        match = _CALL.match(text)
+        if match is None:
+            raise ValueError(f"{text!r} is not an aggregate; write 'count' or 'function(column)'")
+        column, *options = (word.strip() for word in (match[2] or "").split(","))
+        if not column and options:
+            raise ValueError(f"{text!r} names no column; write 'function(column, option)'")
+        return cls(function=match[1], column=column or None, options=tuple(options))
+
+    def __str__(self) -> str:
+        return (
+            self.function
+            if self.column is None
+            else f"{self.function}({', '.join((self.column, *self.options))})"
+        )
+
+
+def _names_are_free(value: dict[str, AggregateSpec]) -> dict[str, AggregateSpec]:
+    if not value:
+        raise ValueError('a query needs at least one aggregate, e.g. count = "count"')
+    taken = RESERVED_RESULT_NAMES & set(value)
+    if taken:
+        raise ValueError(
+            f"{', '.join(sorted(taken))} cannot name an aggregate: every result row has that field"
+        )
+    return value
+
+
+Aggregates = Annotated[
+    dict[str, Annotated[AggregateSpec, BeforeValidator(AggregateSpec.parse)]], AfterValidator(_names_are_free)
+]
+"""Aggregates by the result columns that they are called for."""

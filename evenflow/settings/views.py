@@ -1,0 +1,104 @@
+"""Views: further aggregates and windows over what a query has read and routed once.
+
+A view is to the Spark stages, the results and `verify` a query of its own, named `<query>.<view>`, with settings of its
+own (`view`). It has the partials, results, telemetry and checkpoint of a query. What it reads is its query's: the input,
+the routed frames, the plan, the rejected records. So what is late is late by the query's slide, whatever the view's is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from evenflow.settings.aggregate_spec import Aggregates
+from evenflow.settings.durations import Duration
+from evenflow.settings.emission import Emission
+
+if TYPE_CHECKING:
+    from evenflow.settings.model import ResultsSettings, Settings
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
+OF_THE_QUERY = frozenset({"input", "rejected", "routed", "plan", "snapshots"})
+"""Roles of the topics that a view shares with its query."""
+RESERVED_VIEW_NAMES = OF_THE_QUERY | {
+    "partials",
+    "results",
+    "telemetry",
+    "sync",
+    "partitioner",
+    "claim",
+    "control",
+    "controller",
+}
+"""`<query>.<name>` is something else of the query."""
+
+
+class View(BaseModel):
+    """One view. Key, event time, lateness, filter and derived columns are those of its query."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    aggregates: Aggregates = Field(description="Result column = aggregate, as in [query.aggregates].")
+    window: Duration | None = Field(
+        default=None,
+        description="Window length (event time), a multiple of the view's slide. None: the query's.",
+    )
+    slide: Duration | None = Field(
+        default=None, description="Slide (event time), a multiple of the query's. None: the query's."
+    )
+    emit: str = Field(default="all", description="What comes out of a window, as query.emit.")
+
+    @field_validator("emit")
+    @classmethod
+    def _emit_is_a_mode(cls, value: str) -> str:
+        return str(Emission.parse(value))
+
+    @model_validator(mode="after")
+    def _rows_have_room_for_what_the_mode_adds(self) -> View:
+        Emission.parse(self.emit).check_names(self.aggregates)
+        return self
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError for a name that no view can have."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f"{name!r} cannot name a view: lower case letters, digits, '_' and '-' can (at most 41)"
+        )
+    if name in RESERVED_VIEW_NAMES:
+        raise ValueError(f"{name!r} cannot name a view: the query has a topic or a group of that name")
+
+
+def view(settings: Settings, name: str) -> Settings:
+    """The settings of this view of the query, as if it were a query of its own. KeyError where there is no such view."""
+    results = _results(settings.results, name)
+    return settings.as_view(settings.query.view(name), results)
+
+
+def queries(settings: Settings) -> list[Settings]:
+    """These settings, then those of each view."""
+    return [settings, *(view(settings, name) for name in settings.query.views)]
+
+
+def _results(of_query: ResultsSettings, name: str) -> ResultsSettings:
+    """The same sink; topic and folder stand beside those of the query."""
+    places = {"topic": of_query.topic, "path": None if of_query.path is None else of_query.path.rstrip("/")}
+    return of_query.model_copy(
+        update={field: None if place is None else f"{place}.{name}" for field, place in places.items()}
+    )
+
+
+def place_of_views(results: ResultsSettings) -> None:
+    """Raise ValueError for a folder of results that has no name, as nothing can stand beside it."""
+    if results.path is None:
+        return
+    _, _, place = results.path.rstrip("/").rpartition("://")
+    bucket = "://" in results.path and not results.path.startswith("file:")
+    folder = place.rpartition("/")[2]
+    if folder in ("", ".", "..") or (bucket and "/" not in place):
+        raise ValueError(
+            f"results.path = {results.path!r} has no name of its own, and the results of a view go to '<that name>.<view>': "
+            "name a folder in it"
+        )
