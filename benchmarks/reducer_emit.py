@@ -12,7 +12,7 @@ WHAT = "CPU seconds of the reducer, rows and JSON bytes a window: emit = all, ch
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """One window a micro-batch, state read and written each time; a pane has tuples of 1 % or 30 % of the keys."""
+    """A pane has tuples of 1 % or 30 % of the keys; 1 or 10 windows a micro-batch, each of which reads and writes state."""
     keys, panes, windows = (1_000, 4, 2) if smoke else (100_000, 60, 20)
     rows = []
     for total in ("sum(x)", "max(x)"):
@@ -22,26 +22,28 @@ def run(*, smoke: bool) -> dict[str, object]:
                 tuples = int(keys * share)
                 for _ in pipeline.batches(panes, tuples=tuples, keys=keys):
                     pass
-                rows.append(
-                    {"total": total, "keys_a_slide": share, "emit": emit}
-                    | _measured(pipeline, windows, tuples=tuples, keys=keys)
-                )
+                for at_once in (1, 10):
+                    rows.append(
+                        {"total": total, "keys_a_slide": share, "emit": emit, "windows_a_batch": at_once}
+                        | measured(pipeline, windows, at_once, tuples=tuples, keys=keys)
+                    )
     return {"keys": keys, "panes": panes, "windows": rows}
 
 
-def _measured(pipeline: Pipeline, windows: int, **frames: int) -> dict[str, object]:
-    """Medians over so many windows."""
+def measured(pipeline: Pipeline, windows: int, at_once: int, *, tuples: int, keys: int) -> dict[str, object]:
+    """Medians over about so many windows, of which each micro-batch has `at_once`; all figures are of one window."""
     found = []
-    moved = pipeline.moved
-    for _ in range(windows):
-        blobs, _ = pipeline.combine(pipeline.frames(**frames))
+    moved, batches = pipeline.moved, max(3, windows // at_once)
+    for _ in range(batches):
+        frames = pipeline.frames(tuples=tuples * at_once, keys=keys, close=at_once, spread=at_once)
+        blobs, _ = pipeline.combine(frames)
         tables, seconds = pipeline.results(blobs)
         text = [json_rows(typed_keys(table, table["key"].type)) for table in tables]
         size = sum(len(row.as_buffer()) for rows in text for row in rows)
         found.append((seconds, sum(table.num_rows for table in tables), size))
     return {
-        "cpu_seconds": round(median(seconds for seconds, _, _ in found), 4),
-        "rows": round(median(rows for _, rows, _ in found)),
-        "json_bytes": round(median(size for _, _, size in found)),
-        "state_bytes": (pipeline.moved - moved) // windows,
+        "cpu_seconds": round(median(seconds for seconds, _, _ in found) / at_once, 4),
+        "rows": round(median(rows for _, rows, _ in found) / at_once),
+        "json_bytes": round(median(size for _, _, size in found) / at_once),
+        "state_bytes": (pipeline.moved - moved) // (batches * at_once),
     }

@@ -50,7 +50,9 @@ class Layers:
             if there.any():
                 found.append(self._table(name).take(pa.array(rows[there])))
                 keys, hashes = keys.filter(pa.array(~there)), hashes[~there]
-        return _present(pa.concat_tables(found)) if found else self._schema.empty_table()
+        if not found:
+            return self._schema.empty_table()
+        return _present(pa.concat_tables(found).combine_chunks())
 
     def put(self, rows: pa.Table) -> None:
         """From now on these are the rows of their keys."""
@@ -113,5 +115,5 @@ def _joined(above: pa.Table, below: pa.Table) -> pa.Table:
     """The rows of both, of a key in both the one above."""
     if not above.num_rows:
         return below
-    both = pa.concat_tables([above, below])
+    both = pa.concat_tables([above, below]).combine_chunks()  # rows of several pieces are slow to take
     return both.take(pa.array(group_rows(one_chunk(both["key"])).first))
