@@ -71,10 +71,10 @@ def settings_markdown() -> str:
 
 def _fields(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[SettingDescription]:
     for name, field in model.model_fields.items():
-        inner = field.annotation
         here = (*path, name)
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            yield from _fields(inner, here)
+        table = _table(field.annotation)
+        if table is not None:
+            yield from _fields(table, here)
         else:
             yield SettingDescription(
                 name=".".join(here),
@@ -83,6 +83,14 @@ def _fields(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[SettingDe
                 description=field.description or "",
                 variable="EVENFLOW_" + "__".join(here).upper(),
             )
+
+
+def _table(annotation: Any) -> type[BaseModel] | None:
+    """The table behind a field, be it one that may be left out; AggregateSpec and the like stand within other types."""
+    for part in (annotation, *(get_args(annotation) if type(None) in get_args(annotation) else ())):
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            return part
+    return None
 
 
 def _is_duration(field: FieldInfo) -> bool:
@@ -132,6 +140,8 @@ def _type_name(annotation: Any) -> str:
 
 def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True, validated_data={})
+    if field.is_required():
+        return "needed"
     if value is None:
         return "none"
     if isinstance(value, bool):

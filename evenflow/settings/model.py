@@ -364,7 +364,7 @@ class Settings(BaseSettings):
         """All that is fixed for the life of a query, as plain JSON: what old state is compared with."""
         return {
             "query": self.query.canonical(),
-            "input": self.input.model_dump(mode="json")
+            "input": self.input.model_dump(mode="json", exclude={"registry"})
             | {"topic": self.topic("input"), "partitions": self.input_partitions},
             "partitioner": {"routed_partitions": self.routed_partitions},
             "spark": {"buckets": self.spark.buckets},

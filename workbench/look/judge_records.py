@@ -95,7 +95,7 @@ def _other_format(values: list[bytes | None]) -> tuple[str, Changes]:
     filled = [value for value in values if value]
     if filled and all(value[0] == _SCHEMA_REGISTRY and len(value) > 5 for value in filled):
         return (
-            "they look written with a schema registry (Avro or Protobuf): evenflow reads json, csv and text",
+            "they look like Confluent's wire format: set input.format to avro or protobuf, and [input.registry] url",
             {},
         )
     delimiter, fields = likely_csv(filled)
@@ -106,7 +106,7 @@ def _other_format(values: list[bytes | None]) -> tuple[str, Changes]:
             f"they look like csv of {fields} fields: set input.format and name the fields in input.columns",
             changes,
         )
-    return "set input.format to what they are: json, csv or text", {}
+    return "set input.format to what they are: json, csv, text, avro or protobuf", {}
 
 
 def _other_delimiter(settings: Settings, values: list[bytes | None]) -> Changes:
