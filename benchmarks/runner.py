@@ -25,6 +25,7 @@ SCENARIOS = (
     "service_peers",
     "service_start",
     "service_bad_records",
+    "service_formats",
     "service_metrics",
     "service_metrics_partitioner",
     "service_metrics_spark",

@@ -22,13 +22,14 @@ _FIELD = re.compile(r"optional (\w+) (\w+) = (\d+);")
 
 
 class RegistryInMemory:
-    """What was registered, what was asked, and how the next requests are answered: `status` other than 200 for all."""
+    """What was registered, and what was asked. status: of all answers, unless 200; failures: answers that are 503 first."""
 
     def __init__(self) -> None:
         self.schemas: list[dict[str, Any]] = []
         self.subjects: dict[str, list[int]] = {}
         self.asked: list[str] = []
         self.status = 200
+        self.failures = 0
         self.url = ""
 
     def register(self, text: str, form: str = "AVRO", subject: str = "s", references: Any = ()) -> int:
@@ -44,6 +45,9 @@ class RegistryInMemory:
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         """Status and JSON."""
         self.asked.append(path)
+        if self.failures > 0:
+            self.failures -= 1
+            return 503, {"error_code": 50301, "message": "not yet"}
         if self.status != 200:
             return self.status, {"error_code": self.status, "message": "as the test has it"}
         if method == "GET" and path == "/subjects":

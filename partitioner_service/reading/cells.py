@@ -81,6 +81,7 @@ class Block:
         """Put text behind the records, for cells whose text stands in none of them; returns where it begins."""
         begin = len(self.data)
         self.data = np.concatenate([self.data, text])
+        self.data.setflags(write=False)  # as it was: kernels are compiled for an array that nobody writes to
         return begin
 
     @property

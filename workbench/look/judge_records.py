@@ -93,7 +93,7 @@ def _shown(group: Unreadable) -> str:
 
 def _other_format(values: list[bytes | None]) -> tuple[str, Changes]:
     filled = [value for value in values if value]
-    if filled and all(value[0] == _SCHEMA_REGISTRY and len(value) > 5 for value in filled):
+    if in_wire_format(filled):
         return (
             "they look like Confluent's wire format: set input.format to avro or protobuf, and [input.registry] url",
             {},
@@ -107,6 +107,12 @@ def _other_format(values: list[bytes | None]) -> tuple[str, Changes]:
             changes,
         )
     return "set input.format to what they are: json, csv, text, avro or protobuf", {}
+
+
+def in_wire_format(values: list[bytes | None]) -> bool:
+    """Whether these look like records that were written with a schema registry."""
+    filled = [value for value in values if value]
+    return bool(filled) and all(value[0] == _SCHEMA_REGISTRY and len(value) > 5 for value in filled)
 
 
 def _other_delimiter(settings: Settings, values: list[bytes | None]) -> Changes:
