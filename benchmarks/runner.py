@@ -26,6 +26,7 @@ SCENARIOS = (
     "service_start",
     "service_bad_records",
     "service_expressions",
+    "service_formats",
     "service_metrics",
     "service_metrics_partitioner",
     "service_metrics_spark",

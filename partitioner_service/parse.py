@@ -41,10 +41,13 @@ from partitioner_service.reading.reasons import (
     Explainer,
     Faults,
 )
+from partitioner_service.reading.registered import RegisteredReader
+from partitioner_service.reading.schemas import Schemas
 from partitioner_service.reading.strings import texts
 from partitioner_service.reading.text_records import TextReader
 from partitioner_service.reading.times import MAX_TIME, far, from_iso, from_seconds
 from partitioner_service.reading.typed import CSV_NULLS, dates, decimals, truths
+from topics.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -79,9 +82,12 @@ def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
 
 
 class Parser:
-    """Parses blocks of records as `settings.input` and `settings.query` say."""
+    """Parses blocks of records as `settings.input` and `settings.query` say.
 
-    def __init__(self, settings: Settings) -> None:
+    schemas: of Avro and Protobuf records; None: those of the registry in the settings.
+    """
+
+    def __init__(self, settings: Settings, *, schemas: Schemas | None = None) -> None:
         self._query = settings.query
         columns = settings.query.resolved
         self._types = dict(columns.read)
@@ -93,7 +99,7 @@ class Parser:
             [(name, arrow_type(type_)) for name, type_ in settings.query.value_columns.items()]
         )
         self._csv = settings.input.format == "csv"
-        self._reader = _reader(settings, self._names, self._kinds)
+        self._reader = _reader(settings, self._types, self._kinds, schemas)
         self._explainer = Explainer(self._written, fields=len(settings.input.columns))
         self._engine = None
         if columns.derived or columns.where is not None:
@@ -118,7 +124,8 @@ class Parser:
     ) -> Parsed:
         """Columns of n records; `keys` and `timestamps` (ms) have n entries where the query needs them.
 
-        Values, and keys, are below 2 GiB together (see `blocks`).
+        Values, and keys, are below 2 GiB together (see `blocks`). Raises RegistryAway, before anything was done, while
+        a schema that a record names cannot be had, and ConfigError where the registry refuses us.
         """
         faults = Faults.none(len(values))
         block = Block.of(values if self._names else [])
@@ -256,9 +263,16 @@ class _Columns(dict[str, pa.Array]):
 _NULLS = pa.array(CSV_NULLS)
 
 
-def _reader(settings: Settings, names: Sequence[str], kinds: Int64s) -> JsonReader | CsvReader | TextReader:
+def _reader(
+    settings: Settings, types: Mapping[str, str], kinds: Int64s, schemas: Schemas | None
+) -> JsonReader | CsvReader | TextReader | RegisteredReader:
+    names = list(types)
     if settings.input.format == "json":
         return JsonReader(names, kinds)
     if settings.input.format == "csv":
         return CsvReader(names, kinds, settings.input.columns, settings.input.delimiter)
+    if settings.input.registered:
+        if schemas is None:
+            schemas = Schemas(Registry(settings.input), most=2 * settings.partitioner.block_tuples)
+        return RegisteredReader(settings, types, kinds, schemas)
     return TextReader()

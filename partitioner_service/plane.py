@@ -10,7 +10,7 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -29,12 +29,14 @@ from partitioner_service.records import SideRecords
 from partitioner_service.rejected import Rejected
 from partitioner_service.reports import Reports
 from partitioner_service.route import Router, Slice
+from partitioner_service.schema_wait import SchemaWait
 from partitioner_service.sink import CommitAborted, Sink
 from partitioner_service.source import Source
 from partitioner_service.talk import Talk
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
+from topics.registry import RegistryAway
 from topics.watch import TopicWatch
 
 log = logging.getLogger(__name__)
@@ -84,6 +86,7 @@ class DataPlane:
         self._reports = Reports(settings, clock=clock)
         self._talk = Talk(settings, clock=clock)
         self._watchdog = Watchdog()
+        self._schema_wait = SchemaWait(clock=clock)
         self._status: dict[str, Any] = {"state": "starting", "instance": self._options.instance}
         self._progressed_at = clock()
         self._status_at = -_STATUS_EVERY
@@ -166,8 +169,7 @@ class DataPlane:
         self._progressed_at = self.clock()
         self._watch.check()
         try:
-            for slices in blocks:
-                self._work_through(slices)
+            self._work_through_all(blocks)
             self._put_to_sleep()
             self._tell_the_workers()
             if not self._source.just_assigned:
@@ -181,6 +183,16 @@ class DataPlane:
                 self._report()
         except CommitAborted as error:
             self._after_abort(error)
+
+    def _work_through_all(self, blocks: Iterable[list[Slice]]) -> None:
+        """Route these blocks; those whose schemas cannot be had are read again a little later."""
+        try:
+            for slices in blocks:
+                self._work_through(slices)
+                self._schema_wait.over()
+        except RegistryAway as error:
+            self._source.rewind(self._source.states)
+            self._stop.wait(self._schema_wait.next(error))
 
     def _work_through(self, slices: list[Slice]) -> None:
         """Route a block into the open transaction."""
@@ -315,7 +327,7 @@ class DataPlane:
             "learning_since": self._learned.since,
             "learned_at": self._learned.kept_at,
             "plans_ignored": self._plan_log.ignored,
-            "standing_still": standing,
+            "standing_still": [*standing, *self._schema_wait.standing_still()],
         }
 
     def _close(self) -> None:

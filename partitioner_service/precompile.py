@@ -5,20 +5,27 @@ While an image is built: its services then find machine code, and nobody waits f
 
 from __future__ import annotations
 
+import base64
+import json
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+from google.protobuf import descriptor_pb2
 
 from evenflow.aggregates import AggregatePlan, every_form
 from evenflow.partitioners.fitting import online_names
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
+from evenflow.settings.input import REGISTERED
 from evenflow.twostep import Layout, combine_task, reduce
 from partitioner_service.hottest import Hottest
 from partitioner_service.learned import new_partitioner
+from partitioner_service.parse import Parser
+from partitioner_service.reading.schemas import Schemas
 from partitioner_service.route import Router, Slice
+from topics.registry import RegisteredSchema
 
 _AGGREGATES = every_form("i", "f")
 _TUPLES = 3_000
@@ -34,7 +41,32 @@ def compile_all() -> int:
         routed += _routed(_settings(query={"time_unit": unit}))
     for query in ({"types": {"key": "int64", "i": "int64"}}, {"max_jump": "1m"}):
         routed += _routed(_settings(query=query))
-    return routed + _routed(_settings(input={"format": "csv", "columns": ["key", "time", "i", "f"]}))
+    routed += _routed(_settings(input={"format": "csv", "columns": ["key", "time", "i", "f"]}))
+    for form in REGISTERED:
+        _read_registered(form)
+    return routed
+
+
+class _OneSchema:
+    """A registry with the schema of records that hold one text, the key."""
+
+    def __init__(self, form: str) -> None:
+        text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "key", "type": "string"}]})
+        if form == "protobuf":
+            file = descriptor_pb2.FileDescriptorProto(name="r.proto", syntax="proto3")
+            field = file.message_type.add(name="R").field.add(name="key", number=1, label=1)
+            field.type = field.TYPE_STRING
+            text = base64.b64encode(file.SerializeToString()).decode()
+        self._schema = RegisteredSchema(1, form, (text,), ("",))
+
+    def schema(self, number: int) -> RegisteredSchema | None:
+        """The one there is."""
+        return self._schema
+
+
+def _read_registered(form: str) -> None:
+    settings = _settings(input={"format": form, "registry": {"url": "http://127.0.0.1:1"}})
+    Parser(settings, schemas=Schemas(_OneSchema(form))).parse([b"\0\0\0\0\1\2a", b"\0\0\0\0\1\0\x0a\1a"])
 
 
 def _settings(**changed: dict[str, Any]) -> Settings:

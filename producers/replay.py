@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.markers import EndOfStream
@@ -23,6 +24,7 @@ from producers.ended import refuse_ended
 from producers.partitioning import PartitionBy, partitions_of
 from producers.profiles import FullSpeed, Profile
 from producers.records import values_of
+from producers.registered import RegisteredValues
 from topics.admin import TopicState, describe, ensure_topics, input_topic
 
 _MOST_AT_ONCE = 20_000
@@ -151,6 +153,7 @@ class Replay:
         self._producer_id, self._by = producer_id, partition_by
         self._live, self._progress, self._stop, self._clock = live, progress, stop, clock
         self._total = min((n for n in (source.rows, limit) if n is not None), default=None)
+        self._registered = RegisteredValues(settings) if settings.input.registered else None
         self._sent = 0
         self._largest_time = 0
         self._due_so_far = 0.0
@@ -267,13 +270,16 @@ class Replay:
     def _rendered(self, batch: Batch, first: int, delivery: Delivery) -> _Records:
         self._largest_time = max(self._largest_time, int(batch.times.max()))
         return _Records(
-            values=values_of(batch, self._settings.input, key=self._source.key)
-            .to_numpy(zero_copy_only=False)
-            .tolist(),
+            values=self._values_of(batch).to_numpy(zero_copy_only=False).tolist(),
             keys=batch.keys.to_numpy(zero_copy_only=False).tolist(),
             partitions=partitions_of(batch.keys, first, len(delivery.sent), self._by),
             times=self._timestamps(batch.times, first),
         )
+
+    def _values_of(self, batch: Batch) -> pa.Array:
+        if self._registered is not None:
+            return self._registered.values_of(batch.columns)
+        return values_of(batch, self._settings.input, key=self._source.key)
 
     def _timestamps(self, times: np.ndarray, first: int) -> np.ndarray:
         """Event times as record timestamps: not negative; 0 means 'now' to librdkafka, so it becomes 1."""
@@ -331,7 +337,7 @@ class _Records:
 def check_source(settings: Settings, source: Source) -> None:
     """Raise ConfigError if the records lack a column that the query reads, or the time unit differs."""
     form, query = settings.input, settings.query
-    sends = source.column_names if form.format == "json" else form.columns
+    sends = form.columns if form.format == "csv" else source.column_names
     if form.format == "text":
         return
     missing = [name for name in settings.needed_columns if name not in sends]

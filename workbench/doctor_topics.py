@@ -23,6 +23,7 @@ from topics.admin import (
     pipeline_topics,
     topic_names,
 )
+from topics.registry import Registry
 from topics.settled import missing_input, other_partitions
 from workbench.findings import Finding, unforeseen
 from workbench.look.guess import starting_file
@@ -49,7 +50,7 @@ def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -
     patience = min(settings.kafka.request_timeout, _PATIENCE_MS)
     kafka = settings.kafka.model_copy(update={"request_timeout": patience})
     settings = settings.model_copy(update={"kafka": kafka})
-    report = Report([*findings])
+    report = Report([*findings, *check_registry(settings)])
     try:
         names = [name for name in topic_names(kafka) if not name.startswith(_OFFSETS)]
         report.findings.append(Finding("broker", "ok", f"answers at {kafka.bootstrap_servers}"))
@@ -57,6 +58,19 @@ def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -
     except (ConfigError, ServiceError) as error:
         report.findings.append(Finding("broker", "problem", error.message, _hint(error)))
     return report
+
+
+def check_registry(settings: Settings) -> Iterator[Finding]:
+    """Whether the schema registry of the settings, if there is one, answers."""
+    if not settings.input.registered or settings.input.registry is None:
+        return
+    try:
+        subjects = Registry(settings.input).subjects()
+    except (ConfigError, ServiceError) as error:
+        yield Finding("schema registry", "problem", error.message, _hint(error))
+    else:
+        what = f"answers at {settings.input.registry.url}, {len(subjects):,} subjects"
+        yield Finding("schema registry", "ok", what)
 
 
 def _examine(report: Report, settings: Settings, names: Sequence[str], *, most: int) -> None:

@@ -73,11 +73,11 @@ def settings_markdown() -> str:
 
 def _fields(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[SettingDescription]:
     for name, field in model.model_fields.items():
-        inner = field.annotation
         here = (*path, name)
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            yield from _fields(inner, here)
-        elif inner == dict[str, View]:
+        table = _table(field.annotation)
+        if table is not None:
+            yield from _fields(table, here)
+        elif field.annotation == dict[str, View]:
             yield from _fields(View, (*here, "NAME"))
         else:
             yield SettingDescription(
@@ -87,6 +87,14 @@ def _fields(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[SettingDe
                 description=field.description or "",
                 variable="EVENFLOW_" + "__".join(here).upper(),
             )
+
+
+def _table(annotation: Any) -> type[BaseModel] | None:
+    """The table behind a field, be it one that may be left out; AggregateSpec and the like stand within other types."""
+    for part in (annotation, *(get_args(annotation) if type(None) in get_args(annotation) else ())):
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            return part
+    return None
 
 
 def _is_duration(field: FieldInfo) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
+from evenflow.settings.durations import Duration
 from evenflow.settings.section import Section
 
 _WORDS = ("earliest", "latest")
@@ -54,6 +56,38 @@ def parse_delimiter(text: str) -> str:
     return text
 
 
+class RegistrySettings(Section):
+    """The schema registry of Avro and Protobuf records. Where it is and who asks are no part of a query's identity."""
+
+    url: str = Field(
+        pattern=r"^https?://[^\s/@]+(/\S*)?$",
+        description="http://host:port or https://host:port of a registry that speaks Confluent's HTTP interface. Without a "
+        "user in it: that is `username`.",
+    )
+    username: str | None = Field(
+        default=None, description="User of HTTP basic authentication. None: no user."
+    )
+    password: SecretStr | None = Field(default=None, description="Password of that user. None: no user.")
+    ssl_ca: Path | None = Field(
+        default=None, description="PEM file of the authority that signed the registry. None: the system's."
+    )
+    timeout: Duration = Field(
+        default=2_000,
+        ge=1,
+        description="How long one answer may take. The partitioner asks again until one comes.",
+    )
+
+    @model_validator(mode="after")
+    def _user_and_password(self) -> RegistrySettings:
+        if (self.username is None) != (self.password is None):
+            raise ValueError("username and password go together")
+        return self
+
+
+REGISTERED = ("avro", "protobuf")
+"""Formats whose records name a schema in a registry."""
+
+
 class InputSettings(Section):
     """The input topic. A service never makes it: `evenflow replay`, `demo` and `topics create` do."""
 
@@ -67,10 +101,11 @@ class InputSettings(Section):
         description="Where a query that begins starts to read: 'earliest', 'latest', or a time in ISO 8601 (no zone means "
         "UTC): from the first record on whose record timestamp is not before it. Fixed for the life of a query.",
     )
-    format: Literal["json", "csv", "text"] = Field(
+    format: Literal["json", "csv", "text", "avro", "protobuf"] = Field(
         default="json",
         description="json: one object a record; csv: one line a record (`columns` names the fields); "
-        "text: the whole record is the column 'value'.",
+        "text: the whole record is the column 'value'; avro, protobuf: Confluent's wire format, with a schema of "
+        "`registry`. See docs/formats.md.",
     )
     columns: list[str] = Field(default_factory=list, description="Column names of csv records, in order.")
     delimiter: Annotated[str, AfterValidator(parse_delimiter)] = Field(
@@ -87,6 +122,25 @@ class InputSettings(Section):
     producers: int = Field(
         default=1, ge=1, le=16, description="Producers that must all end before a partition counts as ended."
     )
+    registry: RegistrySettings | None = Field(
+        default=None,
+        description="The schema registry. None: there is none, and avro and protobuf are refused.",
+    )
+
+    @property
+    def registered(self) -> bool:
+        """Whether records name a schema in a registry."""
+        return self.format in REGISTERED
+
+    @model_validator(mode="after")
+    def _registry_is_for_avro_and_protobuf(self) -> InputSettings:
+        if self.registered and self.registry is None:
+            raise ValueError(
+                f"format = '{self.format}' needs [input.registry] with the url of the schema registry"
+            )
+        if not self.registered and self.registry is not None:
+            raise ValueError(f"registry belongs to avro and protobuf, but the format is '{self.format}'")
+        return self
 
     @model_validator(mode="after")
     def _columns_are_for_csv(self) -> InputSettings:

@@ -285,7 +285,7 @@ class Settings(BaseSettings):
             missing = [c for c in self.needed_columns if c not in self.input.columns]
             if missing:
                 raise ValueError(f"input.columns lacks {', '.join(missing)}, which the query reads")
-        if self.input.format == "json":
+        if self.input.format == "json" or self.input.registered:
             paths.check_together(self.needed_columns)
         if self.input.format == "text":
             extra = [c for c in self.needed_columns if c != "value"]
@@ -403,7 +403,7 @@ class Settings(BaseSettings):
             return self._origin.identity() | {"view": self._of_view()}
         return {
             "query": self.query.canonical(),
-            "input": self.input.model_dump(mode="json")
+            "input": self.input.model_dump(mode="json", exclude={"registry"})
             | {"topic": self.topic("input"), "partitions": self.input_partitions},
             "partitioner": {"routed_partitions": self.routed_partitions},
             "spark": {"buckets": self.spark.buckets},

@@ -55,7 +55,7 @@ class Cells(NamedTuple):
         return found
 
 
-@dataclass(frozen=True)
+@dataclass
 class Block:
     """Records one after the other, each with a line feed behind it so that a look at the next byte is never past the end.
 
@@ -76,6 +76,13 @@ class Block:
         begins = np.zeros(len(values) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, values), np.int64, len(values)) + 1, out=begins[1:])  # type: ignore[arg-type]
         return cls(np.frombuffer(b"\n".join([*values, b""]) or b"\n", np.uint8), begins, missing)  # type: ignore[list-item]
+
+    def append(self, text: UInt8s) -> int:
+        """Put text behind the records, for cells whose text stands in none of them; returns where it begins."""
+        begin = len(self.data)
+        self.data = np.concatenate([self.data, text])
+        self.data.setflags(write=False)  # as it was: kernels are compiled for an array that nobody writes to
+        return begin
 
     @property
     def longest(self) -> int:

@@ -26,6 +26,7 @@ NOT_UTF8, NO_KEY_COLUMN, NO_TIME_COLUMN, NO_KEY, NO_TIMESTAMP, NO_TIME, FAR_TIME
 EMPTY, BYTE_ORDER_MARK, MORE_LINES, OTHER_FIELDS = range(23, 27)
 NO_TRUTH, NO_DATE, NO_DECIMAL, NOT_DERIVED = range(27, 31)
 NO_INNER = 31
+NO_MAGIC, NO_SCHEMA, UNFIT_SCHEMA, NOT_DECODED, OTHER_FORM, TIME_OUT = range(40, 46)
 
 _WORDS = {
     NO_VALUE: "the record has no value",
@@ -58,6 +59,12 @@ _WORDS = {
     NO_DATE: "column {column} holds no date of the form 2026-01-31 ({text})",
     NO_DECIMAL: "column {column} does not hold {needed} ({text})",
     NO_INNER: "a field on the way to column {column} holds no object",
+    NO_MAGIC: "the record is not in Confluent's wire format: byte 0 and the four bytes of a schema id come first",
+    NO_SCHEMA: "the registry has no schema of id {at}",
+    UNFIT_SCHEMA: "schema {at} cannot be read, see docs/formats.md",
+    NOT_DECODED: "the record does not decode by schema {at}",
+    OTHER_FORM: "column {column} does not hold {needed} by schema {at}",
+    TIME_OUT: "time column {column} holds a time that is out of range, by schema {at}",
     NOT_DERIVED: "derived column {column} has a value that {needed} cannot hold",
 }
 _NEEDED = {

@@ -33,6 +33,7 @@ from evenflow.wire.result_frames import encode_results
 from partitioner_service.parse import Parser
 from partitioner_service.records import parse_epoch
 from tests.hostile import BYTES, with_a_wrong_number
+from tests.unit.partitioner_service.registered_records import Both, Kept, descriptor, make, record_of, text_of
 from tests.unit.wire.examples import a_blob, a_frame
 from workbench.alive import part_of
 from workbench.look.guess import starting_file
@@ -62,6 +63,15 @@ def _parser(**words: Any) -> Callable[[bytes], Any]:
     )
     parser = Parser(made)
     return lambda data: parser.parse([data])
+
+
+def _registered(form: str) -> Callable[[bytes], Any]:
+    """Both readers of a record of k, t and v."""
+    schema = json.dumps(record_of(("k", "string"), ("t", "long"), ("v", "long")))
+    if form == "protobuf":
+        schema = text_of(descriptor(("k", "string"), ("t", "int64"), ("v", "int64")))
+    both = Both(make(form, aggregates={"s": "sum(v)"}, types={"v": "int64"}), Kept(form, schema))
+    return lambda data: both.agree([data])
 
 
 def _look(**words: Any) -> Callable[[bytes], Any]:
@@ -196,6 +206,10 @@ DECODERS: dict[str, Decoder] = {
     "strict JSON": Decoder(lambda data: read_object(data, most_bytes=10_000), b'{"a":[1]}', NotStrict),
     "tuple, json": Decoder(_parser(), ROW, NotImplementedError),
     "tuple, csv": Decoder(_parser(format="csv", columns=["k", "t", "v"]), b"a,1,2", NotImplementedError),
+    "tuple, avro": Decoder(_registered("avro"), b"\0\0\0\0\1\2a\2\4", NotImplementedError),
+    "tuple, protobuf": Decoder(
+        _registered("protobuf"), b"\0\0\0\0\1\0\x0a\1a\x10\1\x18\2", NotImplementedError
+    ),
     "look, json": Decoder(_look(), ROW, NotImplementedError),
     "look, csv": Decoder(_look(format="csv", columns=["k", "t", "v"]), b"a,1,2", NotImplementedError),
     "telemetry": Decoder(_said, TELEMETRY, NotImplementedError),

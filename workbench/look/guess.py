@@ -8,7 +8,7 @@ from typing import Any
 
 from evenflow.settings import Settings
 from workbench.findings import Changes
-from workbench.look.judge_records import likely_csv
+from workbench.look.judge_records import in_wire_format, likely_csv
 from workbench.look.look import look_at
 from workbench.look.propose import applied, as_toml, merged
 from workbench.look.sample import TopicRecords
@@ -101,6 +101,11 @@ def _format(
     if shape_of(settings.input, values).rows or settings.input.format != "json":
         return {"format": settings.input.format}
     delimiter, fields = likely_csv(values)
+    if in_wire_format(values):
+        comments["input", "format"] = (
+            "they look like Confluent's wire format: write avro or protobuf, and [input.registry]"
+        )
+        return {"format": "text"}
     if fields < 2:
         comments["input", "format"] = "no JSON objects, and no csv: whole lines of text"
         return {"format": "text"}

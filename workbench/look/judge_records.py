@@ -106,9 +106,9 @@ def _shown(group: Unreadable) -> str:
 
 def _other_format(values: list[bytes | None]) -> tuple[str, Changes]:
     filled = [value for value in values if value]
-    if filled and all(value[0] == _SCHEMA_REGISTRY and len(value) > 5 for value in filled):
+    if in_wire_format(filled):
         return (
-            "they look written with a schema registry (Avro or Protobuf): evenflow reads json, csv and text",
+            "they look like Confluent's wire format: set input.format to avro or protobuf, and [input.registry] url",
             {},
         )
     delimiter, fields = likely_csv(filled)
@@ -119,7 +119,13 @@ def _other_format(values: list[bytes | None]) -> tuple[str, Changes]:
             f"they look like csv of {fields} fields: set input.format and name the fields in input.columns",
             changes,
         )
-    return "set input.format to what they are: json, csv or text", {}
+    return "set input.format to what they are: json, csv, text, avro or protobuf", {}
+
+
+def in_wire_format(values: list[bytes | None]) -> bool:
+    """Whether these look like records that were written with a schema registry."""
+    filled = [value for value in values if value]
+    return bool(filled) and all(value[0] == _SCHEMA_REGISTRY and len(value) > 5 for value in filled)
 
 
 def _other_delimiter(settings: Settings, values: list[bytes | None]) -> Changes:

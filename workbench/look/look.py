@@ -110,7 +110,7 @@ def _judged(settings: Settings, facts: Facts, sample: TopicRecords, now: int) ->
         return ()
     return (
         *judge_format(settings, facts, sample.values),
-        *judge_columns(settings, facts),
+        *(() if settings.input.registered else judge_columns(settings, facts)),
         *judge_readable(settings, facts),
         *judge_times(settings, facts, now=now),
         *judge_partitions(settings, facts),

@@ -89,7 +89,7 @@ class Shape:
 
 
 def shape_of(settings: InputSettings, values: Sequence[bytes | None]) -> Shape:
-    """The columns of these record values, read as input.format says."""
+    """The columns of these record values, read as input.format says; none of avro and protobuf, whose schemas tell them."""
     width = max((len(row) for row in _rows(settings, values[-10:])), default=1)
     some = values[:: 1 + len(values) * width // _CELLS]
     rows = _rows(settings, some)
@@ -122,6 +122,8 @@ def _rows(settings: InputSettings, values: Sequence[bytes | None]) -> list[Row]:
         "text": _text_row,
         "csv": lambda value: _csv_row(settings, value),
     }
+    if settings.registered:
+        return []
     return [row for row in map(read[settings.format], values) if row is not None]
 
 

@@ -20,7 +20,8 @@ from evenflow.settings.paths import segments
 from evenflow.settings.query import decimal_scale
 from workbench.verify import derived
 from workbench.verify.sql import floor_divided, pointer, quoted
-from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, Unreadable, cell_types
+from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, cell_types
+from workbench.verify.unreadable import Unreadable
 
 _ROWS = 20_000
 _SQL_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE"}
@@ -107,7 +108,7 @@ def _select(settings: Settings) -> str:
     return f"""
         WITH raw AS (
             SELECT i.partition, i."offset", i.timestamp, i.key, i.value, i.marker, r.reason,
-                   {"NULL::VARCHAR" if not at else "TRY(decode(i.value))"} AS text
+                   {"NULL::VARCHAR" if not at or settings.input.registered else "TRY(decode(i.value))"} AS text
             FROM inputs i
             JOIN committed c ON c.partition = i.partition AND i."offset" < c."offset"
             LEFT JOIN (SELECT partition, "offset", any_value(reason) AS reason FROM rejected GROUP BY ALL) r
@@ -140,6 +141,8 @@ def _cut(settings: Settings) -> str:
     columns = settings.needed_columns
     if not columns:
         return "true AS well_formed"
+    if settings.input.registered:  # all of them are read strictly
+        return "[]::VARCHAR[] AS found, false AS well_formed"
     if settings.input.format == "text":
         return "[text] AS found, text IS NOT NULL AS well_formed"
     if settings.input.format == "csv":

@@ -19,6 +19,8 @@ from evenflow.settings import Query, Settings
 from evenflow.settings.paths import segments
 from evenflow.settings.query import decimal_scale
 from workbench.verify.deep import Fields, read_deep
+from workbench.verify.registered import RegisteredRecords
+from workbench.verify.unreadable import Number, Unreadable
 
 MAX_TIME = 8_640_000_000_000_000
 """Largest event time (ms) either side of 1970 that is readable."""
@@ -44,10 +46,6 @@ _DAYS_OF_400_YEARS = 146_097
 csv.field_size_limit(2**31 - 1)  # the default refuses keys above 128 KiB
 
 
-class Unreadable(Exception):
-    """The record holds no tuple of this query; the text says why."""
-
-
 @dataclass(frozen=True)
 class Read:
     """A tuple: bytes of the record key where they are the key, event time in ms, and the other columns in order."""
@@ -68,20 +66,17 @@ def cell_types(query: Query) -> dict[str, str]:
     return {name: type_ for name, type_ in columns.read.items() if name in read}
 
 
-class _Number(str):
-    """A JSON number as it was written."""
-
-    __slots__ = ()
-
-
 class StrictReader:
-    """Reads records as `settings.input` and `settings.query` say."""
+    """Reads records as `settings.input` and `settings.query` say; registered: of Avro and Protobuf, None: the settings'."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, registered: RegisteredRecords | None = None) -> None:
         self._input = settings.input
         self._query = settings.query
         self._needed = settings.needed_columns
         self._types = cell_types(settings.query)
+        if registered is None and settings.input.registered and self._needed:
+            registered = RegisteredRecords(settings)
+        self._registered = registered
 
     def read(self, key: bytes | None, value: bytes | None, timestamp: int) -> Read:
         """The tuple in this record; raises Unreadable."""
@@ -95,6 +90,8 @@ class StrictReader:
     def _cells(self, value: bytes | None) -> dict[str, Any]:
         if value is None:
             raise Unreadable("the record has no value")
+        if self._registered is not None:
+            return self._registered.cells(value)
         # invalid bytes in a column that nobody reads do no harm: they become lone surrogates
         text = value.decode("utf-8", "surrogateescape")
         if self._input.format == "text":
@@ -128,7 +125,7 @@ class StrictReader:
         return {column: _at(pairs, segments(column), column) for column in self._needed}
 
     def _text(self, cell: Any, column: str) -> str:
-        if not isinstance(cell, str) or isinstance(cell, _Number):
+        if not isinstance(cell, str) or isinstance(cell, Number):
             raise Unreadable(f"column {column!r} is no text")
         if _LONE_SURROGATE.search(cell):
             raise Unreadable(f"column {column!r} is not UTF-8")
@@ -139,8 +136,8 @@ class StrictReader:
         cell = cells.get(column)
         if cell is None:
             return None
-        if self._input.format == "json":
-            if not isinstance(cell, _Number):
+        if self._input.format not in ("csv", "text"):
+            if not isinstance(cell, Number):
                 raise Unreadable(f"column {column!r} is no number")
             return str(cell)
         return None if cell in CSV_NULLS else cell.strip(" \t")
@@ -305,13 +302,13 @@ def _parsed(text: str) -> Fields:
     try:
         found = json.loads(
             text,
-            parse_int=_Number,
-            parse_float=_Number,
-            parse_constant=_Number,  # NaN in a column that nobody reads does no harm
+            parse_int=Number,
+            parse_float=Number,
+            parse_constant=Number,  # NaN in a column that nobody reads does no harm
             object_pairs_hook=Fields,
         )
     except (RecursionError, ValueError):
-        return read_deep(text, _Number)
+        return read_deep(text, Number)
     if not isinstance(found, Fields):
         raise ValueError("the JSON value is no object")
     return found

@@ -81,7 +81,7 @@ def test_what_cannot_be_meant_is_a_problem_and_mended_by_the_lines_to_paste(
         ),
         (orders(), {"key": "@key"}, "all 100 records have no record key"),
         (orders(user=None), {}, "(the key) is missing or null in all 100 records"),
-        ([b"\0\0\0\0\1 avro"] * 9, {}, "written with a schema registry"),
+        ([b"\0\0\0\0\1 avro"] * 9, {}, "set input.format to avro or protobuf"),
         ([b"not JSON"] * 9, {}, "none of 9 records is a JSON object"),
     ],
 )

@@ -1,0 +1,196 @@
+"""Blocks of Avro and Protobuf records in Confluent's wire format, each decoded by the schema whose id it names.
+
+A block is cut by schema, not by record: each group is read in one compiled pass, however many versions of a schema there
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from evenflow.arrays import Bools, Int64s
+from evenflow.settings import Settings
+from partitioner_service.reading import avro_scan, avro_schema, protobuf_scan, protobuf_schema
+from partitioner_service.reading.avro_schema import AvroProgram, Unfit
+from partitioner_service.reading.cells import TEXT, Block, Cells
+from partitioner_service.reading.leaves import Column, Filler, Raw
+from partitioner_service.reading.protobuf_schema import ProtobufProgram
+from partitioner_service.reading.reasons import NO_MAGIC, NO_SCHEMA, NOT_DECODED, UNFIT_SCHEMA, Faults
+from partitioner_service.reading.schemas import Schemas
+from partitioner_service.reading.strings import PLAIN
+from topics.registry import RegisteredSchema
+
+_PREFIX = 5
+_MOST_INDEXES = 16
+_MOST_PROGRAMS = 10_000
+_FIRST_MESSAGE = (0,)
+
+Program = AvroProgram | ProtobufProgram
+
+
+class RegisteredReader:
+    """Finds the cells of these columns; types: declared, by name. Raises what `Schemas.of` raises."""
+
+    written = PLAIN
+
+    def __init__(self, settings: Settings, types: Mapping[str, str], kinds: Int64s, schemas: Schemas) -> None:
+        query = settings.query
+        self._names = list(types)
+        self._columns = [
+            Column(place, int(kind), type_, query.time_unit if name == query.time else None)
+            for place, (kind, (name, type_)) in enumerate(zip(kinds, types.items(), strict=True))
+        ]
+        self._kinds = kinds
+        self._form = settings.input.format
+        self._schemas = schemas
+        self._programs: dict[tuple[int, tuple[int, ...]], Program | None] = {}
+
+    def read(self, block: Block, faults: Faults) -> Cells:
+        """Cells of the records without a fault; adds the faults of others."""
+        cells, raw = (
+            Cells.of(self._kinds, len(faults.codes)),
+            Raw.of(len(self._columns), len(faults.codes)),
+        )
+        cells.begins[:], cells.lengths[:] = 0, 0  # most cells have a value and no text
+        ids = self._ids(block, faults)
+        rows = np.flatnonzero(faults.codes == 0)
+        found = self._schemas.of(np.unique(ids[rows]).tolist())
+        absent = [number for number, schema in found.items() if schema is None]
+        if absent:
+            faults.note(np.isin(ids, absent), NO_SCHEMA, at=ids)
+            rows = np.flatnonzero(faults.codes == 0)
+        starts = block.begins[:-1] + _PREFIX
+        filler = Filler(block, raw, cells, faults)
+        for (number, path), group in self._groups(block, ids, rows, starts, faults):
+            program = self._program(found[number], number, path)
+            if program is None:
+                _note(faults, group, UNFIT_SCHEMA, ids)
+                continue
+            failed = self._scan(block, group, starts, program, raw)
+            if failed.any():
+                _note(faults, group[failed], NOT_DECODED, ids)
+                group = group[~failed]
+            for column in self._columns:
+                leaves = raw.leaves[column.place, group]
+                for leaf in np.unique(leaves[leaves >= 0]).tolist():
+                    filler.fill(column, program.leaves[leaf], group[leaves == leaf], ids)
+        for column in self._columns:
+            if column.kind == TEXT:
+                filler.check_text(column)
+        return cells
+
+    def _ids(self, block: Block, faults: Faults) -> Int64s:
+        """The schema id of each record; a fault where there is none."""
+        begins, lengths = block.begins[:-1], np.diff(block.begins) - 1
+        data = np.concatenate([block.data, np.zeros(_PREFIX, np.uint8)])
+        ids = np.zeros(len(faults.codes), np.int64)
+        for place in range(1, _PREFIX):
+            ids = ids << 8 | data[begins + place]
+        faults.note((lengths < _PREFIX) | (data[begins] != 0), NO_MAGIC)
+        return ids
+
+    def _groups(
+        self, block: Block, ids: Int64s, rows: Int64s, starts: Int64s, faults: Faults
+    ) -> Sequence[tuple[tuple[int, tuple[int, ...]], Int64s]]:
+        """Rows by schema and, for Protobuf, by message; `starts` moves behind the indexes of the message."""
+        groups = []
+        for number in np.unique(ids[rows]).tolist():
+            of_schema = rows[ids[rows] == number]
+            if self._form == "avro":
+                groups.append(((number, ()), of_schema))
+                continue
+            first = (block.data[starts[of_schema]] == 0) & (
+                starts[of_schema] < block.begins[of_schema + 1] - 1
+            )
+            starts[of_schema[first]] += 1
+            groups.append(((number, _FIRST_MESSAGE), of_schema[first]))
+            others: dict[tuple[int, ...], list[int]] = {}
+            for row in of_schema[~first].tolist():
+                path, behind = _message_path(block.data, int(starts[row]), int(block.begins[row + 1]) - 1)
+                starts[row] = behind
+                others.setdefault(path, []).append(row)
+            for path, found in others.items():
+                some = np.array(found, np.int64)
+                if path:
+                    groups.append(((number, path), some))
+                else:
+                    _note(faults, some, NOT_DECODED, ids)
+        return groups
+
+    def _program(self, schema: RegisteredSchema | None, number: int, path: tuple[int, ...]) -> Program | None:
+        """The compiled schema; None where it cannot be read."""
+        assert schema is not None
+        if (number, path) not in self._programs:
+            if len(self._programs) >= _MOST_PROGRAMS:
+                self._programs.clear()
+            self._programs[number, path] = self._compiled(schema, path)
+        return self._programs[number, path]
+
+    def _compiled(self, schema: RegisteredSchema, path: tuple[int, ...]) -> Program | None:
+        if schema.form != self._form:
+            return None
+        try:
+            if self._form == "avro":
+                return avro_schema.compiled(schema.texts, self._names)
+            return protobuf_schema.compiled(schema.texts, schema.names, path, self._names)
+        except Unfit:
+            return None
+
+    def _scan(self, block: Block, rows: Int64s, starts: Int64s, program: Program, raw: Raw) -> Bools:
+        failed = np.zeros(len(rows), np.bool_)
+        begins, stops, words = starts[rows], block.begins[rows + 1] - 1, np.zeros(1, np.int64)
+        if isinstance(program, AvroProgram):
+            stack = np.zeros(avro_scan.STACK, np.int64)
+            avro_scan.scan(
+                block.data, begins, stops, rows, program.steps, program.branches, stack, raw, words, failed
+            )
+        else:
+            tables: Any = (
+                program.fields,
+                program.bounds,
+                program.defaults,
+                program.default_bounds,
+                program.clears,
+            )
+            stack = np.zeros(protobuf_scan.STACK, np.int64)
+            protobuf_scan.scan(block.data, begins, stops, rows, tables, stack, raw, words, failed)
+        return failed
+
+
+def _note(faults: Faults, rows: Int64s, code: int, ids: Int64s) -> None:
+    wrong = np.zeros(len(faults.codes), np.bool_)
+    wrong[rows] = True
+    faults.note(wrong, code, at=ids)
+
+
+def _message_path(data: Any, at: int, stop: int) -> tuple[tuple[int, ...], int]:
+    """Indexes of the message, and where they end; none when they are not there."""
+    numbers: list[int] = []
+    left = 1
+    while left:
+        value = shift = 0
+        while True:
+            if at >= stop or shift > 28:
+                return (), at
+            byte = int(data[at])
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 128:
+                break
+        value = value >> 1 ^ -(value & 1)
+        if value < 0:
+            return (), at
+        if not numbers:
+            if value > _MOST_INDEXES:
+                return (), at
+            if value == 0:
+                return _FIRST_MESSAGE, at
+            left = value
+        else:
+            left -= 1
+        numbers.append(value)
+    return tuple(numbers[1:]), at

@@ -1,0 +1,123 @@
+"""A schema registry for tests: Confluent's HTTP interface, as far as clients of evenflow use it, kept in memory.
+
+No registry that runs here could be had. Protobuf is answered as `format=serialized`, so that a test registers either the
+text of a file of one message of plain fields, or a descriptor in base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from google.protobuf import descriptor_pb2
+
+_FIELD = re.compile(r"optional (\w+) (\w+) = (\d+);")
+
+
+class RegistryInMemory:
+    """What was registered, and what was asked. status: of all answers, unless 200; failures: answers that are 503 first."""
+
+    def __init__(self) -> None:
+        self.schemas: list[dict[str, Any]] = []
+        self.subjects: dict[str, list[int]] = {}
+        self.asked: list[str] = []
+        self.status = 200
+        self.failures = 0
+        self.url = ""
+
+    def register(self, text: str, form: str = "AVRO", subject: str = "s", references: Any = ()) -> int:
+        """The id of a schema."""
+        kept = {"schema": text, "schemaType": form, "references": list(references)}
+        if kept not in self.schemas:
+            self.schemas.append(kept)
+        number = self.schemas.index(kept) + 1
+        if number not in self.subjects.setdefault(subject, []):
+            self.subjects[subject].append(number)
+        return number
+
+    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        """Status and JSON."""
+        self.asked.append(path)
+        if self.failures > 0:
+            self.failures -= 1
+            return 503, {"error_code": 50301, "message": "not yet"}
+        if self.status != 200:
+            return self.status, {"error_code": self.status, "message": "as the test has it"}
+        if method == "GET" and path == "/subjects":
+            return 200, list(self.subjects)
+        if found := re.fullmatch(r"/schemas/ids/(\d+)", path):
+            number = int(found[1])
+            if 1 <= number <= len(self.schemas):
+                return 200, _shown(self.schemas[number - 1])
+            return 404, {"error_code": 40403, "message": f"Schema {number} not found"}
+        if (found := re.fullmatch(r"/subjects/(.+)/versions", path)) and method == "POST":
+            kind = body.get("schemaType", "AVRO")
+            return 200, {
+                "id": self.register(body["schema"], kind, unquote(found[1]), body.get("references") or ())
+            }
+        if found := re.fullmatch(r"/subjects/(.+)/versions/(\d+)", path):
+            number = self.subjects[unquote(found[1])][int(found[2]) - 1]
+            about = {"subject": unquote(found[1]), "version": int(found[2]), "id": number}
+            return 200, _shown(self.schemas[number - 1]) | about
+        return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
+
+
+def _shown(kept: dict[str, Any]) -> dict[str, Any]:
+    text = kept["schema"]
+    if kept["schemaType"] == "PROTOBUF" and text.startswith("syntax"):
+        text = _serialized(text)
+    return kept | {"schema": text}
+
+
+def _serialized(text: str) -> str:
+    file = descriptor_pb2.FileDescriptorProto(name="r.proto", package="evenflow", syntax="proto3")
+    message = file.message_type.add(name="Record")
+    for place, (kind, name, number) in enumerate(_FIELD.findall(text)):
+        field = message.field.add(
+            name=name, number=int(number), label=1, proto3_optional=True, oneof_index=place
+        )
+        field.type = field.Type.Value(f"TYPE_{kind.upper()}")
+        message.oneof_decl.add(name=f"_{name}")
+    return base64.b64encode(file.SerializeToString()).decode()
+
+
+@contextmanager
+def schema_registry() -> Iterator[RegistryInMemory]:
+    """One that answers at its `url`."""
+    kept = RegistryInMemory()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length) or b"null")
+            status, told = kept.answer(self.command, urlsplit(self.path).path, body)
+            data = json.dumps(told).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = _answer  # noqa: N815
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    kept.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield kept
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

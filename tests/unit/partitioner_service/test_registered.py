@@ -1,0 +1,379 @@
+"""Avro and Protobuf records: what is written by well-known libraries is read, by the partitioner and by verify alike."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from evenflow.errors import ConfigError
+from partitioner_service.parse import Parser
+from partitioner_service.reading.schemas import Schemas
+from tests.hostile import BYTES
+from tests.unit.partitioner_service.registered_records import (
+    URL,
+    Both,
+    Kept,
+    avro,
+    descriptor,
+    make,
+    message_of,
+    prefix,
+    record_of,
+    text_of,
+)
+from topics.registry import RegistryAway
+
+LINKED: dict[str, Any] = record_of(("x", "long"), ("next", ["null", "Link"]), name="Link")
+WHOLE = record_of(
+    ("junk", {"type": "array", "items": {"type": "map", "values": ["null", "int", LINKED]}}),
+    ("k", ["null", "string"]),
+    ("t", "long"),
+    ("user", ["null", record_of(("id", "int"), ("link", "Link"), name="User")]),
+    ("i", ["null", "int", "long", "string"]),
+    ("f", ["float", "double", "null"]),
+    ("b", ["null", "boolean"]),
+    ("e", {"type": "enum", "name": "E", "symbols": ["A", "B", "C"]}),
+    ("fixed", {"type": "fixed", "name": "F", "size": 3}),
+)
+TYPES = {"user.id": "int64", "i": "int64", "f": "float64", "b": "bool", "e": "string"}
+QUERY = {
+    "aggregates": {"u": "max(user.id)", "i": "sum(i)", "f": "sum(f)", "e": "last(e)"},
+    "types": {name: type_ for name, type_ in TYPES.items() if name != "b"},
+}
+LINKS = st.recursive(
+    st.builds(lambda x: {"x": x, "next": None}, st.integers(-5, 5)),
+    lambda below: st.builds(lambda x, n: {"x": x, "next": n}, st.integers(-5, 5), below),
+    max_leaves=4,
+)
+ROWS = st.fixed_dictionaries(
+    {
+        "junk": st.lists(
+            st.dictionaries(st.text(max_size=3), st.none() | st.integers(-9, 9) | LINKS, max_size=2),
+            max_size=3,
+        ),
+        "k": st.none() | st.text(max_size=5),
+        "t": st.integers(-(2**62), 2**62) | st.integers(0, 2**41),
+        "user": st.none() | st.fixed_dictionaries({"id": st.integers(-(2**31), 2**31 - 1), "link": LINKS}),
+        "i": st.none() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=2),
+        "f": st.none() | st.floats(width=32),
+        "b": st.none() | st.booleans(),
+        "e": st.sampled_from("ABC"),
+        "fixed": st.binary(min_size=3, max_size=3),
+    }
+)
+FILE = descriptor(
+    ("k", "string"), ("t", "int64"), ("i", "sint32"), ("f", "double"), ("u", "uint64"), ("b", "bool"), ("g", "float"),
+    ("s", "sfixed64"), ("raw", "bytes"), ("in", ".shop.R"),
+)  # fmt: skip
+PROTOBUF = {
+    "aggregates": {
+        "i": "sum(i)",
+        "f": "sum(f)",
+        "u": "sum(u)",
+        "g": "sum(g)",
+        "s": "sum(s)",
+        "d": "sum(in.in.s)",
+    },
+    "types": {"i": "int64", "u": "int64", "s": "int64", "in.in.s": "int64"},
+}
+RECORD = message_of(FILE)
+MESSAGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "k": st.text(max_size=5),
+        "t": st.integers(-(2**63), 2**63 - 1),
+        "i": st.integers(-(2**31), 2**31 - 1),
+        "f": st.floats(),
+        "u": st.integers(0, 2**64 - 1),
+        "b": st.booleans(),
+        "g": st.floats(width=32),
+        "s": st.integers(-(2**63), 2**63 - 1),
+        "raw": st.binary(max_size=5),
+        "in": st.just({"in": {"s": 7}}) | st.just({}),
+    },
+)
+AVRO = Both(make("avro", **QUERY), Kept("avro", json.dumps(WHOLE)))
+PROTO = Both(make("protobuf", **PROTOBUF), Kept("protobuf", text_of(FILE)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(ROWS, min_size=1, max_size=8))
+def test_avro_records_that_fastavro_writes_are_read_as_they_were(rows: list[dict[str, Any]]) -> None:
+    found = AVRO.agree([avro(WHOLE, row) for row in rows])
+    for row, one in zip(rows, found, strict=True):
+        f, finite = row["f"], row["f"] is None or abs(row["f"]) < float("inf")
+        readable = (
+            row["k"] is not None and abs(row["t"]) <= 8.64e15 and finite and not isinstance(row["i"], str)
+        )
+        assert (one is not None) == readable
+        if one is not None:
+            values = {"user.id": row["user"] and row["user"]["id"], "i": row["i"], "f": f, "e": row["e"]}
+            assert one == values | {"key": row["k"], "time": row["t"]}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(MESSAGES, min_size=1, max_size=8))
+def test_protobuf_records_that_its_library_writes_are_read_as_they_were(rows: list[dict[str, Any]]) -> None:
+    found = PROTO.agree([prefix(1) + b"\0" + RECORD(**row).SerializeToString() for row in rows])
+    for row, one in zip(rows, found, strict=True):
+        message = RECORD(**row)
+        if one is not None:
+            assert (one["key"], one["time"]) == (message.k, message.t)
+            assert (one["i"], one["f"], one["u"], one["g"], one["s"]) == (
+                message.i, message.f, message.u, message.g, message.s
+            )  # fmt: skip
+            assert one["in.in.s"] == (7 if row.get("in") else None)
+
+
+GOOD_AVRO = avro(
+    WHOLE,
+    {"junk": [{"a": 1}], "k": "k", "t": 1, "user": {"id": 1, "link": {"x": 1, "next": None}}, "i": 5, "f": 1.5,
+     "b": True, "e": "B", "fixed": b"abc"},
+)  # fmt: skip
+GOOD_PROTOBUF = (
+    prefix(1) + b"\0" + RECORD(k="k", t=1, i=-5, f=1.5, **{"in": {"in": {"s": 3}}}).SerializeToString()
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=60), st.integers(0, 60), st.integers(0, 60))
+@example(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 0, 0)
+@example(b"\x80" * 40, 0, 0)
+@example(b"\x0b" * 200, 0, 0)
+def test_both_readers_judge_any_bytes_alike(data: bytes, begin: int, length: int) -> None:
+    for both, good, head in ((AVRO, GOOD_AVRO, b""), (PROTO, GOOD_PROTOBUF, b"\0")):
+        broken = good[: begin + 5] + data + good[begin + 5 + length :]
+        both.agree([data, prefix(1) + head + data, broken, good])
+
+
+def test_hostile_bytes_behind_a_schema_id_are_judged_alike() -> None:
+    short = [data for data in BYTES if len(data) < 100_000]
+    for both, head in ((AVRO, b""), (PROTO, b"\0")):
+        assert not any(both.agree([prefix(1) + head + data for data in short if data]))
+
+
+def test_an_avro_record_nested_without_end_is_rejected() -> None:
+    deep = b"\x02" + b"\x02a" + b"\x04" + (b"\x02\x02" * 5_000)
+    assert AVRO.agree([prefix(1) + deep, GOOD_AVRO])[0] is None
+
+
+def test_versions_of_a_schema_in_one_block_are_read_each_by_its_own() -> None:
+    first = record_of(("k", "string"), ("t", "long"), ("v", "int"), ("gone", "string"))
+    second = record_of(("k", ["null", "string"]), ("t", "long"), ("v", "long"), ("w", ["null", "double"]))
+    kept = Kept("avro", json.dumps(first), json.dumps(second))
+    query = make("avro", aggregates={"v": "sum(v)", "w": "sum(w)"}, types={"v": "int64"})
+    values = [
+        avro(first, {"k": "a", "t": 1, "v": -1, "gone": "x"}, 1),
+        avro(second, {"k": "b", "t": 2, "v": 2**40, "w": 0.5}, 2),
+        avro(first, {"k": "c", "t": 3, "v": 3, "gone": ""}, 1),
+        avro(second, {"k": None, "t": 4, "v": 1, "w": None}, 2),
+        avro(second, {"k": "d", "t": 5, "v": 1, "w": None}, 3),
+    ]
+    found = Both(query, kept).agree(values)
+    assert found[:3] == [
+        {"key": "a", "time": 1, "v": -1, "w": None},
+        {"key": "b", "time": 2, "v": 2**40, "w": 0.5},
+        {"key": "c", "time": 3, "v": 3, "w": None},
+    ]
+    assert found[3:] == [None, None]
+    assert dict(Parser(query, schemas=Schemas(kept)).parse(values).bad) == {
+        3: "key column 'k' is missing or null",
+        4: "the registry has no schema of id 3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit", "raw", "time"),
+    [
+        ("timestamp-millis", "us", 1_700_000_000_123, 1_700_000_000_123),
+        ("timestamp-micros", "ms", 1_700_000_000_123_999, 1_700_000_000_123),
+        ("timestamp-micros", "s", 1_700_000_000_123_000, 1_700_000_000_123),
+        ("timestamp-millis", "iso", 1_700_000_000_123, 1_700_000_000_123),
+        ("timestamp-micros", "iso", -1, -1),
+        ("timestamp-millis", "ms", 2**62, None),
+        ("timestamp-millis", "iso", 2**62, None),
+    ],
+)
+def test_a_timestamp_says_its_own_unit(kind: str, unit: str, raw: int, time: int | None) -> None:
+    plain = record_of(("k", "string"), ("t", "long"))
+    told = record_of(("k", "string"), ("t", {"type": "long", "logicalType": kind}))
+    both = Both(make("avro", time_unit=unit), Kept("avro", json.dumps(told)))
+    (found,) = both.agree([avro(plain, {"k": "a", "t": raw})])
+    assert found == (None if time is None else {"key": "a", "time": time})
+
+
+def test_dates_decimals_and_uuids_are_what_their_logical_types_say() -> None:
+    plain = record_of(
+        ("k", {"type": "fixed", "name": "U", "size": 16}),
+        ("t", "long"),
+        ("day", "int"),
+        ("price", "bytes"),
+        ("x", "bytes"),
+    )
+    told = record_of(
+        ("k", {"type": "fixed", "name": "U", "size": 16, "logicalType": "uuid"}),
+        ("t", "long"),
+        ("day", {"type": "int", "logicalType": "date"}),
+        ("price", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}),
+        ("x", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 4}),
+    )
+    query = make(
+        "avro",
+        aggregates={"p": "sum(price)", "x": "sum(x)"},
+        types={"price": "decimal(2)", "x": "float64", "day": "date"},
+        where="day > DATE '2020-01-01'",
+    )
+    row = {
+        "k": bytes(range(16)),
+        "t": 1,
+        "day": 20_000,
+        "price": (-1234).to_bytes(2, "big", signed=True),
+        "x": b"\x05",
+    }
+    wide = row | {"price": b"\x01" + bytes(16)}
+    found = Both(query, Kept("avro", json.dumps(told))).agree([avro(plain, row), avro(plain, wide)])
+    assert found == [
+        {"price": Decimal("-12.34"), "x": 0.0005, "key": "00010203-0405-0607-0809-0a0b0c0d0e0f", "time": 1},
+        None,
+    ]
+
+
+def test_another_type_than_the_query_needs_is_a_rejected_record_that_names_its_schema() -> None:
+    schema = record_of(("k", "string"), ("t", "long"), ("v", ["null", "string", "double"]))
+    query = make("avro", aggregates={"v": "sum(v)"}, types={"v": "int64"})
+    kept = Kept(
+        "avro",
+        json.dumps(schema),
+        "no schema",
+        json.dumps(record_of(("a", {"type": "array", "items": "null"}))),
+    )
+    values = [avro(schema, {"k": "a", "t": 1, "v": v}) for v in ("x", 1.5, None)]
+    values += [values[0][:-1], values[2] + b"x", b"{}", b"", prefix(2), prefix(3) + b"\x80\x80\x80\x80\x10"]
+    parsed = Parser(query, schemas=Schemas(kept)).parse(values)
+    assert dict(parsed.bad) == {
+        0: "column 'v' does not hold a whole number by schema 1",
+        1: "column 'v' does not hold a whole number by schema 1",
+        3: "the record does not decode by schema 1",
+        4: "the record does not decode by schema 1",
+        5: "the record is not in Confluent's wire format: byte 0 and the four bytes of a schema id come first",
+        6: "the record is not in Confluent's wire format: byte 0 and the four bytes of a schema id come first",
+        7: "schema 2 cannot be read, see docs/formats.md",
+        8: "schema 3 cannot be read, see docs/formats.md",
+    }
+    assert Both(query, kept).agree(values[:6])[2] == {"v": None, "key": "a", "time": 1}
+
+
+def test_the_message_of_a_protobuf_record_is_found_by_its_indexes() -> None:
+    file = descriptor(("t", "int64"), ("k", "string"))
+    other = file.message_type.add(name="Other")
+    other.field.add(name="k", number=1, label=1, type=9)
+    inner = other.nested_type.add(name="Inner")
+    inner.field.add(name="k", number=3, label=1, type=9)
+    inner.field.add(name="t", number=4, label=1, type=3)
+    message = message_of(file, (1, 0))
+    both = Both(make("protobuf"), Kept("protobuf", text_of(file)))
+    behind = message(k="x", t=9).SerializeToString()
+    found = both.agree(
+        [
+            prefix(1) + b"\x04\x02\x00" + behind,
+            prefix(1) + b"\x02\x00" + message_of(file)(k="y", t=8).SerializeToString(),
+            prefix(1) + b"\x04\x02\x02" + behind,
+            prefix(1) + b"\xff\xff\xff\xff\x0f",
+        ]
+    )
+    assert found == [{"key": "x", "time": 9}, {"key": "y", "time": 8}, None, None]
+
+
+def test_a_protobuf_timestamp_is_an_event_time_and_of_a_oneof_the_last_counts() -> None:
+    file = descriptor(
+        ("k", "string"), ("t", ".google.protobuf.Timestamp"), ("a", "int64"), ("b", "int64"),
+        dependency=["google/protobuf/timestamp.proto"],
+    )  # fmt: skip
+    file.message_type[0].oneof_decl.add(name="which")
+    for field in file.message_type[0].field[2:]:
+        field.oneof_index = 0
+    query = make("protobuf", aggregates={"a": "sum(a)"}, types={"a": "int64"}, time_unit="iso")
+    message = message_of(file)
+    row = message(k="x", t={"seconds": 1_700_000_000, "nanos": 5_999_999}, a=4).SerializeToString()
+    values = [prefix(1) + b"\0" + row + more for more in (b"", message(b=1).SerializeToString())]
+    time = 1_700_000_000_005
+    assert Both(query, Kept("protobuf", text_of(file))).agree(values) == [
+        {"key": "x", "time": time, "a": 4},
+        {"key": "x", "time": time, "a": None},
+    ]
+
+
+def test_an_id_is_asked_for_once_and_an_unknown_one_again_only_after_a_while() -> None:
+    now = [0.0]
+    kept = Kept("avro", json.dumps(WHOLE))
+    schemas = Schemas(kept, clock=lambda: now[0])
+    for _ in range(3):
+        assert {n: found is not None for n, found in schemas.of([1, 9]).items()} == {1: True, 9: False}
+    assert kept.asked == [1, 9]
+    now[0] = 61.0
+    schemas.of([1, 9])
+    assert kept.asked == [1, 9, 9]
+
+
+def test_made_up_ids_are_asked_for_slowly_and_all_of_them_are_judged_in_the_end() -> None:
+    now = [0.0]
+    kept = Kept("avro", json.dumps(WHOLE))
+    schemas = Schemas(kept, most=10, clock=lambda: now[0])
+    waits = 0
+    while True:
+        try:
+            found = schemas.of(range(1, 1_001))
+            break
+        except RegistryAway:
+            waits += 1
+            now[0] += 100.0
+    assert waits == 4
+    assert len(kept.asked) == 1_000
+    assert [n for n, schema in found.items() if schema is not None] == [1]
+    now[0] += 1
+    schemas.of([1])
+    assert not schemas._unknown, "no more than `most` are kept"
+
+
+def test_nothing_is_parsed_while_the_registry_is_away_and_all_of_it_after() -> None:
+    kept = Kept("avro", json.dumps(WHOLE))
+    parser = Parser(make("avro", **QUERY), schemas=Schemas(kept))
+    kept.fail = RegistryAway("away")
+    with pytest.raises(RegistryAway):
+        parser.parse([GOOD_AVRO])
+    kept.fail = ConfigError("refused")
+    with pytest.raises(ConfigError):
+        parser.parse([GOOD_AVRO])
+    kept.fail = None
+    assert len(parser.parse([GOOD_AVRO]).rows) == 1
+
+
+def test_where_the_registry_is_does_not_change_the_query() -> None:
+    from evenflow.settings import load_settings
+
+    words = {"format": "avro", "partitions": 4, "registry": URL}
+    one = load_settings(query={"name": "q"}, input=words)
+    other = load_settings(query={"name": "q"}, input=words | {"registry": {"url": "https://else/where"}})
+    assert one.fingerprint == other.fingerprint
+    assert "registry" not in str(one.identity())
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ({"format": "avro"}, "needs \\[input.registry\\]"),
+        ({"format": "json", "registry": URL}, "registry belongs to avro and protobuf"),
+        ({"format": "avro", "registry": URL | {"username": "u"}}, "go together"),
+        ({"format": "avro", "registry": {"url": "http://u:p@host"}}, "url"),
+    ],
+)
+def test_a_registry_that_does_not_fit_the_format_is_refused(words: dict[str, Any], why: str) -> None:
+    from evenflow.settings import load_settings
+
+    with pytest.raises(ConfigError, match=why):
+        load_settings(query={"name": "q"}, input=words)

@@ -1,0 +1,132 @@
+"""The schema registry, asked with confluent-kafka's own client: a schema by its id, and a new one registered.
+
+Every answer is one of three: the schema, that there is none of this id, or an error. An outage is `RegistryAway`, which may
+heal; a refused user, or something at the address that is no registry, is a ConfigError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+from evenflow.errors import ConfigError, ServiceError
+from evenflow.settings import InputSettings
+
+T = TypeVar("T")
+
+_NO_SUCH_SCHEMA = 40403
+_REFUSED = (401, 403)
+_MAY_HEAL = (408, 425, 429)
+_DEEPEST = 32
+_MOST_REFERENCES = 1_000
+
+
+class RegistryAway(ServiceError):
+    """The registry does not answer now; asking again may help."""
+
+
+@dataclass(frozen=True)
+class RegisteredSchema:
+    """A schema of the registry.
+
+    texts: the schemas that it refers to, each behind those that it refers to itself, and last its own. Avro: JSON; Protobuf:
+    a FileDescriptorProto in base64. names: under which name each is referred to; the last one's is empty.
+    """
+
+    id: int
+    form: str
+    texts: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+class Registry:
+    """The registry of `[input.registry]`."""
+
+    def __init__(self, settings: InputSettings) -> None:
+        assert settings.registry is not None
+        self._url, self._form = settings.registry.url, settings.format
+        self._fmt = "serialized" if settings.format == "protobuf" else None
+        config: dict[str, Any] = {
+            "url": self._url,
+            "timeout": settings.registry.timeout / 1000,
+            "max.retries": 0,
+        }
+        if settings.registry.username is not None and settings.registry.password is not None:
+            secret = settings.registry.password.get_secret_value()
+            config["basic.auth.user.info"] = f"{settings.registry.username}:{secret}"
+        if settings.registry.ssl_ca is not None:
+            config["ssl.ca.location"] = str(settings.registry.ssl_ca)
+        try:
+            self._client = SchemaRegistryClient(config)
+        except Exception as error:  # of several kinds: a file of TLS that is not there, a URL of another form
+            raise ConfigError(f"input.registry cannot be used: {error}") from None
+
+    def schema(self, number: int) -> RegisteredSchema | None:
+        """The schema of this id; None when there is none. Raises RegistryAway and ConfigError."""
+        found = self._asked(lambda: self._client.get_schema(number, fmt=self._fmt))
+        if found is None:
+            return None
+        texts: list[str] = []
+        names: list[str] = []
+        self._refer(found, texts, names, 0)
+        form = (found.schema_type or "AVRO").lower()
+        return RegisteredSchema(number, form, (*texts, found.schema_str or ""), (*names, ""))
+
+    def register(self, subject: str, text: str) -> int:
+        """The id of this schema of the settings' format, registered under `subject` unless it was there."""
+        schema = Schema(text, schema_type=self._form.upper())
+        number = self._asked(lambda: self._client.register_schema(subject, schema))
+        if number is None:
+            raise ConfigError(f"the registry at {self._url} has no place for subject {subject}")
+        return number
+
+    def subjects(self) -> list[str]:
+        """The subjects there are; what `evenflow doctor` asks to see that the registry answers."""
+        return self._asked(self._client.get_subjects) or []
+
+    def _refer(self, schema: Schema, texts: list[str], names: list[str], depth: int) -> None:
+        for reference in schema.references or ():
+            if reference.name in names or depth > _DEEPEST or len(names) > _MOST_REFERENCES:
+                continue
+            version, subject = reference.version, reference.subject
+            if not isinstance(version, int) or subject is None or reference.name is None:
+                continue
+            found = self._asked(lambda s=subject, v=version: self._client.get_version(s, v, fmt=self._fmt))  # type: ignore[misc]
+            if found is None or found.schema is None:
+                continue
+            self._refer(found.schema, texts, names, depth + 1)
+            texts.append(found.schema.schema_str or "")
+            names.append(reference.name)
+
+    def _asked(self, ask: Callable[[], T]) -> T | None:
+        try:
+            return ask()
+        except SchemaRegistryError as error:
+            return self._refused(error)
+        except Exception as error:  # the client passes on whatever its HTTP library raises
+            raise RegistryAway(
+                f"the schema registry at {self._url} does not answer: {error or type(error).__name__}",
+                hint="is it running, and is input.registry.url right?",
+            ) from None
+
+    def _refused(self, error: SchemaRegistryError) -> None:
+        status = error.http_status_code
+        if error.error_code == _NO_SUCH_SCHEMA or (status == 404 and 40400 <= error.error_code < 40500):
+            return
+        if status in _REFUSED:
+            raise ConfigError(
+                f"the schema registry at {self._url} refuses us: HTTP {status}: {error.error_message}",
+                hint="check input.registry.username and password, and what that user may read",
+            ) from None
+        if status >= 500 or status in _MAY_HEAL:
+            raise RegistryAway(
+                f"the schema registry at {self._url} does not answer: HTTP {status}: {error.error_message}"
+            ) from None
+        raise ConfigError(
+            f"the schema registry at {self._url} refuses what we ask: HTTP {status}: {error.error_message}",
+            hint="is input.registry.url that of a schema registry, with the right path?",
+        ) from None

@@ -1,0 +1,369 @@
+"""Avro and Protobuf records, read strictly: Avro by a plain recursive reader, Protobuf by Google's own library.
+
+The partitioner reads both with compiled kernels, so this is a second opinion on every record. A schema that is not in the
+registry when this is asked makes its records unreadable, as it does in the partitioner.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+import math
+import struct
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError, Message
+
+from evenflow.settings import Settings
+from evenflow.settings.paths import segments
+from evenflow.settings.query import decimal_scale
+from topics.registry import RegisteredSchema, Registry
+from workbench.verify.unreadable import Number, Unreadable
+
+_DEEPEST = 250
+_TICKS = {"timestamp-millis": 1, "timestamp-micros": 1_000, "timestamp-nanos": 1_000_000}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Held(NamedTuple):
+    """What a record holds: bool, int, float, text, bytes, enum, stamp (ms) or nested; logical as in Avro."""
+
+    holds: str
+    value: Any
+    logical: str = ""
+    scale: int = 0
+
+
+class RegisteredRecords:
+    """Reads records of the settings' format."""
+
+    def __init__(self, settings: Settings, *, registry: Registry | None = None) -> None:
+        self._query, self._form = settings.query, settings.input.format
+        self._types = settings.query.resolved.read
+        self._registry = registry or Registry(settings.input)
+        self._schemas: dict[int, Any] = {}
+
+    def cells(self, value: bytes) -> dict[str, Any]:
+        """The needed columns as a JSON record would hold them; raises Unreadable."""
+        if len(value) < 5 or value[0]:
+            raise Unreadable("the record is not in Confluent's wire format")
+        reader = self._reader(int.from_bytes(value[1:5], "big"))
+        found = reader.read(value, self._types)
+        return {name: self._as_json(name, held) for name, held in found.items() if held is not None}
+
+    def _reader(self, number: int) -> Any:
+        if number not in self._schemas:
+            schema = self._registry.schema(number)
+            try:
+                self._schemas[number] = None if schema is None else self._made(schema)
+            except (
+                ValueError,
+                TypeError,
+                KeyError,
+                AttributeError,
+                RecursionError,
+                DecodeError,
+                ImportError,
+            ):
+                self._schemas[number] = None
+        if self._schemas[number] is None:
+            raise Unreadable(f"schema {number} is not there, or none that is read")
+        return self._schemas[number]
+
+    def _made(self, schema: RegisteredSchema) -> Any:
+        if schema.form != self._form:
+            return None
+        return AvroReader(schema) if self._form == "avro" else ProtobufReader(schema)
+
+    def _as_json(self, name: str, held: Held) -> Any:
+        type_ = self._types[name]
+        unit = self._query.time_unit if name == self._query.time else None
+        if unit is not None and (held.holds == "stamp" or held.logical in _TICKS):
+            return _time(held, unit)
+        if type_ == "bool" and held.holds == "bool":
+            return held.value
+        if type_ == "date":
+            return _day(held)
+        if type_ == "string":
+            if held.holds in ("text", "enum"):
+                return held.value
+            if held.logical == "uuid" and held.holds == "bytes" and len(held.value) == 16:
+                return str(uuid.UUID(bytes=held.value))
+        elif type_ != "bool":
+            if held.holds == "text" and decimal_scale(type_) is not None:
+                return Number(held.value.strip(" \t"))
+            if held.holds == "int" and held.logical != "date":
+                return Number(float(held.value) if type_ == "float64" else held.value)
+            if held.holds == "float" and type_ != "int64":
+                exact = math.isfinite(held.value) and type_ != "float64"
+                return Number(f"{Decimal(repr(held.value)):f}" if exact else repr(held.value))
+            if held.logical == "decimal" and type_ != "int64" and len(held.value) <= 16:
+                units = int.from_bytes(held.value, "big", signed=True)
+                return Number(f"{Decimal(units).scaleb(-held.scale):f}")
+        raise Unreadable(f"column {name!r} holds {held.holds} {held.logical}, which is no {type_}")
+
+
+def _day(held: Held) -> str:
+    if held.holds == "text":
+        return str(held.value)
+    if held.logical == "date":
+        try:
+            return (date(1970, 1, 1) + timedelta(days=held.value)).isoformat()
+        except OverflowError:
+            pass
+    raise Unreadable("no date")
+
+
+def _time(held: Held, unit: str) -> Any:
+    ms = held.value if held.holds == "stamp" else held.value // _TICKS[held.logical]
+    if unit != "iso":
+        return Number(repr(ms / 1000) if unit == "s" else ms * (1000 if unit == "us" else 1))
+    try:
+        return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds")
+    except OverflowError:
+        raise Unreadable("the event time is out of range") from None
+
+
+class AvroReader:
+    """Reads records of one schema."""
+
+    def __init__(self, schema: RegisteredSchema) -> None:
+        self._named: dict[str, Any] = {}
+        for text in schema.texts:
+            root = self._known(json.loads(text), "")
+        self._root = root
+
+    def _known(self, schema: Any, space: str) -> Any:
+        """The schema with every name in full; definitions are kept."""
+        if isinstance(schema, str):
+            simple = schema in ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+            return schema if simple else ("name", _full(schema, space), schema)
+        if isinstance(schema, list):
+            return [self._known(one, space) for one in schema]
+        kind = schema["type"]
+        if kind in ("record", "error", "enum", "fixed"):
+            name = _full(schema["name"], schema.get("namespace", space))
+            within = name.rpartition(".")[0]
+            own = dict(schema)
+            self._named[name] = own
+            if kind in ("record", "error"):
+                own["fields"] = [
+                    (field["name"], self._known(field["type"], within)) for field in schema["fields"]
+                ]
+            return own
+        if kind == "array":
+            return {"type": "array", "items": self._known(schema["items"], space)}
+        if kind == "map":
+            return {"type": "map", "items": self._known(schema["values"], space)}
+        return schema if isinstance(kind, str) else self._known(kind, space)
+
+    def read(self, value: bytes, wanted: Mapping[str, str]) -> dict[str, Held | None]:
+        """The needed columns, None for what is null or not there."""
+        try:
+            found, at = self._value(self._root, value, 5, 0)
+        except (IndexError, struct.error, RecursionError):
+            raise Unreadable("the record does not decode") from None
+        if at != len(value) or not isinstance(found, dict):
+            raise Unreadable("the record does not decode")
+        return {name: _below(found, name) for name in wanted}
+
+    def _value(self, schema: Any, data: bytes, at: int, depth: int) -> tuple[Any, int]:
+        if depth > _DEEPEST:
+            raise Unreadable("the record is nested too deeply")
+        if isinstance(schema, tuple):
+            schema = self._named.get(schema[1]) or self._named[schema[2]]
+        if isinstance(schema, list):
+            which, at = _long(data, at)
+            if not 0 <= which < len(schema):
+                raise Unreadable("a union has no such branch")
+            return self._value(schema[which], data, at, depth)
+        kind = schema if isinstance(schema, str) else schema["type"]
+        if kind in ("record", "error"):
+            fields = {}
+            for name, type_ in schema["fields"]:
+                fields[name], at = self._value(type_, data, at, depth + 1)
+            return fields, at
+        if kind in ("array", "map"):
+            return Held("nested", None), self._items(schema, data, at, depth)
+        return _scalar(schema if isinstance(schema, dict) else {}, kind, data, at)
+
+    def _items(self, schema: Any, data: bytes, at: int, depth: int) -> int:
+        while True:
+            count, at = _long(data, at)
+            if count < 0:
+                _, at = _long(data, at)
+            if abs(count) > len(data) - at:
+                raise Unreadable("more items than bytes")
+            if not count:
+                return at
+            for _ in range(abs(count)):
+                if schema["type"] == "map":
+                    _, at = _span(data, at)
+                _, at = self._value(schema["items"], data, at, depth + 1)
+
+
+def _below(found: Any, name: str) -> Held | None:
+    for part in segments(name):
+        found = found.get(part) if isinstance(found, dict) else None
+    return Held("nested", None) if isinstance(found, dict) else found
+
+
+def _scalar(schema: Mapping[str, Any], kind: str, data: bytes, at: int) -> tuple[Held | None, int]:
+    logical = schema.get("logicalType", "")
+    scale = schema.get("scale", 0) if logical == "decimal" else 0
+    if kind == "null":
+        return None, at
+    if kind == "boolean":
+        if data[at] > 1:
+            raise Unreadable("neither true nor false")
+        return Held("bool", data[at] == 1), at + 1
+    if kind in ("int", "long"):
+        value, at = _long(data, at)
+        fits = logical == "date" if kind == "int" else logical in _TICKS
+        return Held("int", value, logical if fits else ""), at
+    if kind in ("float", "double"):
+        size, form = (4, "<f") if kind == "float" else (8, "<d")
+        return Held("float", struct.unpack_from(form, data, at)[0]), at + size
+    if kind == "enum":
+        which, at = _long(data, at)
+        if not 0 <= which < len(schema["symbols"]):
+            raise Unreadable("an enum has no such symbol")
+        return Held("enum", schema["symbols"][which]), at
+    if kind == "fixed":
+        begin, at = at, at + schema["size"]
+        if at > len(data):
+            raise Unreadable("the record ends too early")
+        return Held("bytes", data[begin:at], logical, scale), at
+    held, at = _span(data, at)
+    if kind == "string":
+        return Held("text", held.decode("utf-8", "surrogateescape")), at
+    return Held("bytes", held, logical if logical == "decimal" else "", scale), at
+
+
+def _long(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 128:
+            break
+        if shift > 63:
+            raise Unreadable("a number is too long")
+    if value >= 2**64:
+        raise Unreadable("a number is too long")
+    return value >> 1 ^ -(value & 1), at
+
+
+def _span(data: bytes, at: int) -> tuple[bytes, int]:
+    length, at = _long(data, at)
+    if not 0 <= length <= len(data) - at:
+        raise Unreadable("a length reaches beyond the record")
+    return data[at : at + length], at + length
+
+
+def _full(name: str, space: str) -> str:
+    return name if "." in name or not space else f"{space}.{name}"
+
+
+class ProtobufReader:
+    """Reads records of one file of messages. Text that nobody reads may be any bytes, so text is declared as bytes."""
+
+    def __init__(self, schema: RegisteredSchema) -> None:
+        self._pool = descriptor_pool.DescriptorPool()
+        self._added: set[str] = set()
+        self._text: set[str] = set()
+        for text, name in zip(schema.texts, schema.names, strict=True):
+            file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text))
+            file.name = name or "record"
+            for message in file.message_type:
+                self._as_bytes(message, file.package)
+            self._add(file)
+        self._file = file
+
+    def _add(self, file: descriptor_pb2.FileDescriptorProto) -> None:
+        if file.name in self._added:
+            return
+        for name in file.dependency:
+            if name not in self._added and name.startswith("google/protobuf/"):
+                importlib.import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
+                known = descriptor_pb2.FileDescriptorProto()
+                descriptor_pool.Default().FindFileByName(name).CopyToProto(known)
+                self._add(known)
+        self._pool.Add(file)
+        self._added.add(file.name)
+
+    def _as_bytes(self, message: descriptor_pb2.DescriptorProto, space: str) -> None:
+        own = f"{space}.{message.name}" if space else message.name
+        for field in message.field:
+            if field.type == field.TYPE_STRING:
+                field.type = field.TYPE_BYTES
+                self._text.add(f"{own}.{field.name}")
+        for nested in message.nested_type:
+            self._as_bytes(nested, own)
+
+    def read(self, value: bytes, wanted: Mapping[str, str]) -> dict[str, Held | None]:
+        """The needed columns, None for what is null or not there."""
+        try:
+            count, at = _long(value, 5)
+            path = [0]
+            if count:
+                if not 0 < count <= 16:
+                    raise Unreadable("no message is named")
+                path = []
+                for _ in range(count):
+                    index, at = _long(value, at)
+                    path.append(index)
+            message = message_factory.GetMessageClass(self._type(path)).FromString(value[at:])
+        except (IndexError, KeyError, DecodeError):
+            raise Unreadable("the record does not decode") from None
+        return {name: self._below(message, name) for name in wanted}
+
+    def _type(self, path: list[int]) -> Any:
+        names, messages = [self._file.package] if self._file.package else [], self._file.message_type
+        for index in path:
+            if index < 0:
+                raise IndexError
+            names.append(messages[index].name)
+            messages = messages[index].nested_type
+        return self._pool.FindMessageTypeByName(".".join(names))
+
+    def _below(self, message: Message, name: str) -> Held | None:
+        first, _, rest = name.partition(".")
+        field = message.DESCRIPTOR.fields_by_name.get(first)
+        if field is None:
+            return None
+        if field.is_repeated:
+            return Held("nested", None) if not rest and len(getattr(message, first)) else None
+        if field.has_presence and not message.HasField(first):
+            return None
+        value = getattr(message, first)
+        if isinstance(value, Message):
+            if rest:
+                return self._below(value, rest)
+            if value.DESCRIPTOR.full_name != "google.protobuf.Timestamp":
+                return Held("nested", None)
+            return Held("stamp", value.seconds * 1000 + value.nanos // 1_000_000)
+        return None if rest else self._held(field, value)
+
+    def _held(self, field: Any, value: Any) -> Held:
+        if field.type == field.TYPE_ENUM:
+            known = field.enum_type.values_by_number.get(value)
+            if known is None:
+                raise Unreadable("an enum has no such symbol")
+            first = next(one for one in field.enum_type.values if one.number == value)
+            return Held("enum", first.name)
+        if field.type == field.TYPE_BYTES:
+            if field.full_name in self._text:
+                return Held("text", value.decode("utf-8", "surrogateescape"))
+            return Held("bytes", value)
+        if isinstance(value, bool):
+            return Held("bool", value)
+        return Held("float" if isinstance(value, float) else "int", value)

@@ -1,0 +1,13 @@
+"""What the strict readers share: a record that holds no tuple, and a number as it was written."""
+
+from __future__ import annotations
+
+
+class Unreadable(Exception):
+    """The record holds no tuple of this query; the text says why."""
+
+
+class Number(str):
+    """A number of a record as it was written."""
+
+    __slots__ = ()
