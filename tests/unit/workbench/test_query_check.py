@@ -88,3 +88,17 @@ def test_without_a_broker_it_says_what_the_settings_tell_and_that_nobody_answers
     assert result.exit_code == 1
     assert "verify compares" in result.output
     assert "no broker answers" in result.output
+
+
+def test_views_and_what_comes_out_are_told() -> None:
+    found = checked(
+        [order(number) for number in range(100)],
+        emit="top(3, s)",
+        views={"long": {"aggregates": {"m": "max(amount)"}, "window": "4s", "slide": "2s", "emit": "changes"}},
+        **SLIDING,
+    )
+    assert dict(found.sections["windows"])["emit"] == "of each window top(3, s)"
+    long = dict(found.sections["view long"])
+    assert long["window"] == "4s sliding by 2s: a tuple is in 2 windows"
+    assert long["m"] == "max(amount): exact"
+    assert "retractions" in long["emit"]
