@@ -20,6 +20,7 @@ from evenflow.arrays import Int64s
 from evenflow.errors import DataLossError, ServiceError
 from evenflow.settings import Query, Settings
 from evenflow.settings.durations import format_duration
+from evenflow.settings.views import queries
 from evenflow.talking.words import printable, share
 from evenflow.twostep import readable_schema
 from evenflow.windows import pane_of
@@ -154,7 +155,7 @@ def _between(table: pa.Table, first: int, stop: int) -> pa.Table:
 def _sections(
     settings: Settings, look: Look | None, kept: Kept | None
 ) -> dict[str, tuple[tuple[str, str], ...]]:
-    return {
+    sections = {
         "columns": tuple(_columns(settings, look)),
         "tuples": tuple(_tuples(settings, look)),
         "windows": tuple(_windows(settings.query)),
@@ -162,6 +163,10 @@ def _sections(
         "results": tuple(_results(settings, kept)),
         "verify compares": tuple(_compared(settings.query)),
     }
+    for one in queries(settings)[1:]:
+        said = (_windows(one.query), _state(one, None), _results(one, None), _compared(one.query))
+        sections[f"view {one.query.view_name}"] = tuple(line for lines in said for line in lines)
+    return sections
 
 
 def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]:
@@ -232,6 +237,10 @@ def _windows(query: Query) -> Iterator[tuple[str, str]]:
         "emitted",
         f"once, when every input partition has passed {behind}; a window without a tuple is not emitted",
     )
+    if query.emission.mode == "changes":
+        yield "emit", "the rows that differ from the window one slide before, and retractions"
+    elif query.emission.mode == "top":
+        yield "emit", f"of each window {query.emission}"
     if query.emit_from is not None:
         yield (
             "emit_from",

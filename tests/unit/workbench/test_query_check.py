@@ -94,7 +94,9 @@ def test_views_and_what_comes_out_are_told() -> None:
     found = checked(
         [order(number) for number in range(100)],
         emit="top(3, s)",
-        views={"long": {"aggregates": {"m": "max(amount)"}, "window": "4s", "slide": "2s", "emit": "changes"}},
+        views={
+            "long": {"aggregates": {"m": "max(amount)"}, "window": "4s", "slide": "2s", "emit": "changes"}
+        },
         **SLIDING,
     )
     assert dict(found.sections["windows"])["emit"] == "of each window top(3, s)"
