@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
@@ -100,13 +101,19 @@ def run(
             looks += [watch.check, *(talk.look for talk in talks)]
             _wait(running, stop, until_ended, looks)
         finally:
-            for started in running:
-                started.finish()
+            _finish(running)
             for talk in talks:
                 talk.look(last=True)
         for started in running:
             started.raise_failure()
         _LOG.info("stopped between two micro-batches: started again, it goes on from there")
+
+
+def _finish(running: Sequence[RunningStage]) -> None:
+    """All at the same time: one after the other, a stop would take a micro-batch of each of them."""
+    with ThreadPoolExecutor(max(1, len(running))) as pool:
+        for ended in [pool.submit(stage.finish) for stage in running]:
+            ended.result()
 
 
 def _stages(settings: Settings, stages: Sequence[str]) -> tuple[Stage, ...]:
