@@ -33,7 +33,7 @@ monitoring: setup ## the demo under load with Prometheus and the live page (FLAG
 	$(BIN)/evenflow demo --watch --prometheus $(FLAGS)
 
 test: setup lint ## lint, types, layers, and the tests on two cores (JOBS=...)
-	$(PYTEST) $(BY_FILE) tests/pipeline tests/unit -m "not more" $(FLAGS)
+	$(PYTEST) $(BY_FILE) tests/pipeline tests/unit -m "not more" --durations=40 $(FLAGS)
 
 test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
 	$(BIN)/python -m workbench.debian chromium

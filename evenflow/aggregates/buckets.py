@@ -26,6 +26,7 @@ _DROPPED = 45
 _LEAST = 1 << 52 - _DROPPED
 """The first bucket whose doubles are normal ones."""
 _INFINITE = 0x7FF << 52 - _DROPPED
+_ROUNDED, _CUT = np.uint64(2**53), np.uint64(1023)
 _LARGEST = 2**63 - 1024
 """The largest double that fits into int64."""
 
@@ -76,4 +77,8 @@ def _buckets(values: pa.Array) -> Int64s:
 def _numbers(values: pa.Array) -> Float64s:
     if pa.types.is_floating(values.type):
         return values.to_numpy()
-    return order_keys(values).astype(np.float64)
+    whole = order_keys(values)
+    sizes = np.abs(whole).view(np.uint64)  # also of the least int64, whose size int64 does not hold
+    # A double holds 53 bits. What is cut off first cannot round up, into the next bucket.
+    exact = np.where(sizes < _ROUNDED, sizes, sizes & ~_CUT).astype(np.float64)
+    return np.where(whole < 0, -exact, exact)

@@ -227,7 +227,7 @@ def test_the_lines_for_spark_give_every_row_once(
 
 def test_every_line_of_the_page_is_run_here() -> None:
     known = {"records", "new_rows", "frame_of", "distinct_rows", "new_tables", "opened", "rows_of_frames"}
-    known |= {"results_frame", "window", "spark_results"}
+    known |= {"results_frame", "window", "spark_results", "newest_window"}
     assert set(re.findall(r"^def (\w+)\(", "".join(blocks("python")), re.MULTILINE)) == known
     assert (
         reduce(lambda total, language: total + len(blocks(language)), ("python", "sql"), 0)
