@@ -73,7 +73,6 @@ SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
             id="hashing-sliding-totals",
             marks=pytest.mark.more,
         ),
-        pytest.param("pkg", TUMBLING, id="pkg-tumbling", marks=pytest.mark.more),
         pytest.param("pkg", SLIDING, id="pkg-sliding", marks=pytest.mark.more),
         pytest.param("d-choices", SLIDING, id="d-choices-sliding", marks=pytest.mark.more),
         pytest.param("dalton", SLIDING, id="dalton-sliding", marks=pytest.mark.more),
@@ -81,8 +80,6 @@ SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
         pytest.param("cam", SLIDING, id="cam-sliding", marks=pytest.mark.more),
         pytest.param("dagreedy", SLIDING, id="dagreedy-sliding", marks=pytest.mark.more),
         pytest.param("hashing", TUMBLING, id="hashing-tumbling", marks=pytest.mark.more),
-        pytest.param("shuffle", TUMBLING, id="shuffle-tumbling", marks=pytest.mark.more),
-        pytest.param("d-choices", TUMBLING, id="d-choices-tumbling", marks=pytest.mark.more),
         pytest.param(
             "shuffle", SLIDING | {"aggregates": INVERTIBLE}, id="shuffle-sliding", marks=pytest.mark.more
         ),
