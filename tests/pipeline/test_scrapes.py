@@ -90,6 +90,8 @@ class Growing:
             "state": "running",
             "seconds_since_progress": 0.1 * self._number,
             "assignment": {str(p): self._partition(p) for p in self._partitions},
+            "read": tuples * WORKERS + tuples // 100,
+            "filtered": 0,
             "tuples": tuples * WORKERS,
             "rejected_by_reason": {"late": tuples // 100},
             "busy_seconds": 1.0,

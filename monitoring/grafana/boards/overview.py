@@ -143,7 +143,7 @@ def build() -> Any:
                     (f"query:evenflow_tuples_routed:rate1m{QUERY}", "routed"),
                     ('sum(rate(evenflow_part_rows_total{work="combine",' + CHOSEN + "}[1m]))", "combined"),
                     (f"sum(query:evenflow_tuples_rejected:rate1m{QUERY})", "rejected"),
-                    (f"query:evenflow_records_filtered:rate1m{QUERY} > 0", "filtered"),
+                    (f"query:evenflow_records_filtered:rate1m{QUERY}", "filtered"),
                 ),
                 lines(
                     "W and its zones",
