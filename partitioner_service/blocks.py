@@ -9,6 +9,8 @@ import numpy as np
 from confluent_kafka import Message
 
 MOST_BYTES = 1 << 30
+EXPLODED_BYTES = 1 << 22
+"""Of records that are taken apart: the shortest element has two bytes, so a block has some two million tuples at most."""
 
 
 def cut(messages: list[Message], *, with_keys: bool, most_bytes: int = MOST_BYTES) -> Iterator[list[Message]]:

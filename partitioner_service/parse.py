@@ -6,7 +6,7 @@ keys, event times, and numbers that must be finite.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,9 +19,11 @@ from evenflow.arrays import Bools, Int64s
 from evenflow.expressions.engine import Engine
 from evenflow.json_text import arrays
 from evenflow.settings import Settings
+from evenflow.settings.paths import segments
 from evenflow.settings.query import decimal_scale
 from partitioner_service.reading.cells import Block, Cells, kind_of
 from partitioner_service.reading.csv_records import CsvReader
+from partitioner_service.reading.elements import Exploder
 from partitioner_service.reading.json_records import JsonReader
 from partitioner_service.reading.reasons import (
     FAR_TIME,
@@ -52,32 +54,46 @@ from topics.registry import Registry
 
 @dataclass(frozen=True)
 class Parsed:
-    """The readable tuples of a block.
+    """The readable records of a block, and their tuples.
 
-    rows: their positions in the block, ascending, shape (m,); keys: binary (m,); times: event time in ms
-    (m,); values: the aggregated columns, m rows; bad: reason of every other row. chosen: which of them `query.where` keeps,
-    shape (m,); None without one.
+    rows: positions in the block of those that can be read, ascending, shape (m,); times: their event times in ms (m,); bad:
+    reason of every other row. counts: how many tuples each of them is, shape (m,): none where `query.where` keeps nothing,
+    several where `query.explode` takes it apart; None: each is one. keys: of the n tuples in order, binary (n,); values: the
+    aggregated columns, n rows.
     """
 
     rows: Int64s
-    keys: pa.BinaryArray
     times: Int64s
+    keys: pa.BinaryArray
     values: pa.RecordBatch
     bad: Bad
-    chosen: Bools | None = None
+    counts: Int64s | None = None
+
+    @property
+    def tuple_times(self) -> Int64s:
+        """Event time of each tuple, ms; shape (n,)."""
+        return self.times if self.counts is None else np.repeat(self.times, self.counts)
+
+    @property
+    def empty(self) -> int:
+        """Readable records that have no tuple."""
+        return 0 if self.counts is None else int(np.count_nonzero(self.counts == 0))
 
 
 def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
     """What was parsed of consecutive stretches of a block; sizes: records in each. Rows count from its own first."""
     bounds = np.cumsum([0, *sizes])
     cuts = np.searchsorted(parsed.rows, bounds).tolist()
+    # Where the tuples of each stretch begin, which are others than its records where records have none or several.
+    starts = cuts if parsed.counts is None else np.append(0, np.cumsum(parsed.counts))[cuts].tolist()
     pieces = []
-    for (first, last), (begin, stop) in zip(pairwise(bounds.tolist()), pairwise(cuts), strict=True):
-        values = parsed.values.slice(begin, stop - begin) if parsed.values.num_columns else parsed.values
-        keys, times = parsed.keys.slice(begin, stop - begin), parsed.times[begin:stop]
-        rows = parsed.rows[begin:stop] - first
-        chosen = None if parsed.chosen is None else parsed.chosen[begin:stop]
-        pieces.append(Parsed(rows, keys, times, values, parsed.bad.between(first, last), chosen))
+    stretches = zip(pairwise(bounds.tolist()), pairwise(cuts), pairwise(starts), strict=True)
+    for (first, last), (begin, stop), (start, end) in stretches:
+        values = parsed.values.slice(start, end - start) if parsed.values.num_columns else parsed.values
+        rows, times = parsed.rows[begin:stop] - first, parsed.times[begin:stop]
+        counts = None if parsed.counts is None else parsed.counts[begin:stop]
+        keys, bad = parsed.keys.slice(start, end - start), parsed.bad.between(first, last)
+        pieces.append(Parsed(rows, times, keys, values, bad, counts))
     return pieces
 
 
@@ -90,20 +106,28 @@ class Parser:
     def __init__(self, settings: Settings, *, schemas: Schemas | None = None) -> None:
         self._query = settings.query
         columns = settings.query.resolved
-        self._types = dict(columns.read)
+        self._types = settings.query.record_columns
         self._names = list(self._types)
         self._kinds = np.array([kind_of(type_) for type_ in self._types.values()], np.int64)
-        self._written = self._types | {name: derived.type for name, derived in columns.derived.items()}
-        self._places = {name: place for place, name in enumerate(self._written)}
+        derived = {name: derived.type for name, derived in columns.derived.items()}
         self._value_schema = pa.schema(
             [(name, arrow_type(type_)) for name, type_ in settings.query.value_columns.items()]
         )
         self._csv = settings.input.format == "csv"
         self._reader = _reader(settings, self._types, self._kinds, schemas)
-        self._explainer = Explainer(self._written, fields=len(settings.input.columns))
+        self._explainer = self._of_elements = Explainer(
+            self._types | derived, fields=len(settings.input.columns)
+        )
+        self._exploder, self._elements = None, settings.query.element_columns
+        if settings.query.explosion is not None:
+            self._exploder = Exploder(settings.query.explosion, self._elements)
+            self._of_elements = Explainer(self._elements | derived)
         self._engine = None
         if columns.derived or columns.where is not None:
             self._engine = Engine(columns)
+        used = [*settings.query.key_columns, *self._value_schema.names]
+        used += self._engine.reads if self._engine is not None else []
+        self._used = [name for name in dict.fromkeys(used) if name in columns.read]
 
     @property
     def needs_key(self) -> bool:
@@ -133,53 +157,105 @@ class Parser:
             faults.note(block.missing, NO_VALUE)
         cells = self._reader.read(block, faults) if self._names else Cells.of(self._kinds, 0)
         found = self._columns(block, cells, faults)
-        chosen = self._derive(found, faults)
-        key = self._keys_of(found, keys, faults)
+        if self._exploder is not None:
+            return self._exploded(block, cells, faults, found, keys, timestamps)
+        chosen = self._derive(found, faults, self._explainer.places)
+        key = self._raw_keys(keys, faults) if self.needs_key else self._keys_of(found, faults)
         time = self._times_of(block, cells, timestamps, faults)
-        columns = [pc.cast(found[field.name], field.type, safe=False) for field in self._value_schema]
-        batch = pa.RecordBatch.from_arrays(columns, schema=self._value_schema)
+        batch = self._batch(found)
         bad = self._explainer.explain(faults, block, cells)
-        if not len(bad):
-            return Parsed(np.arange(len(values)), key, time, batch, bad, chosen)
+        if chosen is not None and chosen.all():
+            chosen = None
+        if not len(bad) and chosen is None:
+            return Parsed(np.arange(len(values)), time, key, batch, bad)
         good = faults.codes == 0
-        keep = pa.array(good)
-        of_good = batch.filter(keep) if columns else batch
+        of_tuples = good if chosen is None else good & chosen
+        counts = None if chosen is None else chosen[good].astype(np.int64)
+        return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts)
+
+    def _exploded(
+        self,
+        block: Block,
+        cells: Cells,
+        faults: Faults,
+        found: _Columns,
+        keys: Sequence[bytes | None] | None,
+        timestamps: Sequence[int] | None,
+    ) -> Parsed:
+        """The tuples that the elements are. A record with an element that cannot be read is rejected as a whole."""
+        assert self._exploder is not None
+        time = self._times_of(block, cells, timestamps, faults)
+        raw = self._raw_keys(keys, faults) if self.needs_key else None
+        # Whatever is wrong with the record itself has to be known before it is taken apart.
+        for name in self._used:
+            if name not in self._elements and name in self._query.key_columns:
+                self._need(found[name], name, faults, self._explainer.places)
+            elif name not in self._elements:
+                found[name]
+        taken = self._exploder.explode(block, cells, self._names, self._reader.written, faults)
+        own = _Columns(
+            self._elements, taken.block, taken.cells, taken.faults, written=self._exploder.written, csv=False
+        )
+        tuples = _Tuples(own, found, self._elements, taken.parents)
+        chosen = self._derive(tuples, taken.faults, self._of_elements.places)
+        key = self._keys_of(tuples, taken.faults) if raw is None else raw.take(pa.array(taken.parents))
+        batch = self._batch(tuples)
+        bad = self._explainer.explain(faults, block, cells)
+        wrong = taken.first_wrong()
+        good = faults.codes == 0
+        if wrong is not None:
+            of_elements = self._of_elements.explain(wrong, taken.block, taken.cells)
+            good[taken.parents[of_elements.rows]] = False
+            bad = bad.and_others(of_elements.of_records(taken.parents, taken.places))
+        kept = good[taken.parents]
         if chosen is not None:
-            chosen = chosen[good]
-        return Parsed(np.flatnonzero(good), key.filter(keep), time[good], of_good, bad, chosen)
+            kept &= chosen
+        counts = np.bincount(taken.parents[kept], minlength=len(good))[good]
+        return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, kept), bad, counts)
+
+    def _batch(self, found: dict[str, pa.Array]) -> pa.RecordBatch:
+        """The columns that are aggregated."""
+        columns = [pc.cast(found[field.name], field.type, safe=False) for field in self._value_schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self._value_schema)
 
     def _columns(self, block: Block, cells: Cells, faults: Faults) -> _Columns:
         """The columns of the records, each read when it is asked for."""
         return _Columns(self._types, block, cells, faults, written=self._reader.written, csv=self._csv)
 
-    def _derive(self, found: _Columns, faults: Faults) -> Bools | None:
-        """Add the derived columns; which records the condition keeps."""
+    def _derive(self, found: dict[str, pa.Array], faults: Faults, places: Mapping[str, int]) -> Bools | None:
+        """Add the derived columns; which tuples the condition keeps, None without one."""
         if self._engine is None:
             return None
         derived, wrong, chosen = self._engine.compute(
             {name: found[name] for name in self._engine.reads}, len(faults.codes)
         )
         for name, rows in wrong.items():
-            faults.note(rows, NOT_DERIVED, column=self._places[name])
+            faults.note(rows, NOT_DERIVED, column=places[name])
         found.update(derived)
         return chosen
 
-    def _keys_of(
-        self, found: _Columns, keys: Sequence[bytes | None] | None, faults: Faults
-    ) -> pa.BinaryArray:
-        if self.needs_key:
-            assert keys is not None
-            array = pa.array(keys, pa.binary())
-            if array.null_count:
-                faults.note(array.is_null().to_numpy(zero_copy_only=False), NO_KEY)
-            return array
+    def _raw_keys(self, keys: Sequence[bytes | None] | None, faults: Faults) -> pa.BinaryArray:
+        """The keys of the records themselves."""
+        assert keys is not None
+        array = pa.array(keys, pa.binary())
+        if array.null_count:
+            faults.note(array.is_null().to_numpy(zero_copy_only=False), NO_KEY)
+        return array
+
+    def _keys_of(self, found: dict[str, pa.Array], faults: Faults) -> pa.BinaryArray:
+        """The keys that columns make."""
+        places = self._of_elements.places
         parts = [found[name] for name in self._query.key_columns]
         for name, part in zip(self._query.key_columns, parts, strict=True):
-            if part.null_count:
-                missing = part.is_null().to_numpy(zero_copy_only=False)
-                faults.note(missing, NO_KEY_COLUMN, column=self._places[name])
+            self._need(part, name, faults, places)
         written = arrays(parts) if len(parts) > 1 else parts[0].cast(pa.string())
         return written.cast(pa.binary())
+
+    def _need(self, column: pa.Array, name: str, faults: Faults, places: Mapping[str, int]) -> None:
+        """Of a key that this column is part of: there is none where the column is null."""
+        if column.null_count:
+            missing = column.is_null().to_numpy(zero_copy_only=False)
+            faults.note(missing, NO_KEY_COLUMN, column=places[name])
 
     def _times_of(
         self, block: Block, cells: Cells, timestamps: Sequence[int] | None, faults: Faults
@@ -260,6 +336,26 @@ class _Columns(dict[str, pa.Array]):
         return found
 
 
+class _Tuples(dict[str, pa.Array]):
+    """Columns of tuples by name: those of an element itself, and those of the record that it comes from."""
+
+    def __init__(self, own: _Columns, outer: _Columns, names: Container[str], parents: Int64s) -> None:
+        super().__init__()
+        self._own, self._outer, self._names = own, outer, names
+        self._parents = pa.array(parents)
+
+    def __missing__(self, name: str) -> pa.Array:
+        own = name in self._names
+        found = self[name] = self._own[name] if own else self._outer[name].take(self._parents)
+        return found
+
+
+def _only(keys: pa.BinaryArray, values: pa.RecordBatch, keep: Bools) -> tuple[pa.BinaryArray, pa.RecordBatch]:
+    """These of the tuples."""
+    mask = pa.array(keep)
+    return keys.filter(mask), values.filter(mask) if values.num_columns else values
+
+
 _NULLS = pa.array(CSV_NULLS)
 
 
@@ -268,7 +364,7 @@ def _reader(
 ) -> JsonReader | CsvReader | TextReader | RegisteredReader:
     names = list(types)
     if settings.input.format == "json":
-        return JsonReader(names, kinds)
+        return JsonReader([segments(name) for name in names], kinds)
     if settings.input.format == "csv":
         return CsvReader(names, kinds, settings.input.columns, settings.input.delimiter)
     if settings.input.registered:

@@ -108,7 +108,7 @@ class Routed:
     read: int
     """Records, markers not counted."""
     filtered: int
-    """Records that were accepted, and of which nothing is aggregated."""
+    """Records that were accepted, and of which no tuple is aggregated."""
 
     @property
     def tuples(self) -> int:
@@ -242,16 +242,17 @@ class Router:
             *_after_end(piece, ended_at),
             *_refused(piece.partition, parsed.rows, times, judged),
         ]
-        good = _Accepted(parsed.keys, parsed.times, parsed.values)
+        good = _Accepted(parsed.keys, parsed.tuple_times, parsed.values)
         keep = np.zeros(len(parsed.rows), dtype=bool)
         keep[: len(times)] = judged.verdicts == Verdict.ACCEPTED
-        accepted = int(np.count_nonzero(keep))
-        if parsed.chosen is not None:
-            keep &= parsed.chosen
+        accepted = routed = int(np.count_nonzero(keep))
+        if parsed.counts is not None:
+            routed = int(np.count_nonzero(keep & (parsed.counts > 0)))
+            keep = np.repeat(keep, parsed.counts)
         if not keep.all():
             good = good.only(keep)
         read = len(piece.values) - len(piece.markers)
-        routed, rejected = len(good.times), sum(len(group.positions) for group in refused)
+        rejected = sum(len(group.positions) for group in refused)
         if read != accepted + rejected:
             raise ProtocolError(f"{read} tuples were read but {accepted} accepted and {rejected} rejected")
         state = replace(

@@ -28,7 +28,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.talking.words import numbers
 from evenflow.wire import LATEST_CAME
-from partitioner_service.blocks import cut
+from partitioner_service.blocks import EXPLODED_BYTES, MOST_BYTES, cut
 from partitioner_service.committed import TopicIds, check_continues, data_plane_group, load_states
 from partitioner_service.ends import LogEnds
 from partitioner_service.messages import marker_of, timestamp_of
@@ -76,6 +76,7 @@ class Source:
         self._topic_ids = topic_ids
         self._needs_key = needs_key
         self._needs_timestamp = needs_timestamp
+        self._most_bytes = MOST_BYTES if settings.query.explode is None else EXPLODED_BYTES
         self._settle = settle
         self._stopping = stopping
         self._failure: BaseException | None = None
@@ -115,7 +116,8 @@ class Source:
             return []
         if messages:
             self.just_assigned = False
-        blocks = map(self._slices, cut(messages, with_keys=self._needs_key))
+        cuts = cut(messages, with_keys=self._needs_key, most_bytes=self._most_bytes)
+        blocks = map(self._slices, cuts)
         return [slices for slices in blocks if slices]
 
     def rewind(self, states: dict[int, PartitionState]) -> None:

@@ -111,11 +111,10 @@ def kept_of(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | 
     parts = []
     for stretch in sample.stretches:
         parsed = parser.parse(stretch.values, keys=stretch.keys, timestamps=stretch.timestamps)
-        panes = pa.array(pane_of(parsed.times, query.slide_ms))
-        times = [pa.array(parsed.times)] if plan.timed else []
-        columns = [panes, parsed.keys, *times, *parsed.values.columns]
-        rows = pa.Table.from_arrays(columns, schema=plan.frame_schema)
-        parts.append(rows if parsed.chosen is None else rows.filter(pa.array(parsed.chosen)))
+        of_tuples = parsed.tuple_times
+        times = [pa.array(of_tuples)] if plan.timed else []
+        columns = [pa.array(pane_of(of_tuples, query.slide_ms)), parsed.keys, *times, *parsed.values.columns]
+        parts.append(pa.Table.from_arrays(columns, schema=plan.frame_schema))
     rows = pa.concat_tables(parts).combine_chunks()
     if not rows.num_rows:
         return None
@@ -213,9 +212,9 @@ def _tuples(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]:
     yield "sample", f"{facts.records:,} of the newest records of {facts.topic}"
     yield "rejected", f"{facts.rejected:,} unreadable, {look.late:,} late or jumps"
     if settings.query.where is not None:
-        yield "filtered", counted(facts.filtered, facts.tuples)
+        yield "filtered", counted(facts.filtered, facts.readable)
     if facts.hottest is not None:
-        yield "keys", f"{facts.keys:,}, the hottest has {share(facts.hottest[1], facts.tuples)} of the tuples"
+        yield "keys", f"{facts.keys:,}, the hottest has {share(facts.hottest[1], facts.kept)} of the tuples"
     if facts.span is not None:
         yield "event times", shown_span(*facts.span)
 

@@ -64,7 +64,7 @@ def topic_sample(
             timestamps=[timestamp_of(record) for record in tuples_of],
         )
         keys.append(parsed.keys.cast(pa.large_binary()))
-        times.append(parsed.times)
+        times.append(parsed.tuple_times)
         unreadable.update(parsed.bad.counted())
     all_times = np.concatenate([np.empty(0, np.int64), *times])
     if not len(all_times):

@@ -281,12 +281,14 @@ class Settings(BaseSettings):
                 f"spark.reducers ({self.reducers}) exceeds spark.buckets ({self.spark.buckets}): so many are there to run"
             )
         self.control.check(most_p=self.routed_partitions, most_r=self.spark.buckets)
+        self._check_exploded()
         if self.input.format == "csv":
             missing = [c for c in self.needed_columns if c not in self.input.columns]
             if missing:
                 raise ValueError(f"input.columns lacks {', '.join(missing)}, which the query reads")
         if self.input.format == "json" or self.input.registered:
             paths.check_together(self.needed_columns)
+            paths.check_together(list(self.query.element_columns))
         if self.input.format == "text":
             extra = [c for c in self.needed_columns if c != "value"]
             if extra:
@@ -298,6 +300,14 @@ class Settings(BaseSettings):
             place_of_views(self.results)
             self._check_places()
         return self
+
+    def _check_exploded(self) -> None:
+        explosion = self.query.explosion
+        if explosion is not None and explosion.way == "list" and self.input.format != "json":
+            raise ValueError(
+                f"explode = {self.query.explode!r} takes lists in JSON apart, but input.format is {self.input.format!r}: "
+                f"write \"split({explosion.column}, ';')\" or 'words({explosion.column})', which take texts apart"
+            )
 
     def _check_places(self) -> None:
         """Nothing of a view may be where something else of the query or of another view is."""
@@ -326,7 +336,7 @@ class Settings(BaseSettings):
     @property
     def needed_columns(self) -> list[str]:
         """Columns of the record value that must be parsed (not '@key', not '@timestamp')."""
-        return list(self.query.read_as)
+        return list(self.query.record_columns)
 
     @property
     def input_partitions(self) -> int:

@@ -13,6 +13,7 @@ from evenflow.settings.aggregate_spec import Aggregates, AggregateSpec
 from evenflow.settings.columns import Columns, one_type, resolved
 from evenflow.settings.durations import Duration, format_duration
 from evenflow.settings.emission import Emission
+from evenflow.settings.explosion import Explosion
 from evenflow.settings.views import View, check_name
 
 _DECIMAL = re.compile(r"^decimal\(([1-9]|1[0-2])\)$")
@@ -117,6 +118,12 @@ class Query(BaseModel):
         description="SQL condition, as in \"country = 'DE' and amount > 10\": only tuples for which it is true are "
         "aggregated (docs/expressions.md). None: all.",
     )
+    explode: str | None = Field(
+        default=None,
+        description="Column of which each element is a tuple of its own: 'items', a list in JSON (its objects' fields are "
+        "`items.price`), \"split(tags, ';')\" or 'words(value)', a text. The column's name stands for one element then "
+        "(docs/expressions.md). None: a record is a tuple.",
+    )
     views: dict[str, View] = Field(
         default_factory=dict,
         description="Further aggregates and windows of the same tuples, which are read and routed once (docs/views.md): "
@@ -149,6 +156,11 @@ class Query(BaseModel):
             raise ValueError(f"key = {list(value)} names a column twice")
         return tuple(value) if len(value) > 1 else value[0]
 
+    @field_validator("explode")
+    @classmethod
+    def _explode_is_a_way(cls, value: str | None) -> str | None:
+        return None if value is None else str(Explosion.parse(value))
+
     @field_validator("emit")
     @classmethod
     def _emit_is_a_mode(cls, value: str) -> str:
@@ -176,6 +188,7 @@ class Query(BaseModel):
             raise ValueError(str(error)) from None
         self._check_types(columns)
         self._check_derived(columns)
+        self._check_exploded(columns)
         return self
 
     def _check_types(self, columns: Columns) -> None:
@@ -224,6 +237,31 @@ class Query(BaseModel):
                 raise ValueError(
                     f"columns {name!r} and {twin!r} are one to SQL, which does not tell A from a"
                 )
+
+    def _check_exploded(self, columns: Columns) -> None:
+        explosion = self.explosion
+        if explosion is None:
+            return
+        if explosion.column in self.columns:
+            raise ValueError(
+                f"explode = {self.explode!r} names a derived column: name a column of the record"
+            )
+        if not self.time.startswith("@") and explosion.within(self.time) is not None:
+            raise ValueError(
+                f"time = {self.time!r} lies in what explode = {self.explode!r} takes apart; the tuples of a record have one "
+                "event time: name another column of the record, or '@timestamp'"
+            )
+        elements = {name: type_ for name, type_ in columns.read.items() if explosion.within(name) is not None}
+        if explosion.way != "list" and set(elements.values()) - {"string"}:
+            raise ValueError(
+                f"explode = {self.explode!r} makes texts of column {explosion.column!r}, but the query needs "
+                f"{elements[explosion.column]}: aggregate it as text, or write lists in JSON"
+            )
+        if explosion.column in elements and len(elements) > 1:
+            inner = next(name for name in elements if name != explosion.column)
+            raise ValueError(
+                f"an element of {explosion.column!r} cannot be a value and also the object that holds {inner!r}"
+            )
 
     @model_validator(mode="after")
     def _aggregates_can_be_computed(self) -> Query:
@@ -356,6 +394,30 @@ class Query(BaseModel):
         """What of its windows comes out: `emit`, read."""
         return Emission.parse(self.emit)
 
+    @property
+    def explosion(self) -> Explosion | None:
+        """How a record becomes several tuples: `explode`, read; None: a record is a tuple."""
+        return None if self.explode is None else Explosion.parse(self.explode)
+
+    @property
+    def record_columns(self) -> dict[str, str]:
+        """Columns of the record's value and what each is read as: those of `read_as`, with what `explode` takes apart as a
+        whole, a `list` or a `string`, instead of what is within.
+        """
+        explosion = self.explosion
+        if explosion is None:
+            return dict(self.read_as)
+        outer = {name: type_ for name, type_ in self.read_as.items() if explosion.within(name) is None}
+        return outer | {explosion.column: "list" if explosion.way == "list" else "string"}
+
+    @property
+    def element_columns(self) -> dict[str, str]:
+        """Columns of one element of what `explode` takes apart, and what each is read as."""
+        explosion = self.explosion
+        if explosion is None:
+            return {}
+        return {name: type_ for name, type_ in self.read_as.items() if explosion.within(name) is not None}
+
     def column_type(self, column: str) -> ColumnType:
         """Type of a derived column; declared type of another, else string for the key and float64 for aggregated columns."""
         if column in self.columns:
@@ -413,6 +475,8 @@ class Query(BaseModel):
         for name in ("columns", "where"):
             if not fields[name]:
                 del fields[name]
+        if self.explode is None:
+            del fields["explode"]
         if self.emit == "all":
             del fields["emit"]
         if self.views:

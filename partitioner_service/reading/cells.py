@@ -13,14 +13,16 @@ from evenflow.arrays import Bools, Float64s, Int32s, Int64s, UInt8s
 ABSENT, NULL, VALUE, LONG, ESCAPED = range(5)
 """States of a cell. LONG: a number that the pass over the block did not convert; ESCAPED: text that is not as written."""
 
-INT, FLOAT, TEXT, NUMBER, TRUTH = range(5)
-"""What a column needs. NUMBER: one that is kept as it is written; TRUTH: true or false, 1 or 0 in `ints`."""
+INT, FLOAT, TEXT, NUMBER, TRUTH, LIST = range(6)
+"""What a column needs. NUMBER: one that is kept as it is written; TRUTH: true or false, 1 or 0 in `ints`; LIST: a list of
+JSON, kept as it is written, brackets and all.
+"""
 
-_KINDS = {"int64": INT, "float64": FLOAT, "string": TEXT, "date": TEXT, "bool": TRUTH}
+_KINDS = {"int64": INT, "float64": FLOAT, "string": TEXT, "date": TEXT, "bool": TRUTH, "list": LIST}
 
 
 def kind_of(type_: str) -> int:
-    """What a column of this declared type needs."""
+    """What a column of this declared type needs; `list` is what is taken apart."""
     return _KINDS.get(type_, NUMBER)
 
 

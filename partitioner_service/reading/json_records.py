@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenflow.arrays import Int64s
-from evenflow.settings.paths import segments
 from partitioner_service.reading.cells import Block, Cells
 from partitioner_service.reading.json_scan import (
     BEGIN,
@@ -26,12 +25,12 @@ from partitioner_service.reading.strings import JSON
 
 
 class JsonReader:
-    """Finds the cells of these columns; kinds: what each needs. A name is a field's path (`evenflow.settings.paths`)."""
+    """Finds the cells of the columns at these paths, each the fields on the way to it; kinds: what each needs."""
 
     written = JSON
 
-    def __init__(self, names: Sequence[str], kinds: Int64s) -> None:
-        self._columns = columns_of([segments(name) for name in names], kinds)
+    def __init__(self, paths: Sequence[tuple[str, ...]], kinds: Int64s) -> None:
+        self._columns = columns_of(paths, kinds)
 
     def read(self, block: Block, faults: Faults) -> Cells:
         """Cells of the records without a fault; adds the faults of others."""

@@ -13,6 +13,7 @@ from partitioner_service.reading.cells import (
     ESCAPED,
     FLOAT,
     INT,
+    LIST,
     LONG,
     NULL,
     NUMBER,
@@ -205,9 +206,14 @@ def _cell(
         return _number_cell(data, at, row, column, columns, cells)
     if here != 123 and here != 91:
         return _other_cell(data, at, row, column, columns, cells)
-    if column >= 0:
+    if column >= 0 and (here != 91 or columns.kinds[column] != LIST):
         return at, OTHER_TYPE_NESTED, column
+    begin = at
     at, code = nested(data, at, stop, scratch)
+    if column >= 0 and code == 0:
+        cells.begins[column, row] = begin
+        cells.lengths[column, row] = at - begin
+        cells.states[column, row] = VALUE
     return at, code, -1
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.arrays import Bools, Int64s, UInt8s
+from evenflow.settings.explosion import MOST_ELEMENTS
 from evenflow.settings.query import decimal_scale
 from partitioner_service.reading.cells import Block, Cells
 from partitioner_service.reading.strings import shown
@@ -25,7 +26,7 @@ NOT_UTF8, NO_KEY_COLUMN, NO_TIME_COLUMN, NO_KEY, NO_TIMESTAMP, NO_TIME, FAR_TIME
 )
 EMPTY, BYTE_ORDER_MARK, MORE_LINES, OTHER_FIELDS = range(23, 27)
 NO_TRUTH, NO_DATE, NO_DECIMAL, NOT_DERIVED = range(27, 31)
-NO_INNER = 31
+NO_INNER, TOO_MANY = 31, 32
 NO_MAGIC, NO_SCHEMA, UNFIT_SCHEMA, NOT_DECODED, OTHER_FORM, TIME_OUT = range(40, 46)
 
 _WORDS = {
@@ -59,6 +60,7 @@ _WORDS = {
     NO_DATE: "column {column} holds no date of the form 2026-01-31 ({text})",
     NO_DECIMAL: "column {column} does not hold {needed} ({text})",
     NO_INNER: "a field on the way to column {column} holds no object",
+    TOO_MANY: f"column {{column}} has {{at}} elements, more than {MOST_ELEMENTS:,}",
     NO_MAGIC: "the record is not in Confluent's wire format: byte 0 and the four bytes of a schema id come first",
     NO_SCHEMA: "the registry has no schema of id {at}",
     UNFIT_SCHEMA: "schema {at} cannot be read, see docs/formats.md",
@@ -73,6 +75,7 @@ _NEEDED = {
     "string": "text",
     "bool": "true or false",
     "date": "a date",
+    "list": "a list",
 }
 
 
@@ -144,6 +147,21 @@ class Bad(Mapping[int, str]):
             self.words,
         )
 
+    def of_records(self, parents: Int64s, places: Int64s) -> Bad:
+        """Rows that are elements, one of a record: the same as rows that are the records, with the element's place."""
+        behind = pa.array(places[self.rows]).cast(pa.string()).cast(pa.binary())
+        details = pc.binary_join_element_wise(self.details, b" (element ", behind, b")", b"")
+        words = [f"{said} (element ...)" for said in self.words]
+        return Bad(parents[self.rows], details, self.kinds, words)
+
+    def and_others(self, others: Bad) -> Bad:
+        """Those and others, of other rows."""
+        rows = np.concatenate([self.rows, others.rows])
+        order = np.argsort(rows, kind="stable")
+        details = pa.concat_arrays([self.details, others.details]).take(pa.array(order))
+        kinds = np.concatenate([self.kinds, others.kinds + len(self.words)])[order]
+        return Bad(rows[order], details, kinds, [*self.words, *others.words])
+
     def counted(self) -> dict[str, int]:
         """Reason with dots for what the record holds -> records."""
         counts = np.bincount(self.kinds, minlength=len(self.words)).tolist()
@@ -156,6 +174,7 @@ class Explainer:
     def __init__(self, types: Mapping[str, str], *, fields: int = 0) -> None:
         self._columns = [(repr(name)[:200], needed(type_)) for name, type_ in types.items()]
         self._fields = fields
+        self.places = {name: place for place, name in enumerate(types)}
 
     def explain(self, faults: Faults, block: Block, cells: Cells) -> Bad:
         """The bad records of a block, reasons in words: work is per reason, and vectorised per record."""

@@ -49,7 +49,7 @@ class Facts:
     """A sample as the settings read it.
 
     unreadable: by reason, the commonest first; keys: different keys; hottest: the commonest key and its tuples;
-    keyless: records without a record key; filtered: records that hold a tuple, of which `query.where` keeps nothing.
+    keyless: records without a record key; filtered: records that can be read, of which no tuple is kept; kept: tuples.
     """
 
     topic: str
@@ -61,15 +61,16 @@ class Facts:
     hottest: tuple[bytes, int] | None
     keyless: int
     filtered: int
+    kept: int
 
     @property
     def rejected(self) -> int:
-        """Records that hold no tuple."""
+        """Records that cannot be read."""
         return sum(group.count for group in self.unreadable)
 
     @property
-    def tuples(self) -> int:
-        """Records that hold one."""
+    def readable(self) -> int:
+        """Records that can be read."""
         return self.records - self.rejected
 
     @property
@@ -95,7 +96,7 @@ def facts_of(settings: Settings, sample: TopicRecords, *, shape: Shape | None = 
         keys.append(parsed.keys.cast(pa.large_binary()))
         times = without_jumps(settings.query, parsed.times)
         jumps = len(parsed.times) - len(times)
-        filtered += 0 if parsed.chosen is None else int(np.count_nonzero(~parsed.chosen))
+        filtered += parsed.empty
         parts.append(
             PartitionFacts(
                 stretch.partition, stretch.length, len(stretch.values), stretch.ended, times, jumps
@@ -105,13 +106,14 @@ def facts_of(settings: Settings, sample: TopicRecords, *, shape: Shape | None = 
     return Facts(
         topic=sample.topic,
         records=sample.records,
-        shape=shape or shape_of(settings.input, sample.values),
+        shape=shape or shape_of(settings.input, sample.values, explosion=settings.query.explosion),
         partitions=tuple(parts),
         unreadable=reasons.groups(),
         keys=different,
         hottest=hottest,
         keyless=sum(key is None for stretch in sample.stretches for key in stretch.keys),
         filtered=filtered,
+        kept=sum(map(len, keys)),
     )
 
 

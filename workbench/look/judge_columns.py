@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -52,6 +52,10 @@ def judge_columns(settings: Settings, facts: Facts) -> Iterator[Finding]:
     if settings.query.key == "@key":
         yield from _judge_record_keys(facts)
     if facts.shape.rows:
+        absent = tuple(_judge_explode(settings, facts))
+        yield from absent
+        if absent:
+            return  # what lies within is absent with it
         yield from _judge_key(settings, facts)
         yield from _judge_time(settings, facts)
         yield from _judge_values(settings, facts)
@@ -63,6 +67,17 @@ def _judge_record_keys(facts: Facts) -> Iterator[Finding]:
         what = f"{counted(facts.keyless, facts.records)} records have no record key, and query.key is '@key'"
         do = f"set query.key to a column: {listed(facts.shape.columns)}"
         yield Finding("the key", _grade(facts.keyless, facts.records), what, do)
+
+
+def _judge_explode(settings: Settings, facts: Facts) -> Iterator[Finding]:
+    explosion = settings.query.explosion
+    if explosion is None or any(explosion.within(name) is not None for name in facts.shape.columns):
+        return
+    found = likely_name(explosion.column, facts.shape)
+    changes: Changes = {}
+    if found is not None:
+        changes = {"query": {"explode": str(replace(explosion, column=found))}}
+    yield _absent("explode", explosion.column, facts.shape, found, changes)
 
 
 def _judge_key(settings: Settings, facts: Facts) -> Iterator[Finding]:

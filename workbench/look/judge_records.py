@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from evenflow.settings import Settings
+from evenflow.settings import Query, Settings
 from evenflow.talking.words import partitions, share, shown_bytes
 from workbench.findings import Changes, Finding
 from workbench.look.facts import Facts, Unreadable
@@ -53,20 +53,34 @@ def judge_readable(settings: Settings, facts: Facts) -> Iterator[Finding]:
     if len(facts.unreadable) > _SHOWN:
         what += f"; and {len(facts.unreadable) - _SHOWN} more reasons"
     do = f"rejected records go to {settings.topic('rejected')} with their reason, and count in no window"
-    yield Finding("rejected", "warning" if facts.tuples else "problem", what, do)
+    yield Finding("rejected", "warning" if facts.readable else "problem", what, do)
 
 
 def judge_filter(settings: Settings, facts: Facts) -> Iterator[Finding]:
-    """How many tuples `query.where` keeps; none is most likely a mistake."""
-    if settings.query.where is None or not facts.tuples:
+    """How many tuples `query.where` and `query.explode` leave; none is most likely a mistake."""
+    query = settings.query
+    if query.explode is not None and facts.readable:
+        yield from _judge_exploded(query, facts)
+    if query.where is None or not facts.readable:
         return
-    kept = facts.tuples - facts.filtered
-    what = f"query.where keeps {counted(kept, facts.tuples) if kept else f'none of {facts.tuples:,}'} tuples"
+    kept = facts.readable - facts.filtered
+    things = "tuples" if query.explode is None else "records"
+    what = f"query.where keeps {counted(kept, facts.readable) if kept else f'none of {facts.readable:,}'} {things}"
     if kept:
         yield Finding("filter", "ok", what)
     else:
         do = f"is it meant so? {settings.query.where}; a comparison with null is true for nothing"
         yield Finding("filter", "warning", what, do)
+
+
+def _judge_exploded(query: Query, facts: Facts) -> Iterator[Finding]:
+    what = f"explode = {query.explode!r} makes {facts.kept:,} tuples of {facts.readable:,} records"
+    if facts.filtered:
+        what += f"; {counted(facts.filtered, facts.readable)} become none"
+    if facts.kept or query.where is not None:
+        yield Finding("explode", "ok", what)
+    else:
+        yield Finding("explode", "warning", what, "name a column that has elements in query.explode")
 
 
 def judge_keys(settings: Settings, facts: Facts) -> Iterator[Finding]:
@@ -75,8 +89,8 @@ def judge_keys(settings: Settings, facts: Facts) -> Iterator[Finding]:
         return
     key, tuples = facts.hottest
     workers = settings.partitioner.workers
-    what = f"{facts.keys:,} keys; the hottest, {shown_bytes(key)!r}, has {share(tuples, facts.tuples)} of the tuples"
-    if tuples * workers > facts.tuples:
+    what = f"{facts.keys:,} keys; the hottest, {shown_bytes(key)!r}, has {share(tuples, facts.kept)} of the tuples"
+    if tuples * workers > facts.kept:
         what += f", a worker's fair share is {share(1, workers)}"
         yield Finding("keys", "ok", what, "`evenflow advise` says which partitioner and how many workers")
     else:
@@ -93,7 +107,7 @@ def judge_partitions(settings: Settings, facts: Facts) -> Iterator[Finding]:
     empty = [part.partition for part in waiting if not part.length]
     mute = [part.partition for part in waiting if part.records]
     for which, state in ((empty, "empty"), (mute, "without a readable record")):
-        if which and facts.tuples:
+        if which and facts.readable:
             verb, it = ("are", "each") if len(which) > 1 else ("is", "it")
             what = f"{partitions(which)} {verb} {state}: no window closes until {it} has a record, has ended "
             what += "or idle_timeout is set"

@@ -59,12 +59,12 @@ def _judge_jumps(settings: Settings, facts: Facts, *, now: int) -> Iterator[Find
     if found is not None:
         jump, jumps = found
         late = late_tuples(settings.query, facts.times)
-        what = f"{jumps:,} of {facts.tuples:,} tuples lie more than {format_duration(jump)} ahead of those around them, and "
-        what += f"what follows one is late: {late:,} of {facts.tuples:,} tuples would be rejected"
-    elif 0 < ahead < facts.tuples / 2:
+        what = f"{jumps:,} of {facts.readable:,} tuples lie more than {format_duration(jump)} ahead of those around them, "
+        what += f"and what follows one is late: {late:,} of {facts.readable:,} tuples would be rejected"
+    elif 0 < ahead < facts.readable / 2:
         jump = _FUTURE
         furthest = moment(max(int(one.max()) for one in facts.times))
-        what = f"{ahead:,} of {facts.tuples:,} tuples lie in the future, the furthest at {furthest}: "
+        what = f"{ahead:,} of {facts.readable:,} tuples lie in the future, the furthest at {furthest}: "
         what += "whatever follows one in its partition is late"
     else:
         return
@@ -78,7 +78,7 @@ def _judge_order(settings: Settings, facts: Facts) -> Iterator[Finding]:
         yield Finding("order", "ok", f"no tuple comes late: {_order(facts)}")
         return
     needed = format_duration(needed_out_of_orderness(settings.query, facts.times))
-    what = f"{late:,} of {facts.tuples:,} tuples ({share(late, facts.tuples)}) come behind their partition's watermark "
+    what = f"{late:,} of {facts.readable:,} tuples ({share(late, facts.readable)}) come behind their partition's watermark "
     what += f"and would be rejected as late; {_order(facts)}"
     do = (
         f'set query.out_of_orderness = "{needed}": it loses none of this sample; results come that much later'

@@ -57,7 +57,7 @@ class Look:
             return f"sample of {facts.topic}: no tuples yet"
         said = [f"{facts.records:,} records", f"{facts.rejected + self.late:,} would be rejected"]
         if facts.hottest is not None and facts.span is not None:
-            said.append(f"{facts.keys:,} keys, the hottest {share(facts.hottest[1], facts.tuples)}")
+            said.append(f"{facts.keys:,} keys, the hottest {share(facts.hottest[1], facts.kept)}")
             behind = furthest_behind(facts.times)
             order = f"up to {span(behind)} out of order" if behind else "in order"
             said.append(f"times {shown_span(*facts.span)}, {order}")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from evenflow.expressions.checked import read as expression
 from evenflow.settings import AggregateSpec, Query, Settings
 from workbench.findings import Changes, Finding
 
@@ -53,7 +54,10 @@ def _drop_unread_types(query: dict[str, Any]) -> None:
     specs = (
         AggregateSpec.model_validate(AggregateSpec.parse(one)) for one in query.get("aggregates", {}).values()
     )
-    read = {query.get("key", Query.model_fields["key"].default), *(spec.column for spec in specs)}
+    key = query.get("key", Query.model_fields["key"].default)
+    read = {*([key] if isinstance(key, str) else key), *(spec.column for spec in specs)}
+    for text in [*query.get("columns", {}).values(), query.get("where")]:
+        read |= set() if text is None else set(expression(text, "query").columns)
     if "types" in query:
         query["types"] = {column: kind for column, kind in query["types"].items() if column in read}
 

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from evenflow.settings import InputSettings
-from evenflow.settings.paths import MOST_LEVELS, written
+from evenflow.settings.explosion import BLANKS, Explosion
+from evenflow.settings.paths import MOST_LEVELS, segments, written
 from evenflow.strict_json import INT64
 
 Kind = Literal["text", "whole number", "decimal", "truth value", "null", "nested"]
@@ -28,6 +29,8 @@ _CELLS = 500_000
 """Values that are looked at, at most about: of wide records every second, third, ... is taken."""
 _MOST_FIELDS = 1_000
 """Of a record, about."""
+_MOST_PARTS = 100
+"""Elements of a record that is taken apart."""
 _INT64_DIGITS = len(str(-(2**63)))
 _NAME = re.compile(r"[^@(),\s]([^(),]*[^(),\s])?")
 _CSV_NULLS = frozenset({"", "NA", "null", "NULL"})
@@ -74,8 +77,8 @@ class Column:
 class Shape:
     """Columns of the sampled records.
 
-    rows: records that hold columns at all, of `records` that were looked at; columns: fields within objects too, as
-    "outer.inner"; fields: csv records by their number of fields.
+    rows: records that hold columns at all, of `records` that were looked at, or the tuples that they become; columns: fields
+    within objects too, as "outer.inner"; fields: csv records by their number of fields.
     """
 
     records: int
@@ -88,8 +91,13 @@ class Shape:
         return self.columns.get(name) or Column(name, {}, (), 0)
 
 
-def shape_of(settings: InputSettings, values: Sequence[bytes | None]) -> Shape:
-    """The columns of these record values, read as input.format says; none of avro and protobuf, whose schemas tell them."""
+def shape_of(
+    settings: InputSettings, values: Sequence[bytes | None], *, explosion: Explosion | None = None
+) -> Shape:
+    """The columns of these record values, read as input.format says; none of avro and protobuf, whose schemas tell them.
+
+    explosion: what is taken apart; a record in which there is nothing to take apart stays as it is.
+    """
     width = max((len(row) for row in _rows(settings, values[-10:])), default=1)
     some = values[:: 1 + len(values) * width // _CELLS]
     rows = _rows(settings, some)
@@ -99,6 +107,8 @@ def shape_of(settings: InputSettings, values: Sequence[bytes | None]) -> Shape:
         fields.update(len(parts) for parts in split if parts is not None)
     if settings.format == "json":
         rows = [_flat(row) for row in rows]
+    if explosion is not None:
+        rows = [one for row in rows for one in _exploded(row, explosion)]
     return Shape(len(some), len(rows), _columns(rows), dict(fields))
 
 
@@ -113,6 +123,31 @@ def _flat(row: Row) -> Row:
             found[written(inner)] = value
             if isinstance(value, dict) and len(inner) < MOST_LEVELS:
                 waiting.append((inner, value))
+    return found
+
+
+def _exploded(row: Row, explosion: Explosion) -> list[Row]:
+    """The tuples of a record, each with the record's other columns."""
+    whole = row.get(explosion.column)
+    parts: list[Any] = []
+    if explosion.way == "list" and isinstance(whole, list):
+        parts = whole[:_MOST_PARTS]
+    elif explosion.way == "split" and isinstance(whole, str):
+        parts = list(whole.split(explosion.separator, _MOST_PARTS)[:_MOST_PARTS])
+    elif explosion.way == "words" and isinstance(whole, str):
+        parts = [word for word in re.split(f"[{BLANKS}]+", whole, maxsplit=_MOST_PARTS) if word]
+    if not parts:
+        return [row]
+    outer = segments(explosion.column)
+    rest = {name: value for name, value in row.items() if explosion.within(name) is None}
+    found = []
+    for part in parts:
+        inner = (
+            {written((*outer, *segments(name))): value for name, value in _flat(part).items()}
+            if isinstance(part, dict)
+            else {}
+        )
+        found.append(rest | {explosion.column: part} | inner)
     return found
 
 

@@ -36,12 +36,12 @@ def check_counters(
     }
     filtered = dict(
         db.execute(
-            "SELECT partition, count(*) FROM tuples WHERE reason IS NULL AND NOT chosen GROUP BY partition"
+            "SELECT partition, count(*) FROM readable WHERE reason IS NULL AND NOT kept GROUP BY partition"
         ).fetchall()
     )
     largest = dict(
         db.execute(
-            "SELECT partition, max(time) FROM tuples WHERE reason IS NULL GROUP BY partition"
+            "SELECT partition, max(time) FROM readable WHERE reason IS NULL GROUP BY partition"
         ).fetchall()
     )
     all_counters = []

@@ -12,6 +12,8 @@ from evenflow.settings.paths import MOST_LEVELS
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|-?NaN|-?Inf(?:inity)?")
 _WORDS = {"true": True, "false": False, "null": None}
+_DEEPEST = MOST_LEVELS + 1
+"""Brackets around a column: of its objects, and of the list whose elements they may be."""
 _CLOSERS = {"{": "}", "[": "]"}
 
 
@@ -22,7 +24,7 @@ class Fields(list[tuple[str, Any]]):
 def read_deep(text: str, number: Callable[[str], Any]) -> Fields:
     """Fields of the object in order; raises ValueError when it is no JSON object.
 
-    A list is empty, and so is an object that lies deeper than a column can. `number` makes a number from its text.
+    What lies deeper than a column can is empty. `number` makes a number from its text.
     """
     scanner = _Scanner(text, number)
     scanner.run()
@@ -84,10 +86,10 @@ class _Scanner:
         self._at += 1
         if not self._open:
             self.outermost = made
-        self._field(made if closed == "}" else [])
+        self._field(made if closed == "}" else [value for _, value in made])
 
     def _field(self, value: Any) -> None:
-        if self._open and len(self._open) <= MOST_LEVELS:
+        if self._open and len(self._open) <= _DEEPEST:
             self._made[-1].append((self._names[-1], value))
 
     def _field_name(self) -> None:

@@ -19,19 +19,52 @@ def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
     """Make `tuples` (partition, offset, reason, key, time, values v*, chosen) of what `records` and `strict` have read.
 
     chosen: whether `query.where` keeps it. Where a derived column has no value that fits, or a derived key is null, the
-    record is unreadable: it is so in `strict` then.
+    record is unreadable: it is so in `strict` then. And `readable` (partition, offset, reason, time, kept): the records that
+    can be read, and whether a tuple of each is chosen.
     """
-    names = list(cell_types(query))
-    cells = "".join(f", x{i} AS {_name(name)}" for i, name in enumerate(names))
-    held = ", ".join(f'"{name}" AS {own}' for name, own in _OWN.items())
-    read = " UNION ALL ".join(
-        f"SELECT {held}{cells} FROM {table} WHERE readable" for table in ("records", "strict")
-    )
+    read = _read(query)
     if not query.resolved.derived and query.where is None:
         db.execute(f"CREATE VIEW tuples AS SELECT {_tuple(query)}, true AS chosen FROM ({read})")
+    else:
+        _with_derived(db, query, read)
+    if query.explode is None:
+        db.execute(
+            'CREATE VIEW readable AS SELECT partition, "offset", reason, time, chosen AS kept FROM tuples'
+        )
         return
+    db.execute(
+        'CREATE TABLE readable AS SELECT s.partition, s."offset", s.reason, s.time, coalesce(t.kept, false) AS kept '
+        'FROM strict s LEFT JOIN (SELECT partition, "offset", bool_or(chosen) AS kept FROM tuples GROUP BY ALL) t '
+        'ON t.partition = s.partition AND t."offset" = s."offset" WHERE s.readable'
+    )
+
+
+def _read(query: Query) -> str:
+    """What was read of the columns; of a record that is taken apart, a row for each element."""
+    names = list(cell_types(query))
+    held = ", ".join(f'"{name}" AS {own}' for name, own in _OWN.items())
+    if query.explode is not None:  # all such records were read strictly
+        parts = [
+            f", {f'x{i}[place]' if name in query.element_columns else f'x{i}'} AS {_name(name)}"
+            for i, name in enumerate(names)
+        ]
+        places = "SELECT *, unnest(range(1, elements + 1)) AS place FROM strict WHERE readable"
+        return f"SELECT {held}{''.join(parts)} FROM ({places})"
+    cells = "".join(f", x{i} AS {_name(name)}" for i, name in enumerate(names))
+    return " UNION ALL ".join(
+        f"SELECT {held}{cells} FROM {table} WHERE readable" for table in ("records", "strict")
+    )
+
+
+def _with_derived(db: duckdb.DuckDBPyConnection, query: Query, read: str) -> None:
     opened(db)
     db.execute(f"CREATE TABLE derived AS {_derived(query, read)}")
+    if query.explode is not None:  # one tuple that does not fit makes the record unreadable
+        db.execute(
+            'CREATE TABLE unfit AS SELECT DISTINCT partition, "offset" FROM derived WHERE NOT fits; '
+            "UPDATE derived SET fits = false FROM unfit u WHERE derived.partition = u.partition "
+            'AND derived."offset" = u."offset"'
+        )
     for table in ("records", "strict"):
         db.execute(
             f"UPDATE {table} SET readable = false FROM derived d WHERE {table}.partition = d.partition "
@@ -50,7 +83,7 @@ def _tell(db: duckdb.DuckDBPyConnection) -> None:
     )
     db.execute(
         'INSERT INTO strict (partition, "offset", reason, readable, why) '
-        f'SELECT partition, "offset", reason, false, {why} FROM derived d WHERE NOT fits '
+        f'SELECT DISTINCT partition, "offset", reason, false, {why} FROM derived d WHERE NOT fits '
         'AND NOT EXISTS (FROM strict s WHERE s.partition = d.partition AND s."offset" = d."offset")'
     )
 

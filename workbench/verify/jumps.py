@@ -20,7 +20,7 @@ def check_jumps(
     """
     if query.max_jump is None:
         for (offset,) in stream(
-            db, "SELECT \"offset\" FROM tuples WHERE reason = 'jump' AND partition = ?", [partition]
+            db, "SELECT \"offset\" FROM readable WHERE reason = 'jump' AND partition = ?", [partition]
         ):
             found.add(wrong(partition, offset, "rejected as jump, but max_jump is off"))
         return
@@ -29,7 +29,7 @@ def check_jumps(
     known = lost is None
     for offset, time, reason in stream(
         db,
-        'SELECT "offset", time, reason FROM tuples WHERE partition = ? '
+        'SELECT "offset", time, reason FROM readable WHERE partition = ? '
         "AND reason IS DISTINCT FROM 'unreadable' ORDER BY \"offset\"",
         [partition],
     ):

@@ -23,7 +23,7 @@ from workbench.verify.sql import pane_end, scalar, stream
 
 
 def check_lateness(db: duckdb.DuckDBPyConnection, query: Query, found: Findings) -> None:
-    """Needs `tuples`, `rejected`, `committed` and `lost`."""
+    """Needs `readable`, `rejected`, `committed` and `lost`."""
     delay = query.out_of_orderness + query.allowed_lateness
     _judge(db, query.origin.slide_ms, delay)
     _given_marks(db, delay)
@@ -45,7 +45,7 @@ def _judge(db: duckdb.DuckDBPyConnection, slide: int, delay: int) -> None:
                          max(CASE WHEN reason IS NULL THEN time END) OVER (
                              PARTITION BY partition ORDER BY "offset"
                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS largest
-                  FROM tuples) j
+                  FROM readable) j
             JOIN committed c ON c.partition = j.partition
             LEFT JOIN lost l ON l.partition = j.partition
             LEFT JOIN rejected r ON r.partition = j.partition AND r."offset" = j."offset"
@@ -66,7 +66,7 @@ def _given_marks(db: duckdb.DuckDBPyConnection, delay: int) -> None:
                     SELECT time, max(time) OVER (
                         PARTITION BY partition ORDER BY "offset"
                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
-                    FROM tuples WHERE reason IS NULL)
+                    FROM readable WHERE reason IS NULL)
                 WHERE time > coalesce(before, time - 1) AND time - {delay} IN (SELECT mark FROM questioned)"""
         )
     # a mark that came from a lost tuple cannot be looked up
@@ -148,7 +148,7 @@ def _let_through(db: duckdb.DuckDBPyConnection, slide: int, found: Findings) -> 
     for partition, offset, end, mark in stream(
         db,
         f"""SELECT t.partition, t."offset", {pane_end(slide)} AS pane_end, c.claimed
-            FROM tuples t ASOF JOIN (SELECT * FROM claims WHERE fine AND claimed > coalesce(high, {NO_MARK})) c
+            FROM readable t ASOF JOIN (SELECT * FROM claims WHERE fine AND claimed > coalesce(high, {NO_MARK})) c
               ON t.partition = c.partition AND t."offset" > c."offset"
             WHERE t.reason IS NULL AND {pane_end(slide)} <= c.claimed ORDER BY ALL""",
     ):

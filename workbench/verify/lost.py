@@ -104,7 +104,7 @@ def _until(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed) 
     delay = query.out_of_orderness + query.allowed_lateness
     end = scalar(
         db,
-        f"SELECT min({pane_end(query.origin.slide_ms)}) FROM tuples WHERE partition = ? AND reason IS NULL",
+        f"SELECT min({pane_end(query.origin.slide_ms)}) FROM readable WHERE partition = ? AND reason IS NULL",
         [state.partition],
     )
     bounds = [

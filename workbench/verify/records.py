@@ -3,7 +3,7 @@
 The SQL accepts a record only where there is no room for two opinions (no escapes, no repeated names, no
 odd spelling of a number); what it does not accept is read by the strict reader. So the bulk is fast, and a
 poison record is judged by code that does nothing else. Table `records` has every record below the
-committed offsets; view `tuples` the readable ones.
+committed offsets; view `tuples` those of the readable ones.
 """
 
 from __future__ import annotations
@@ -29,6 +29,12 @@ _DOUBTFUL = r"\\|,\s*[}\]]|[Nn][Aa][Nn]|[Ii][Nn][Ff]"
 _ROUNDED = r"\d[eE][-+]?\d|[\d.]{17}"
 """Numbers that DuckDB may have rounded when it takes them out of JSON."""
 _ISO = r"[1-9]\d{3}-\d{2}-\d{2}[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?Z?"
+_INPUTS = """
+            FROM inputs i
+            JOIN committed c ON c.partition = i.partition AND i."offset" < c."offset"
+            LEFT JOIN (SELECT partition, "offset", any_value(reason) AS reason FROM rejected GROUP BY ALL) r
+              ON r.partition = i.partition AND r."offset" = i."offset"
+"""
 _DATE = r"[1-9]\d{3}-\d{2}-\d{2}"
 
 
@@ -40,12 +46,14 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | p
     db.execute(f"CREATE TABLE records AS {_select(settings)}")
     db.execute("RESET disabled_optimizers")
     db.unregister("inputs")
+    elements = settings.query.element_columns
     cells = "".join(
-        f", x{i} {sql_type(type_)}" for i, type_ in enumerate(cell_types(settings.query).values())
+        f", x{i} {sql_type(type_)}{'[]' if name in elements else ''}"
+        for i, (name, type_) in enumerate(cell_types(settings.query).items())
     )
     db.execute(
         f'CREATE TABLE strict (partition INTEGER, "offset" BIGINT, reason VARCHAR, readable BOOLEAN, '
-        f"why VARCHAR, key BLOB, time BIGINT{cells})"
+        f"why VARCHAR, elements BIGINT, key BLOB, time BIGINT{cells})"
     )
     for batch in _read_strictly(db, settings):
         db.register("batch", batch)
@@ -56,7 +64,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | p
 
 def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[pa.RecordBatch]:
     reader = StrictReader(settings)
-    types = cell_types(settings.query).values()
+    types, elements = cell_types(settings.query), settings.query.element_columns
     schema = pa.schema(
         [
             ("partition", pa.int32()),
@@ -64,9 +72,13 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
             ("reason", pa.string()),
             ("readable", pa.bool_()),
             ("why", pa.string()),
+            ("elements", pa.int64()),
             ("key", pa.binary()),
             ("time", pa.int64()),
-            *((f"x{i}", arrow_type(type_)) for i, type_ in enumerate(types)),
+            *(
+                (f"x{i}", pa.list_(arrow_type(type_)) if name in elements else arrow_type(type_))
+                for i, (name, type_) in enumerate(types.items())
+            ),
         ]
     )
     cursor = db.cursor()
@@ -80,9 +92,11 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
             try:
                 found = reader.read(key, value, timestamp)
             except Unreadable as why:
-                read.append((partition, offset, reason, False, str(why), None, None, *(None for _ in types)))
+                nothing = (None for _ in range(3 + len(types)))
+                read.append((partition, offset, reason, False, str(why), *nothing))
             else:
-                read.append((partition, offset, reason, True, None, found.key, found.time, *found.cells))
+                told = (partition, offset, reason, True, None, found.elements)
+                read.append((*told, found.key, found.time, *found.cells))
         arrays = [
             pa.array(column, field.type)
             for column, field in zip(zip(*read, strict=True), schema, strict=True)
@@ -93,6 +107,8 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
 def _select(settings: Settings) -> str:
     """The single pass: cells, their types, then key, time and columns; raw bytes only where still needed."""
     query = settings.query
+    if settings.input.registered or query.explode is not None:
+        return _unread(query)
     at = {column: f"c{i}" for i, column in enumerate(settings.needed_columns)}
     json = settings.input.format == "json"
     key = "cells.key" if query.key == "@key" else "NULL::BLOB"
@@ -108,11 +124,8 @@ def _select(settings: Settings) -> str:
     return f"""
         WITH raw AS (
             SELECT i.partition, i."offset", i.timestamp, i.key, i.value, i.marker, r.reason,
-                   {"NULL::VARCHAR" if not at or settings.input.registered else "TRY(decode(i.value))"} AS text
-            FROM inputs i
-            JOIN committed c ON c.partition = i.partition AND i."offset" < c."offset"
-            LEFT JOIN (SELECT partition, "offset", any_value(reason) AS reason FROM rejected GROUP BY ALL) r
-              ON r.partition = i.partition AND r."offset" = i."offset"),
+                   {"TRY(decode(i.value))" if at else "NULL::VARCHAR"} AS text
+            {_INPUTS}),
         cut AS (SELECT * EXCLUDE (text), {_cut(settings)} FROM raw),
         cells AS (SELECT *, {_cells(settings, json)} FROM cut),
         parsed AS (SELECT *, {key} AS key_read, {time} AS time_read{cell_sql} FROM cells),
@@ -128,6 +141,16 @@ def _select(settings: Settings) -> str:
         FROM judged"""
 
 
+def _unread(query: Query) -> str:
+    """The same where all records are left to the strict reader."""
+    cells = "".join(
+        f", NULL::{sql_type(type_)} AS x{i}" for i, type_ in enumerate(cell_types(query).values())
+    )
+    return f"""
+        SELECT i.partition, i."offset", r.reason, i.marker, false AS readable, NULL::BLOB AS key, NULL::BIGINT AS time,
+               i.key AS raw_key, i.value AS raw_value, i.timestamp AS raw_timestamp{cells} {_INPUTS}"""
+
+
 def _key_is_there(query: Query) -> list[str]:
     """Of a key that is read; a derived one is looked at when it is there."""
     if query.key == "@key":
@@ -141,8 +164,6 @@ def _cut(settings: Settings) -> str:
     columns = settings.needed_columns
     if not columns:
         return "true AS well_formed"
-    if settings.input.registered:  # all of them are read strictly
-        return "[]::VARCHAR[] AS found, false AS well_formed"
     if settings.input.format == "text":
         return "[text] AS found, text IS NOT NULL AS well_formed"
     if settings.input.format == "csv":

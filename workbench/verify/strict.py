@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import Any
 
 from evenflow.settings import Query, Settings
+from evenflow.settings.explosion import BLANKS, MOST_ELEMENTS
 from evenflow.settings.paths import segments
 from evenflow.settings.query import decimal_scale
 from workbench.verify.deep import Fields, read_deep
@@ -48,11 +49,15 @@ csv.field_size_limit(2**31 - 1)  # the default refuses keys above 128 KiB
 
 @dataclass(frozen=True)
 class Read:
-    """A tuple: bytes of the record key where they are the key, event time in ms, and the other columns in order."""
+    """A record: bytes of its key where they are the key, event time in ms, and the other columns in order.
+
+    elements: how many tuples it is. Where `query.explode` takes it apart, the columns of elements are lists.
+    """
 
     key: bytes | None
     time: int
     cells: tuple[Any, ...]
+    elements: int = 1
 
 
 def cell_types(query: Query) -> dict[str, str]:
@@ -74,6 +79,8 @@ class StrictReader:
         self._query = settings.query
         self._needed = settings.needed_columns
         self._types = cell_types(settings.query)
+        self._explosion = settings.query.explosion
+        self._elements = settings.query.element_columns
         if registered is None and settings.input.registered and self._needed:
             registered = RegisteredRecords(settings)
         self._registered = registered
@@ -81,11 +88,37 @@ class StrictReader:
     def read(self, key: bytes | None, value: bytes | None, timestamp: int) -> Read:
         """The tuple in this record; raises Unreadable."""
         cells = self._cells(value) if self._needed else {}
-        return Read(
-            self._key(cells, key),
-            self._time(cells, timestamp),
-            tuple(self._cell(cells, column, type_) for column, type_ in self._types.items()),
-        )
+        own, time = self._key(cells, key), self._time(cells, timestamp)
+        if self._explosion is None:
+            read = tuple(self._cell(cells, column, type_) for column, type_ in self._types.items())
+            return Read(own, time, read)
+        elements = self._taken_apart(cells.get(self._explosion.column))
+        found = [
+            [self._cell(element, column, type_) for element in elements]
+            if column in self._elements
+            else self._cell(cells, column, type_)
+            for column, type_ in self._types.items()
+        ]
+        return Read(own, time, tuple(found), len(elements))
+
+    def _taken_apart(self, whole: Any) -> list[dict[str, Any]]:
+        """The columns of each element."""
+        assert self._explosion is not None
+        column = self._explosion.column
+        if whole is None:
+            parts: list[Any] = []
+        elif self._explosion.way == "list":
+            if not isinstance(whole, list) or isinstance(whole, Fields):
+                raise Unreadable(f"column {column!r} is no list")
+            parts = whole
+        elif self._explosion.way == "split":
+            parts = self._text(whole, column).split(self._explosion.separator)
+        else:
+            parts = [word for word in re.split(f"[{BLANKS}]+", self._text(whole, column)) if word]
+        if len(parts) > MOST_ELEMENTS:
+            raise Unreadable(f"column {column!r} has {len(parts)} elements")
+        ways = {name: self._explosion.within(name) or () for name in self._elements}
+        return [{name: _at(part, way, name) for name, way in ways.items()} for part in parts]
 
     def _cells(self, value: bytes | None) -> dict[str, Any]:
         if value is None:
@@ -282,7 +315,7 @@ class StrictReader:
         return since // timedelta(milliseconds=1) + int(((fraction or "") + "000")[:3])
 
 
-def _at(pairs: Fields, path: tuple[str, ...], column: str) -> Any:
+def _at(pairs: Any, path: tuple[str, ...], column: str) -> Any:
     """What the record holds there, None where the way ends before; Unreadable where the way is none."""
     held: Any = pairs
     for field in path:

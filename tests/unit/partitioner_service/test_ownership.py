@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from evenflow.settings import Settings
 from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
 from partitioner_service import app, source
-from partitioner_service.blocks import cut
 from partitioner_service.committed import TopicIds, data_plane_group
 from partitioner_service.plane import DataPlane
 from partitioner_service.route import Slice
@@ -129,7 +127,7 @@ def bounds(blocks: list[list[Slice]]) -> list[list[tuple[int, int]]]:
 def test_what_is_too_much_for_one_block_becomes_several(
     consumer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "cut", partial(cut, most_bytes=2 * len(Record(0))))
+    monkeypatch.setattr(source, "MOST_BYTES", 2 * len(Record(0)))
     reader = reading(lambda commit: None)
     reader.rewind({0: state(5)})
     consumer.records = [Record(5), Record(7), Record(8), EndOfPartition(9)]

@@ -69,11 +69,13 @@ def query(name: str, format_: str) -> Settings:
 def by_partitioner(settings: Settings, values: list[bytes | None]) -> list[Any]:
     parsed = Parser(settings).parse(values)
     found: list[Any] = [None] * len(values)
-    chosen = np.ones(len(parsed.rows), np.bool_) if parsed.chosen is None else parsed.chosen
-    columns = parsed.values.to_pylist() if parsed.values.num_columns else [{}] * len(parsed.rows)
-    rows = zip(parsed.rows, parsed.keys.to_pylist(), parsed.times, columns, chosen, strict=True)
-    for row, key, time, values_, kept in rows:
-        found[row] = (key, int(time), tuple(values_.values()), bool(kept))
+    columns = parsed.values.to_pylist() if parsed.values.num_columns else [{}] * len(parsed.keys)
+    tuples = zip(parsed.keys.to_pylist(), columns, strict=True)
+    counts = np.ones(len(parsed.rows), np.int64) if parsed.counts is None else parsed.counts
+    for row, time, count in zip(parsed.rows, parsed.times, counts, strict=True):
+        of_row = [next(tuples) for _ in range(count)]
+        found[row] = (int(time), [(key, *values_.values()) for key, values_ in of_row])
+    assert not list(tuples)
     assert all(parsed.bad.values())
     return found
 
@@ -92,8 +94,13 @@ def by_verify(settings: Settings, values: list[bytes | None], reason: str | None
         ]
         load(db, settings, pa.Table.from_pylist(rows, schema=INPUT_SCHEMA))
         found: list[Any] = [None] * len(values)
-        for _, offset, _, key, time, *columns, chosen in db.execute("SELECT * FROM tuples").fetchall():
-            found[offset] = (key, time, tuple(columns), chosen)
+        for offset, time in db.execute('SELECT "offset", time FROM readable').fetchall():
+            found[offset] = (time, [])
+        for _, offset, _, key, time, *columns in db.execute(
+            "SELECT * EXCLUDE (chosen) FROM tuples WHERE chosen"
+        ).fetchall():
+            assert found[offset][0] == time
+            found[offset][1].append((key, *columns))
         unreadable = {
             row[0] for row in db.execute('SELECT "offset" FROM strict WHERE NOT readable').fetchall()
         }

@@ -269,10 +269,10 @@ def test_a_record_may_be_nested_at_any_depth_as_for_the_partitioner(depth: int, 
     assert _loaded(_settings(), [good, *bad])[0] == [Read(b"a", 1, (2.5,)), *(None for _ in bad)]
 
 
-def _without_lists(value: Any) -> Any:
+def _as_fields(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [(name, _without_lists(held)) for name, held in value]
-    return [] if isinstance(value, list) else value
+        return [(name, _as_fields(held)) for name, held in value]
+    return [_as_fields(held) for held in value] if isinstance(value, list) else value
 
 
 @given(fields=st.lists(st.tuples(st.text(max_size=3), _json_nested), max_size=4), cut=st.integers(0, 40))
@@ -290,7 +290,7 @@ def test_the_reader_of_deep_json_reads_what_pythons_own_reads(fields: list[Any],
             with pytest.raises(ValueError, match=r".*"):
                 read_deep(shown, str)
             continue
-        assert read_deep(shown, str) == _without_lists(expected)
+        assert read_deep(shown, str) == _as_fields(expected)
 
 
 @pytest.mark.parametrize("format", ["json", "csv"])

@@ -178,7 +178,7 @@ def test_the_hottest_key_is_named_with_the_fair_share_of_a_worker() -> None:
 def test_records_of_which_no_column_is_read_may_be_anything() -> None:
     query = {"key": "@key", "time": "@timestamp", "aggregates": {"n": "count"}}
     found = look(sample([b"\0\1\2"] * 9, keys=[b"k"] * 9), query=query)
-    assert (found.problems, found.facts.tuples) == ([], 9)
+    assert (found.problems, found.facts.readable) == ([], 9)
 
 
 @pytest.mark.parametrize("digits", [20, 310, 5_000])

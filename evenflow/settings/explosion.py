@@ -1,0 +1,60 @@
+"""One record, several tuples: `explode = "items" | "split(value, ';')" | "words(value)"` (docs/expressions.md)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from evenflow.settings import paths
+
+_SPLIT = re.compile(r"\s*split\s*\(\s*(.+?)\s*,\s*(?:'((?:[^']|'')+)'|\"([^\"]+)\")\s*\)\s*", re.DOTALL)
+_WORDS = re.compile(r"\s*words\s*\(\s*(.+?)\s*\)\s*", re.DOTALL)
+BLANKS = " \t\n\v\f\r"
+"""What stands between words."""
+MOST_ELEMENTS = 100_000
+"""The most tuples that a record may become."""
+
+
+@dataclass(frozen=True)
+class Explosion:
+    """column: what is taken apart; its name stands for one element afterwards. way: a list of JSON, or a text by a separator
+    or by its blanks. separator: of `split` only.
+    """
+
+    column: str
+    way: Literal["list", "split", "words"] = "list"
+    separator: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Explosion:
+        """What is written there; ValueError says how to write it."""
+        split, words = _SPLIT.fullmatch(text), _WORDS.fullmatch(text)
+        if split is not None:
+            quoted, doubly = split[2], split[3]
+            found = cls(split[1], "split", quoted.replace("''", "'") if quoted is not None else doubly)
+        elif words is not None:
+            found = cls(words[1], "words")
+        else:
+            found = cls(text.strip())
+        if not found.column or found.column.startswith("@") or re.search(r"[(),]", found.column):
+            raise ValueError(
+                f"explode = {text!r:.200} is none of 'COLUMN' (a list in JSON), \"split(COLUMN, ';')\" and 'words(COLUMN)' "
+                "(a text)"
+            )
+        paths.check([found.column])
+        return found
+
+    def __str__(self) -> str:
+        if self.way == "list":
+            return self.column
+        if self.way == "words":
+            return f"words({self.column})"
+        return "split({}, '{}')".format(self.column, self.separator.replace("'", "''"))
+
+    def within(self, name: str) -> tuple[str, ...] | None:
+        """The way from an element to this column, () for the element itself; None where it is a column of the record."""
+        if self.way != "list":
+            return () if name == self.column else None
+        outer, path = paths.segments(self.column), paths.segments(name)
+        return path[len(outer) :] if path[: len(outer)] == outer else None
