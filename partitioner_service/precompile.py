@@ -39,7 +39,8 @@ def compile_all() -> int:
         routed += _routed(_settings(partitioner={"name": name}))
     for unit in ("s", "us", "iso"):
         routed += _routed(_settings(query={"time_unit": unit}))
-    for query in ({"types": {"key": "int64", "i": "int64"}}, {"max_jump": "1m"}):
+    exploded = {"explode": "items", "key": "items.k"}
+    for query in ({"types": {"key": "int64", "i": "int64"}}, {"max_jump": "1m"}, exploded):
         routed += _routed(_settings(query=query))
     routed += _routed(_settings(input={"format": "csv", "columns": ["key", "time", "i", "f"]}))
     for form in REGISTERED:
@@ -112,7 +113,8 @@ def _record(settings: Settings, number: int, at_ms: int) -> bytes:
     if settings.input.format == "csv":
         return f"{key},{time},{number},{number / 7}".encode()
     text = key if settings.query.types.get("key") == "int64" else f'"k{key}"'
-    return f'{{"key":{text},"time":{time},"i":{number},"f":{number / 7}}}'.encode()
+    items = "" if settings.query.explode is None else ',"items":[{"k":"a"}, {"k":"b"}]'
+    return f'{{"key":{text},"time":{time},"i":{number},"f":{number / 7}{items}}}'.encode()
 
 
 def _aggregated(settings: Settings, frames: dict[int, list[tuple[int, bytes]]]) -> None:

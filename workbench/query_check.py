@@ -203,6 +203,8 @@ def _found(column: Column) -> str:
 
 
 def _tuples(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]:
+    if settings.query.explode is not None:
+        yield "explode", settings.query.explode
     if settings.query.where is not None:
         yield "where", settings.query.where
     if look is None or not look.facts.records:
@@ -211,7 +213,9 @@ def _tuples(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]:
     facts = look.facts
     yield "sample", f"{facts.records:,} of the newest records of {facts.topic}"
     yield "rejected", f"{facts.rejected:,} unreadable, {look.late:,} late or jumps"
-    if settings.query.where is not None:
+    if settings.query.explode is not None:
+        yield "tuples", f"{facts.kept:,} of {facts.readable - facts.filtered:,} records"
+    if settings.query.where is not None or settings.query.explode is not None:
         yield "filtered", counted(facts.filtered, facts.readable)
     if facts.hottest is not None:
         yield "keys", f"{facts.keys:,}, the hottest has {share(facts.hottest[1], facts.kept)} of the tuples"

@@ -65,7 +65,10 @@ PLAN_EPOCH = _gauge("evenflow_plan_epoch", "Epoch of the plan in force, 0 for no
 # ---- a partitioner instance
 
 READ = _counter("evenflow_records_read", "Records that were read: routed, rejected or filtered.")
-FILTERED = _counter("evenflow_records_filtered", "Records in time of which `query.where` keeps nothing.")
+FILTERED = _counter(
+    "evenflow_records_filtered",
+    "Records in time that become no tuple: `query.where` keeps nothing of them, or `query.explode` finds nothing in them.",
+)
 ROUTED = _counter("evenflow_tuples_routed", "Tuples that were given a worker.")
 REJECTED = _counter(
     "evenflow_tuples_rejected", "Records sent unchanged to the rejected topic, by reason.", "reason"

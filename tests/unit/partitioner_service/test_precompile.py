@@ -7,5 +7,5 @@ from partitioner_service.precompile import compile_all
 
 
 def test_every_partitioner_of_the_service_and_every_reader_is_run_once() -> None:
-    readers = 6
+    readers = 7
     assert compile_all() == 3_000 * (len(online_names()) + readers) * 2

@@ -52,6 +52,24 @@ def test_records_that_fit_have_nothing_to_propose() -> None:
             "sum(amount) needs a whole number",
             {"types": {"amount": "float64"}},
         ),
+        (
+            orders(tags=["a", "b"]),
+            {"explode": "tgs"},
+            "none of 100 records has a column 'tgs' (explode)",
+            {"explode": "tags"},
+        ),
+        (
+            orders(items=[{"sku": 7}, {"sku": 8}]),
+            {"explode": "items", "key": "items.sku"},
+            "holds whole numbers, e.g. 7, in all 200",
+            {"types": {"items.sku": "int64"}},
+        ),
+        (
+            orders(items=[{"sku": "a"}]),
+            {"explode": "items", "key": "items.sk"},
+            "none of 100 records has a column 'items.sk' (the key)",
+            {"key": "items.sku"},
+        ),
         (orders(), {"aggregates": {"s": "sum(amout)"}}, "(sum(amout))", {"aggregates": {"s": "sum(amount)"}}),
     ],
 )
@@ -205,6 +223,34 @@ def test_a_deeply_nested_value_is_shown_shortened(depth: int) -> None:
     deep = b"[" * depth + b"]" * depth
     found = look(sample([b'{"user":%s,"amount":1,"at":%d}' % (deep, NOW)] * 3))
     assert found.problems
+
+
+def test_what_becomes_of_records_that_are_taken_apart_is_told() -> None:
+    found = look(
+        sample(orders(tags=["a", "b", None]) + orders(tags=[])), query={"explode": "tags", "key": "user"}
+    )
+    (told,) = named(found, "explode")
+    assert (told.status, told.what) == (
+        "ok",
+        "explode = 'tags' makes 300 tuples of 200 records; 100 of 200 become none",
+    )
+    empty = look(sample(orders(tags=None)), query={"explode": "tags"})
+    assert [one.status for one in named(empty, "explode")] == ["warning"]
+    text = look(sample(orders(tags="a b")), query={"explode": "tags"})
+    assert "holds text where a list is needed" in text.problems[0].what
+    words = look(sample(orders(tags="a b")), query={"explode": "words(tags)", "key": "tags"})
+    assert (words.problems, words.facts.keys) == ([], 2)
+
+
+def test_the_types_of_a_key_of_two_and_of_expressions_stay_when_something_else_is_mended() -> None:
+    query = {
+        "key": ["user", "n"],
+        "time": "when",
+        "where": "m > 1",
+        "types": {"n": "int64", "m": "int64"},
+    }
+    mended = look(sample(orders(n=1, m=2)), query=query)
+    assert applied(mended.settings, mended.proposal).query.types == {"n": "int64", "m": "int64"}
 
 
 def test_an_empty_sample_says_so() -> None:
