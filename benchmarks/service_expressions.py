@@ -1,4 +1,4 @@
-"""What a filter, a derived column and a key of several columns cost a record, beside the same records in a plain query."""
+"""What a filter, a derived column, a key of several columns and lists taken apart cost a tuple, beside a plain query."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from benchmarks.spread import in_turns, ratios, spread
 from evenflow.settings import load_settings
 
 ID = "service-expressions"
-WHAT = "CPU and wall time of the router per record with filters, derived columns and keys of several columns, against none"
+WHAT = "CPU and wall time of the router per tuple: filters, derived columns, keys of several columns, lists, against none"
 
 _START = 1_700_000_000_000
 _RECORD = (
     '{{"key":"k{key}","time":{time},"amount":{amount},"price":{price}.25,"country":"{country}",'
     '"day":"2026-01-{day:02}"}}'
 )
+_ITEM = '{{"key":"k{key}","amount":{amount}}}'
+_ITEMS = 5
 _SUM = {"tuples": "count", "total": "sum(amount)"}
 _TYPES = {"amount": "int64"}
 PLAIN = "plain"
+LISTS = "lists of five objects, each a tuple"
 WAYS: dict[str, dict[str, Any]] = {
     PLAIN: {},
     "filter, keeps all": {"where": "amount >= 0"},
@@ -42,6 +45,12 @@ WAYS: dict[str, dict[str, Any]] = {
         "where": "country <> 'FR'",
         "aggregates": {"tuples": "count", "large": "sum(large)"},
     },
+    LISTS: {
+        "explode": "items",
+        "key": "items.key",
+        "types": {"items.amount": "int64"},
+        "aggregates": {"tuples": "count", "total": "sum(items.amount)"},
+    },
 }
 """What each query has that the plain one has not."""
 
@@ -49,20 +58,22 @@ WAYS: dict[str, dict[str, Any]] = {
 def run(*, smoke: bool) -> dict[str, object]:
     """A row a way, in turns with the plain query."""
     count, repetitions = (5_000, 2) if smoke else (50_000, 15)
-    values = _records(count)
-    for extra in WAYS.values():
-        _seconds(extra, values)  # compiles and warms up
+    plain_values, lists = _records(count), _lists(count)
+    values = {name: lists if name == LISTS else plain_values for name in WAYS}
+    for name, extra in WAYS.items():
+        _seconds(extra, values[name])  # compiles and warms up
     found = in_turns(
-        {name: lambda extra=extra: _seconds(extra, values) for name, extra in WAYS.items()}, repetitions
+        {name: lambda name=name, extra=extra: _seconds(extra, values[name]) for name, extra in WAYS.items()},
+        repetitions,
     )
     plain = found[PLAIN]
     return {
-        "records_in_a_block": count,
+        "tuples_in_a_block": count,
         "rows": [
             {
                 "query": name,
-                "cpu_ns_per_record": spread([1e9 * cpu / count for cpu, _ in seconds]),
-                "ns_per_record": spread([1e9 * wall / count for _, wall in seconds]),
+                "cpu_ns_per_tuple": spread([1e9 * cpu / count for cpu, _ in seconds]),
+                "ns_per_tuple": spread([1e9 * wall / count for _, wall in seconds]),
                 "cpu_times_plain": ratios([cpu for cpu, _ in seconds], [cpu for cpu, _ in plain]),
                 "times_plain": ratios([wall for _, wall in seconds], [wall for _, wall in plain]),
             }
@@ -83,6 +94,15 @@ def _records(count: int) -> list[bytes]:
             day=1 + number % 28,
         ).encode()
         for number in range(count)
+    ]
+
+
+def _lists(count: int) -> list[bytes]:
+    """So many tuples, five in a record."""
+    items = [_ITEM.format(key=number % 1_000, amount=number % 1_009) for number in range(count)]
+    return [
+        f'{{"time":{_START + first // 50},"country":"DE","items":[{",".join(items[first : first + _ITEMS])}]}}'.encode()
+        for first in range(0, count, _ITEMS)
     ]
 
 

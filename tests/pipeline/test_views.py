@@ -36,11 +36,16 @@ VIEWS = {
     },
     "latest": {"aggregates": {"latest": "last(g)"}},
 }
+EMITTED = {
+    "moved": {"aggregates": {"n": "count", "hi": "max(i)"}, "emit": "changes"},
+    "counted": {"aggregates": {"n": "count"}, "emit": "changes"},
+    "first": {"aggregates": {"n": "count"}, "emit": "top(3, n)"},
+}
 
 
-def with_views(kafka: Any, name: str, folder: Path, **spark: Any) -> Settings:
+def with_views(kafka: Any, name: str, folder: Path, *, emitted: bool = False, **spark: Any) -> Settings:
     """The query's own aggregates need none of what the frames carry for the views but column i."""
-    query = {"aggregates": INVERTIBLE, "views": VIEWS}
+    query = {"aggregates": INVERTIBLE, "views": VIEWS | (EMITTED if emitted else {})}
     return make_settings(kafka, name, folder, query=query, spark={"buckets": 2} | spark)
 
 
@@ -51,8 +56,9 @@ def assert_all_exact(stream: Stream) -> None:
     assert_equal(results(coarse)[0], stream.expected_of(coarse.query))
     reports = verify_all(settings)
     assert (reports.exact, reports.ended) == (True, True), reports.text()
-    assert [report.rows > 0 for report in reports.by_query.values()] == [True] * 3
-    assert reports.text().endswith("0 differences in the query and 2 views")
+    views = len(settings.query.views)
+    assert [report.rows > 0 for report in reports.by_query.values()] == [True] * (1 + views)
+    assert reports.text().endswith(f"0 differences in the query and {views} views")
 
 
 def test_views_are_exact_and_read_and_routed_once(
@@ -75,7 +81,8 @@ def test_views_are_exact_and_read_and_routed_once(
 def test_views_are_exact_in_the_split_wiring_when_spark_is_killed(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
-    settings = with_views(kafka_settings, query_name, tmp_path, wiring="split")
+    """With every kind of emission: changes of totals and of a tree, and the first rows of all buckets."""
+    settings = with_views(kafka_settings, query_name, tmp_path, emitted=True, wiring="split")
     stream = Stream(settings)
     stream.write(3_000)
     with Pipeline(settings, tmp_path) as pipeline:
