@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
@@ -41,6 +41,14 @@ class RegisteredSchema:
     form: str
     texts: tuple[str, ...]
     names: tuple[str, ...]
+
+
+class Lookup(Protocol):
+    """What is asked: a `Registry`, or what remembers its answers."""
+
+    def schema(self, number: int) -> RegisteredSchema | None:
+        """The schema of this id; None when there is none. Raises RegistryAway and ConfigError."""
+        ...
 
 
 class Registry:

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
-from topics.registry import RegisteredSchema, RegistryAway
+from topics.registry import Lookup, RegisteredSchema, RegistryAway
 
 _FORGET_AFTER = 60.0
 _MOST_PER_SECOND = 200
 _MOST_SCHEMAS = 10_000
-
-
-class Lookup(Protocol):
-    """What is asked: a `topics.registry.Registry`."""
-
-    def schema(self, number: int) -> RegisteredSchema | None:
-        """The schema of this id; None when there is none. Raises RegistryAway and ConfigError."""
-        ...
 
 
 class Schemas:

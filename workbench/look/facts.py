@@ -13,9 +13,12 @@ from evenflow.arrays import Int64s
 from evenflow.settings import Settings
 from partitioner_service.parse import Parser
 from partitioner_service.reading.reasons import Bad
+from partitioner_service.reading.schemas import Schemas
+from topics.registry import Lookup, RegisteredSchema, Registry
 from workbench.look.order import without_jumps
 from workbench.look.sample import Stretch, TopicRecords
 from workbench.look.shape import Shape, shape_of
+from workbench.verify.registered import RegisteredRecords
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,19 @@ class Facts:
         return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
 
-def facts_of(settings: Settings, sample: TopicRecords, *, shape: Shape | None = None) -> Facts:
-    """Read the sample as the settings say. shape: what is known of its columns already."""
-    parser = Parser(settings)
+def facts_of(
+    settings: Settings,
+    sample: TopicRecords,
+    *,
+    shape: Shape | None = None,
+    registry: Lookup | None = None,
+) -> Facts:
+    """Read the sample as the settings say. shape: what is known of its columns already.
+
+    registry: of the schemas of Avro and Protobuf records, None: that of the settings.
+    """
+    schemas = Schemas(registry or Registry(settings.input)) if settings.input.registered else None
+    parser = Parser(settings, schemas=schemas)
     reasons = _Reasons()
     parts, keys, filtered = [], [], 0
     for stretch in sample.stretches:
@@ -106,7 +119,7 @@ def facts_of(settings: Settings, sample: TopicRecords, *, shape: Shape | None = 
     return Facts(
         topic=sample.topic,
         records=sample.records,
-        shape=shape or shape_of(settings.input, sample.values, explosion=settings.query.explosion),
+        shape=shape or _shape(settings, sample, schemas),
         partitions=tuple(parts),
         unreadable=reasons.groups(),
         keys=different,
@@ -115,6 +128,21 @@ def facts_of(settings: Settings, sample: TopicRecords, *, shape: Shape | None = 
         filtered=filtered,
         kept=sum(map(len, keys)),
     )
+
+
+class _Known:
+    """Schemas that the parser has asked for."""
+
+    def __init__(self, schemas: Schemas) -> None:
+        self._schemas = schemas
+
+    def schema(self, number: int) -> RegisteredSchema | None:
+        return self._schemas.of([number])[number]
+
+
+def _shape(settings: Settings, sample: TopicRecords, schemas: Schemas | None) -> Shape:
+    row = None if schemas is None else RegisteredRecords(settings, registry=_Known(schemas)).row
+    return shape_of(settings.input, sample.values, explosion=settings.query.explosion, registered=row)
 
 
 class _Reasons:

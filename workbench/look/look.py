@@ -7,6 +7,7 @@ from typing import Any
 
 from evenflow.settings import Settings
 from evenflow.talking.words import printable, share, span
+from topics.registry import Lookup
 from workbench.findings import Changes, Finding
 from workbench.look.facts import Facts, facts_of
 from workbench.look.judge_columns import judge_columns
@@ -79,15 +80,15 @@ class Look:
         }
 
 
-def look_at(settings: Settings, sample: TopicRecords, *, now: int) -> Look:
-    """Hold the sample against the settings; `now`: ms since 1970."""
-    facts = facts_of(settings, sample)
+def look_at(settings: Settings, sample: TopicRecords, *, now: int, registry: Lookup | None = None) -> Look:
+    """Hold the sample against the settings; `now`: ms since 1970. registry: of schemas, None: that of the settings."""
+    facts = facts_of(settings, sample, registry=registry)
     findings = _judged(settings, facts, sample, now)
     look = Look(settings, facts, findings, merged(findings))
-    return replace(look, proposal=_fitting(look, sample, now))
+    return replace(look, proposal=_fitting(look, sample, now, registry))
 
 
-def _fitting(look: Look, sample: TopicRecords, now: int) -> Changes:
+def _fitting(look: Look, sample: TopicRecords, now: int, registry: Lookup | None) -> Changes:
     """All changes together: what one mends may show what else is to be changed."""
     changes, settings = look.proposal, look.settings
     for _ in range(_ROUNDS):
@@ -98,7 +99,8 @@ def _fitting(look: Look, sample: TopicRecords, now: int) -> Changes:
         if mended == settings:
             break
         shape = look.facts.shape if mended.input == settings.input else None
-        more = merged(_judged(mended, facts_of(mended, sample, shape=shape), sample, now), changes)
+        facts = facts_of(mended, sample, shape=shape, registry=registry)
+        more = merged(_judged(mended, facts, sample, now), changes)
         if more == changes:
             break
         changes = more
@@ -110,7 +112,7 @@ def _judged(settings: Settings, facts: Facts, sample: TopicRecords, now: int) ->
         return ()
     return (
         *judge_format(settings, facts, sample.values),
-        *(() if settings.input.registered else judge_columns(settings, facts)),
+        *judge_columns(settings, facts),
         *judge_readable(settings, facts),
         *judge_times(settings, facts, now=now),
         *judge_partitions(settings, facts),

@@ -7,7 +7,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from evenflow.settings import InputSettings
 from evenflow.settings.explosion import BLANKS, Explosion
 from evenflow.settings.paths import MOST_LEVELS, segments, written
 from evenflow.strict_json import INT64
+from workbench.verify.unreadable import Unreadable
 
 Kind = Literal["text", "whole number", "decimal", "truth value", "null", "nested"]
 TimeUnit = Literal["s", "ms", "us", "iso"]
@@ -92,15 +94,20 @@ class Shape:
 
 
 def shape_of(
-    settings: InputSettings, values: Sequence[bytes | None], *, explosion: Explosion | None = None
+    settings: InputSettings,
+    values: Sequence[bytes | None],
+    *,
+    explosion: Explosion | None = None,
+    registered: Callable[[bytes], Row] | None = None,
 ) -> Shape:
-    """The columns of these record values, read as input.format says; none of avro and protobuf, whose schemas tell them.
+    """The columns of these record values, read as input.format says.
 
+    registered: reads a record of avro or protobuf, Unreadable where it cannot; without it their columns are not known.
     explosion: what is taken apart; a record in which there is nothing to take apart stays as it is.
     """
-    width = max((len(row) for row in _rows(settings, values[-10:])), default=1)
+    width = max((len(row) for row in _rows(settings, values[-10:], registered)), default=1)
     some = values[:: 1 + len(values) * width // _CELLS]
-    rows = _rows(settings, some)
+    rows = _rows(settings, some, registered)
     fields: Counter[int] = Counter()
     if settings.format == "csv":
         split = (split_line(value, settings.delimiter) for value in some)
@@ -151,15 +158,24 @@ def _exploded(row: Row, explosion: Explosion) -> list[Row]:
     return found
 
 
-def _rows(settings: InputSettings, values: Sequence[bytes | None]) -> list[Row]:
+def _rows(
+    settings: InputSettings, values: Sequence[bytes | None], registered: Callable[[bytes], Row] | None
+) -> list[Row]:
     read: dict[str, Callable[[bytes | None], Row | None]] = {
         "json": _json_row,
         "text": _text_row,
         "csv": lambda value: _csv_row(settings, value),
     }
     if settings.registered:
-        return []
+        return [] if registered is None else list(_registered_rows(values, registered))
     return [row for row in map(read[settings.format], values) if row is not None]
+
+
+def _registered_rows(values: Sequence[bytes | None], registered: Callable[[bytes], Row]) -> Iterator[Row]:
+    for value in values:
+        if value is not None:
+            with suppress(Unreadable):
+                yield registered(value)
 
 
 def split_line(value: bytes | None, delimiter: str) -> list[str] | None:

@@ -21,9 +21,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 
 from evenflow.settings import Settings
-from evenflow.settings.paths import segments
+from evenflow.settings.paths import MOST_LEVELS, segments, written
 from evenflow.settings.query import decimal_scale
-from topics.registry import RegisteredSchema, Registry
+from topics.registry import Lookup, RegisteredSchema, Registry
 from workbench.verify.unreadable import Number, Unreadable
 
 _DEEPEST = 250
@@ -43,10 +43,10 @@ class Held(NamedTuple):
 class RegisteredRecords:
     """Reads records of the settings' format."""
 
-    def __init__(self, settings: Settings, *, registry: Registry | None = None) -> None:
+    def __init__(self, settings: Settings, *, registry: Lookup | None = None) -> None:
         self._query, self._form = settings.query, settings.input.format
         self._types = settings.query.resolved.read
-        self._registry = registry or Registry(settings.input)
+        self._registry: Lookup = registry or Registry(settings.input)
         self._schemas: dict[int, Any] = {}
 
     def cells(self, value: bytes) -> dict[str, Any]:
@@ -56,6 +56,27 @@ class RegisteredRecords:
         reader = self._reader(int.from_bytes(value[1:5], "big"))
         found = reader.read(value, self._types)
         return {name: self._as_json(name, held) for name, held in found.items() if held is not None}
+
+    def row(self, value: bytes) -> dict[str, Any]:
+        """All fields by path as Python holds them, times in the query's unit, None for null; raises Unreadable."""
+        if len(value) < 5 or value[0]:
+            raise Unreadable("the record is not in Confluent's wire format")
+        found = self._reader(int.from_bytes(value[1:5], "big")).fields(value)
+        return {name: self._shown(held) for name, held in found.items()}
+
+    def _shown(self, held: Held | None) -> Any:
+        if held is None:
+            return None
+        if held.holds == "stamp" or held.logical in _TICKS:
+            time = _time(held, self._query.time_unit)
+            return time if isinstance(time, str) and not isinstance(time, Number) else _plain(str(time))
+        if held.logical == "date":
+            return _day(held)
+        if held.logical == "decimal":
+            return float(Decimal(int.from_bytes(held.value, "big", signed=True)).scaleb(-held.scale))
+        if held.logical == "uuid" and held.holds == "bytes":
+            return held.value.hex()
+        return [] if held.holds in ("nested", "bytes") else held.value
 
     def _reader(self, number: int) -> Any:
         if number not in self._schemas:
@@ -107,6 +128,10 @@ class RegisteredRecords:
                 units = int.from_bytes(held.value, "big", signed=True)
                 return Number(f"{Decimal(units).scaleb(-held.scale):f}")
         raise Unreadable(f"column {name!r} holds {held.holds} {held.logical}, which is no {type_}")
+
+
+def _plain(number: str) -> int | float:
+    return int(number) if number.lstrip("-").isdigit() else float(number)
 
 
 def _day(held: Held) -> str:
@@ -165,13 +190,30 @@ class AvroReader:
 
     def read(self, value: bytes, wanted: Mapping[str, str]) -> dict[str, Held | None]:
         """The needed columns, None for what is null or not there."""
+        found = self._record(value)
+        return {name: _below(found, name) for name in wanted}
+
+    def fields(self, value: bytes) -> dict[str, Held | None]:
+        """All that is no record itself, by path; of a record that is null no fields are known."""
+        found: dict[str, Held | None] = {}
+        waiting: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), self._record(value))]
+        while waiting:
+            outer, held = waiting.pop()
+            for name, inner in held.items():
+                if not isinstance(inner, dict):
+                    found[written((*outer, name))] = inner
+                elif len(outer) < MOST_LEVELS - 1:
+                    waiting.append(((*outer, name), inner))
+        return found
+
+    def _record(self, value: bytes) -> dict[str, Any]:
         try:
             found, at = self._value(self._root, value, 5, 0)
         except (IndexError, struct.error, RecursionError):
             raise Unreadable("the record does not decode") from None
         if at != len(value) or not isinstance(found, dict):
             raise Unreadable("the record does not decode")
-        return {name: _below(found, name) for name in wanted}
+        return found
 
     def _value(self, schema: Any, data: bytes, at: int, depth: int) -> tuple[Any, int]:
         if depth > _DEEPEST:
@@ -311,6 +353,25 @@ class ProtobufReader:
 
     def read(self, value: bytes, wanted: Mapping[str, str]) -> dict[str, Held | None]:
         """The needed columns, None for what is null or not there."""
+        message = self._message(value)
+        return {name: self._below(message, name) for name in wanted}
+
+    def fields(self, value: bytes) -> dict[str, Held | None]:
+        """All that is no message itself, by path; of a message that is not set no fields are known."""
+        found: dict[str, Held | None] = {}
+        waiting: list[tuple[tuple[str, ...], Message]] = [((), self._message(value))]
+        while waiting:
+            outer, message = waiting.pop()
+            for field in message.DESCRIPTOR.fields:
+                held = self._below(message, field.name)
+                inner = held is not None and held.holds == "nested" and not field.is_repeated
+                if not inner:
+                    found[written((*outer, field.name))] = held
+                elif len(outer) < MOST_LEVELS - 1:
+                    waiting.append(((*outer, field.name), getattr(message, field.name)))
+        return found
+
+    def _message(self, value: bytes) -> Message:
         try:
             count, at = _long(value, 5)
             path = [0]
@@ -321,10 +382,10 @@ class ProtobufReader:
                 for _ in range(count):
                     index, at = _long(value, at)
                     path.append(index)
-            message = message_factory.GetMessageClass(self._type(path)).FromString(value[at:])
+            found: Message = message_factory.GetMessageClass(self._type(path)).FromString(value[at:])
         except (IndexError, KeyError, DecodeError):
             raise Unreadable("the record does not decode") from None
-        return {name: self._below(message, name) for name in wanted}
+        return found
 
     def _type(self, path: list[int]) -> Any:
         names, messages = [self._file.package] if self._file.package else [], self._file.message_type
