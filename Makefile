@@ -11,7 +11,7 @@ PYTEST = $(BIN)/python -m pytest -n $(JOBS)
 BY_FILE = --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo monitoring test test-more test-browser test-containers test-k8s lint format bench reproduce docs queries clean broker doctor
+.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s lint format bench reproduce docs queries clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -33,7 +33,7 @@ monitoring: setup ## the demo under load with Prometheus and the live page (FLAG
 	$(BIN)/evenflow demo --watch --prometheus $(FLAGS)
 
 test: setup lint ## lint, types, layers, and the tests on two cores (JOBS=...)
-	$(PYTEST) $(BY_FILE) tests/pipeline tests/unit -m "not more" --durations=40 $(FLAGS)
+	$(PYTEST) $(BY_FILE) tests/pipeline tests/unit -m "not more and not long" --durations=40 $(FLAGS)
 
 test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
 	$(BIN)/python -m workbench.debian chromium
@@ -49,10 +49,13 @@ test-k8s: setup ## the suites on Kubernetes with real pods; builds it once (as r
 
 test-more: setup ## the longer suites (marked `more`), some of them in containers and on Kubernetes, and a smoke run of every benchmark
 	$(BIN)/python -m workbench.debian chromium
-	$(PYTEST) tests -m "more and not containers and not k8s" $(FLAGS)
+	$(PYTEST) tests -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
 	$(BIN)/python -m tests.ground prepare containers api-server
 	$(BIN)/python -m pytest tests/containers tests/k8s -m more $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke
+
+test-long: setup ## the tests that are like others but of more kinds: every partitioner, more kills, larger windows
+	$(PYTEST) tests -m long $(FLAGS)
 
 lint: setup ## ruff, mypy, import-linter
 	$(BIN)/ruff check .

@@ -9,6 +9,7 @@ from workbench.archive import make_archive
 pytestmark = [pytest.mark.pipeline, pytest.mark.more]
 
 
+@pytest.mark.long
 def test_the_archive_is_there_once_it_was_made_and_drivers_use_it(tmp_path, monkeypatch):
     for wanted in (kafka_broker_jars, spark_kafka_jars):
         wanted()

@@ -198,7 +198,7 @@ def test_the_command_prints_its_address_and_stops_on_a_signal(number: signal.Sig
     wait_until(lambda: not listens(port), "the port is free")
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_broker_survives_many_crashes_without_losing_an_acknowledged_record(tmp_path: Path) -> None:
     expected: list[bytes] = []
     with EmbeddedBroker(data_dir=tmp_path, properties=SHORT_SESSION) as broker:

@@ -51,6 +51,7 @@ def newest(settings: Settings, kind: str) -> Any:
     return found
 
 
+@pytest.mark.long
 def test_executors_go_1_3_1_and_workers_4_8_4_while_one_of_two_instances_reads_the_plans_late(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

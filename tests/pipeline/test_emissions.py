@@ -44,7 +44,7 @@ def test_changes_come_out_as_json_rows(kafka_settings: Any, query_name: str, tmp
     assert report.rows > 500
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_the_first_rows_of_all_buckets_come_out_as_json_rows(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

@@ -71,20 +71,20 @@ SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
             "hashing",
             SLIDING | {"aggregates": INVERTIBLE},
             id="hashing-sliding-totals",
-            marks=pytest.mark.more,
+            marks=pytest.mark.long,
         ),
-        pytest.param("pkg", SLIDING, id="pkg-sliding", marks=pytest.mark.more),
+        pytest.param("pkg", SLIDING, id="pkg-sliding", marks=pytest.mark.long),
         pytest.param("d-choices", SLIDING, id="d-choices-sliding", marks=pytest.mark.more),
         pytest.param("dalton", SLIDING, id="dalton-sliding", marks=pytest.mark.more),
-        pytest.param("w-choices", TUMBLING, id="w-choices-tumbling", marks=pytest.mark.more),
-        pytest.param("cam", SLIDING, id="cam-sliding", marks=pytest.mark.more),
-        pytest.param("dagreedy", SLIDING, id="dagreedy-sliding", marks=pytest.mark.more),
+        pytest.param("w-choices", TUMBLING, id="w-choices-tumbling", marks=pytest.mark.long),
+        pytest.param("cam", SLIDING, id="cam-sliding", marks=pytest.mark.long),
+        pytest.param("dagreedy", SLIDING, id="dagreedy-sliding", marks=pytest.mark.long),
         pytest.param("hashing", TUMBLING, id="hashing-tumbling", marks=pytest.mark.more),
         pytest.param(
             "shuffle", SLIDING | {"aggregates": INVERTIBLE}, id="shuffle-sliding", marks=pytest.mark.more
         ),
         *(
-            pytest.param(name, SLIDING, id=f"{name}-too", marks=pytest.mark.more)
+            pytest.param(name, SLIDING, id=f"{name}-too", marks=pytest.mark.long)
             for name in online_names()
             if name not in NAMED
         ),

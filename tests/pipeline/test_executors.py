@@ -153,7 +153,7 @@ def test_executors_grow_as_far_as_there_is_room_and_shrink_again_under_a_flowing
     assert "plan 1 (p 6, r 1) wants 3 executors of 1 cores" in caplog.messages
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_standalone_cluster_gives_takes_and_replaces_executors_and_a_stage_without_input_has_a_pulse(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

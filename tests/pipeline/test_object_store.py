@@ -75,6 +75,7 @@ def _batches(settings: Settings) -> int:
     return sum(stage.batches for stage in stages(settings))
 
 
+@pytest.mark.long
 def test_a_store_that_goes_away_in_mid_stream_ends_the_application_clearly_and_costs_nothing_but_time(
     kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore
 ) -> None:
@@ -126,6 +127,7 @@ def test_a_missing_bucket_and_refused_credentials_are_told_before_anything_is_re
         pipeline.running.clear()
 
 
+@pytest.mark.long
 def test_a_checkpoint_is_moved_to_another_folder_and_into_an_object_store_and_goes_on_exactly(
     kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore
 ) -> None:

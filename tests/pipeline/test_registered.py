@@ -80,6 +80,8 @@ def _written(settings: Any, registry: RegistryInMemory) -> tuple[list[dict[str, 
         value = b"\0" + number_of.to_bytes(4, "big") + out.getvalue()
         if number % 50 == 49:
             value, poison = POISON[poison % len(POISON)], poison + 1
+        elif number % 100 == 24 and version == 2:  # by a schema that is registered too late
+            value, poison = b"\0" + (3).to_bytes(4, "big") + out.getvalue(), poison + 1
         elif number % 50 != 48:
             rows.append(row)
         else:  # a record that does not end
@@ -113,10 +115,14 @@ def test_avro_whose_schema_changes_in_mid_stream_is_exact_and_bad_records_are_co
         with Pipeline(settings, tmp_path) as pipeline:
             pipeline.run_to_the_end()
         report = verify(settings)
+        assert registry.register(json.dumps(_schema(SECOND) | {"doc": "later"}), subject="s") == 3
+        later = verify(settings)
         refused = [json.loads(json.dumps(str(one))) for one in rejections(settings)]
     assert report.exact, report.text()
     assert (report.differences, report.routed, report.rejected) == (0, len(rows), poison)
     assert sum("schema" in one for one in refused) >= 40
+    assert (report.without_schema, later.without_schema) == (0, 10)
+    assert (later.exact, later.rejected) == (True, poison), later.text()
     found, _ = results(settings)
     assert sum(row["n"] for row in found.values()) == len(rows)
     assert sum(row["i"] or 0 for row in found.values()) == sum(row["i"] or 0 for row in rows)

@@ -77,7 +77,7 @@ def test_a_query_goes_on_under_another_name_and_every_result_is_exact(
     assert report.rejected > 20
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_files_of_both_stages_come_anew_in_the_folder_of_the_new_name(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

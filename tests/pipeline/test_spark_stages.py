@@ -126,7 +126,7 @@ def test_both_split_stages_run_in_one_application(
     assert _empty_shuffle_partitions(settings, "reduce") == []
 
 
-@pytest.mark.more  # test_end_to_end.py kills and stops an application too, and the partitioner with it
+@pytest.mark.long  # test_end_to_end.py kills and stops an application too, and the partitioner with it
 @pytest.mark.timeout(900)  # three starts of an application: minutes where other jobs hold the cores
 def test_an_application_killed_in_mid_stream_goes_on_exactly_and_stops_between_batches(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
@@ -157,6 +157,7 @@ def test_an_application_killed_in_mid_stream_goes_on_exactly_and_stops_between_b
     assert results(settings)[0] == stream.expected()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_an_application_killed_while_it_writes_parquet_leaves_each_row_once_for_every_reader(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path

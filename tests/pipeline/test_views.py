@@ -97,7 +97,7 @@ def test_views_are_exact_in_the_split_wiring_when_spark_is_killed(
     assert_all_exact(stream)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_view_that_finds_its_columns_in_the_frames_joins_a_query_that_has_run(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

@@ -30,7 +30,9 @@ micro-batches (1 s and more each); a minute also covers the restart of a partiti
 _COMMITTED_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("idle_mark", pa.int64())])
 Table = pa.Table | pa.RecordBatchReader
 _REJECTED = """SELECT * EXCLUDE (key, value, detail), md5_number(key) AS key_digest,
-                      md5_number(value) AS value_digest FROM source"""
+                      md5_number(value) AS value_digest,
+                      coalesce(starts_with(detail, 'the registry has no schema of id '), false) AS without_schema
+               FROM source"""
 """Rejected records pass through: what is kept of a key or value is its digest, to compare with the input record's."""
 
 
@@ -120,6 +122,7 @@ class Recomputed:
         records.load(db, settings, inputs)
         self._lost = lost.find_lost(db, settings, committed, kept)
         rejections.check_rejections(db, settings, committed, self._lost, found)
+        self._without_schema = rejections.without_schema(db, settings)
         self._counters = check_counters(db, settings.query, committed, self._lost, found)
         until = [gone.until for gone in self._lost.values() if gone.until is not None]
         self._compared_from = max(until) + 1 if until else None
@@ -171,6 +174,7 @@ class Recomputed:
             counters=self._counters,
             reach=far,
             unfit=int(unfit),
+            without_schema=self._without_schema,
             lost=tuple(self._lost.values()),
             compared_from=self._compared_from,
             skipped_windows=skipped,

@@ -31,7 +31,7 @@ def check_rejections(
     """Everything about the rejected topic but its counters."""
     _foreign(db, found)
     _sources(db, found)
-    _unreadable(db, found)
+    _unreadable(db, settings, found)
     for state in committed:
         _after_end(db, state, lost.get(state.partition), found)
         check_jumps(db, settings.query, state.partition, lost.get(state.partition), found)
@@ -77,9 +77,25 @@ def _sources(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
         found.add(wrong(partition, offset, "the rejected record is not the input record unchanged"))
 
 
-def _unreadable(db: duckdb.DuckDBPyConnection, found: Findings) -> None:
+def without_schema(db: duckdb.DuckDBPyConnection, settings: Settings) -> int:
+    """Records that were rejected because the registry had no schema of theirs, and that can be read now."""
+    return (
+        int(scalar(db, f"SELECT count(*) FROM strict s WHERE {_WITHOUT_SCHEMA}"))
+        if settings.input.registered
+        else 0
+    )
+
+
+_WITHOUT_SCHEMA = """readable AND reason = 'unreadable' AND EXISTS (
+    FROM rejected r WHERE r.partition = s.partition AND r."offset" = s."offset" AND r.without_schema)"""
+"""What the registry has learned since tells nothing of what it knew when the record was read."""
+
+
+def _unreadable(db: duckdb.DuckDBPyConnection, settings: Settings, found: Findings) -> None:
+    but = f"AND NOT ({_WITHOUT_SCHEMA})" if settings.input.registered else ""
     for partition, offset in stream(
-        db, "SELECT partition, \"offset\" FROM strict WHERE readable AND reason = 'unreadable' ORDER BY ALL"
+        db,
+        f"SELECT partition, \"offset\" FROM strict s WHERE readable AND reason = 'unreadable' {but} ORDER BY ALL",
     ):
         found.add(wrong(partition, offset, "rejected as unreadable, but it is readable"))
     for partition, offset, reason, why in stream(

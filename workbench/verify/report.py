@@ -115,7 +115,8 @@ class Report:
     differences is how many there are, `first` some of them; kinds counts them, and findings, by kind. mark is the
     event time (ms) up to which windows are due, None when none is or all are (`ended`). unread: records of the
     input behind the committed offsets, which nothing here looks at. unfit: values that are null because they do
-    not fit int64. lost: what retention has taken of the input; windows that begin at `compared_from` (ms) or later
+    not fit int64. without_schema: records rejected because the registry had no schema of theirs, which it has
+    now. lost: what retention has taken of the input; windows that begin at `compared_from` (ms) or later
     hold none of it and are compared exactly, skipped_windows begin before. doubtful_rows: rows that are due and
     not there, but lie where retention has deleted results.
     """
@@ -137,6 +138,7 @@ class Report:
     filtered: int = 0
     unread: int = 0
     unfit: int = 0
+    without_schema: int = 0
     lost: tuple[Lost, ...] = ()
     compared_from: int | None = None
     skipped_windows: int = 0
@@ -195,6 +197,11 @@ class Report:
         if unannounced:
             notes.append(
                 f"{unannounced} tuples more than the producers' markers announce: of replays without an end; they count"
+            )
+        if self.without_schema:
+            notes.append(
+                f"warning: {self.without_schema} records were rejected because the registry had no schema of theirs; it has "
+                "them now, and they stay rejected: docs/formats.md"
             )
         if self.unread:
             notes.append(

@@ -23,7 +23,7 @@ def test_a_window_leaves_its_bucket_in_slices(monkeypatch: pytest.MonkeyPatch) -
     assert pipe.results() == direct(pipe.plan, rows)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_window_with_more_than_two_gibibytes_of_keys_is_emitted() -> None:
     pipe = Pipe(plan_of({"n": "count"}, 1), buckets=1, tasks=((0,), (1,), (2,)))
     size, keys = 4_000_000, 560
