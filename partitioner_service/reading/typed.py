@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Bools, Int64s, viewed
+from evenflow.arrays import Bools, Int32s, Int64s, UInt8s, viewed
 from evenflow.kernels import inlined, kernel
 
 CSV_NULLS = ("", "NA", "null", "NULL")
@@ -24,6 +24,17 @@ def truths(texts: pa.StringArray) -> tuple[pa.BooleanArray, Bools]:
     true = pc.is_in(texts, _TRUE)
     wrong = pc.and_(pc.is_valid(texts), pc.invert(pc.or_(true, pc.is_in(texts, _FALSE))))
     return pc.if_else(pc.is_valid(texts), true, None), wrong.to_numpy(zero_copy_only=False)
+
+
+def _parts(texts: pa.StringArray) -> tuple[Int32s, UInt8s, Bools]:
+    """Where each text begins, the bytes of them all, and which are there."""
+    rows = len(texts)
+    _, offsets, data = texts.buffers()
+    return (
+        viewed(offsets, np.int32, texts.offset, rows + 1),
+        viewed(data, np.uint8, 0, 0 if data is None else data.size),
+        pc.is_valid(texts).to_numpy(zero_copy_only=False),
+    )
 
 
 @inlined
@@ -63,15 +74,9 @@ def _days(offsets: Any, data: Any, valid: Any, out: Any, right: Any) -> None:
 
 def dates(texts: pa.StringArray) -> tuple[pa.Date32Array, Bools]:
     """Days of the form 2026-01-31, from the year 1 on, and which texts are none; null stays null."""
-    rows = len(texts)
-    days, right = np.zeros(rows, np.int32), np.zeros(rows, np.bool_)
-    valid = pc.is_valid(texts).to_numpy(zero_copy_only=False)
-    _, offsets, data = texts.buffers()
-    _days(
-        viewed(offsets, np.int32, texts.offset, rows + 1),
-        viewed(data, np.uint8, 0, 0 if data is None else data.size),
-        valid, days, right,
-    )  # fmt: skip
+    days, right = np.zeros(len(texts), np.int32), np.zeros(len(texts), np.bool_)
+    offsets, data, valid = _parts(texts)
+    _days(offsets, data, valid, days, right)
     return pa.array(days, pa.int32(), mask=~right).cast(pa.date32()), valid & ~right
 
 
@@ -126,15 +131,9 @@ def _units(offsets: Any, data: Any, valid: Any, scale: int, out: Any, wrong: Any
 
 def decimals(texts: pa.StringArray, scale: int) -> tuple[pa.Decimal128Array, Bools]:
     """Exact numbers with at most 18 digits, `scale` of them behind the point, and which texts are none; null stays null."""
-    rows = len(texts)
-    units, wrong = np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
-    valid = pc.is_valid(texts).to_numpy(zero_copy_only=False)
-    _, offsets, data = texts.buffers()
-    _units(
-        viewed(offsets, np.int32, texts.offset, rows + 1),
-        viewed(data, np.uint8, 0, 0 if data is None else data.size),
-        valid, scale, units, wrong,
-    )  # fmt: skip
+    units, wrong = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.bool_)
+    offsets, data, valid = _parts(texts)
+    _units(offsets, data, valid, scale, units, wrong)
     return held(units, scale, valid & ~wrong), wrong
 
 
