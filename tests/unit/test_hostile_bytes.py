@@ -56,12 +56,15 @@ class Decoder:
     numbers: tuple[str, ...] = ()
 
 
-def _parser(**words: Any) -> Callable[[bytes], Any]:
-    made = Settings(
-        query={"name": "q", "key": "k", "time": "t", "aggregates": {"s": "sum(v)"}, "types": {"v": "int64"}},
-        input=words,
-    )
-    parser = Parser(made)
+def _parser(query: dict[str, Any] | None = None, **words: Any) -> Callable[[bytes], Any]:
+    fields = {
+        "name": "q",
+        "key": "k",
+        "time": "t",
+        "aggregates": {"s": "sum(v)"},
+        "types": {"v": "int64"},
+    }
+    parser = Parser(Settings(query=fields | (query or {}), input=words))
     return lambda data: parser.parse([data])
 
 
@@ -205,6 +208,20 @@ DECODERS: dict[str, Decoder] = {
     "blob": Decoder(lambda data: decode_blob(data, fingerprint="f"), a_blob(), EvenflowError),
     "strict JSON": Decoder(lambda data: read_object(data, most_bytes=10_000), b'{"a":[1]}', NotStrict),
     "tuple, json": Decoder(_parser(), ROW, NotImplementedError),
+    "tuples of a list, json": Decoder(
+        _parser({"explode": "l", "aggregates": {"s": "sum(l.v)"}, "types": {"l.v": "int64"}}),
+        b'{"k":"a","t":1,"l":[{"v":2},{"v":3}, null]}',
+        NotImplementedError,
+    ),
+    "tuples of words, csv": Decoder(
+        _parser(
+            {"explode": "words(k)", "aggregates": {"n": "count"}, "types": {}},
+            format="csv",
+            columns=["k", "t"],
+        ),
+        b"a b,1",
+        NotImplementedError,
+    ),
     "tuple, csv": Decoder(_parser(format="csv", columns=["k", "t", "v"]), b"a,1,2", NotImplementedError),
     "tuple, avro": Decoder(_registered("avro"), b"\0\0\0\0\1\2a\2\4", NotImplementedError),
     "tuple, protobuf": Decoder(
