@@ -7,8 +7,8 @@ another number of tasks changes no result.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
+from time import sleep
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -44,7 +44,7 @@ def combine_stream(layout: Layout, told: Told | None, wait_us: float = 0) -> Cal
 
         def tell(tally: Tally) -> None:
             if wait_us:
-                time.sleep(tally.tuples * wait_us / 1_000_000)
+                sleep(tally.tuples * wait_us / 1_000_000)
             if told is not None:
                 told(watch.timed(tally))
 

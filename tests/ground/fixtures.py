@@ -54,6 +54,13 @@ def kafka_image(docker_engine: Engine) -> str:
 
 @pytest.fixture(scope="module")
 def api_server() -> Iterator[Kube]:
+    """An API server without a node: its pods are made, and wait for a place."""
+    with api_servers.api_server() as kube:
+        yield kube
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Iterator[Kube]:
     """An API server with two simulated nodes, whose pods are Ready and do nothing."""
     with api_servers.api_server(nodes=2) as kube:
         yield kube

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from evenflow.errors import ServiceError
-from tests.ground.programs import KUBERNETES, PAUSE
+from tests.ground.programs import KUBERNETES_NODE, PAUSE
 from tests.ground.sandbox import Sandbox, make_cgroups, remove_cgroups
 from workbench.processes import ChildProcess
 
@@ -164,7 +164,7 @@ class Node:
         settings = self._folder / "kubelet.json"
         settings.write_text(json.dumps(_KUBELET | {"cgroupRoot": f"/{self._cgroup}"}))
         return [
-            str(KUBERNETES.programs()["kubelet"]),
+            str(KUBERNETES_NODE.programs()["kubelet"]),
             f"--config={settings}",
             f"--kubeconfig={kubeconfig}",
             f"--hostname-override={NODE_NAME}",
@@ -174,7 +174,7 @@ class Node:
 
     def _proxy_command(self, kubeconfig: Path) -> list[str]:
         return [
-            str(KUBERNETES.programs()["kube-proxy"]),
+            str(KUBERNETES_NODE.programs()["kube-proxy"]),
             f"--kubeconfig={kubeconfig}",
             f"--hostname-override={NODE_NAME}",
             "--proxy-mode=iptables",

@@ -7,6 +7,7 @@ makes concurrent first uses wait.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -99,8 +100,12 @@ class GoBuild:
         with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=f"{self.name}.partial-") as work:
             here = Path(work)
             self._write_module(here)
+            # All in one: two of them are compiled and linked at a time.
+            packages = self.packages.values()
+            self._go("build", *self._flags, "-o", "programs/", *packages, here=here)
             for name, package in self.packages.items():
-                self._go("build", *self._flags, "-o", f"programs/{name}", package, here=here)
+                made = here / "programs" / _made_as(package, self.name)
+                made.rename(made.with_name(name))
             (here / "programs").rename(self.folder)
         print(f"built {self.name} in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
 
@@ -119,6 +124,12 @@ class GoBuild:
 
     def _go(self, *words: str, here: Path) -> None:
         go(*words, folder=here, what=f"{self.name} {self.version}", language=self.language)
+
+
+def _made_as(package: str, module: str) -> str:
+    """What `go build` calls the program of a package: its last name that is no version."""
+    names = [name for name in package.split("/") if not re.fullmatch(r"v\d+", name)]
+    return module if package == "." else names[-1]
 
 
 def go(*words: str, folder: Path, what: str, language: str = "1.24.0") -> str:
@@ -148,7 +159,7 @@ def go_cache() -> Path:
     return cache_dir() / "k8s" / "go"
 
 
-def _kubernetes(version: str) -> GoBuild:
+def _kubernetes(name: str, version: str, *programs: str) -> GoBuild:
     staged = "0." + version.removeprefix("1.")
     facts = {
         "gitVersion": f"v{version}",
@@ -157,18 +168,10 @@ def _kubernetes(version: str) -> GoBuild:
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
     }
-    programs = (
-        "kube-apiserver",
-        "kube-controller-manager",
-        "kube-scheduler",
-        "kube-proxy",
-        "kubectl",
-        "kubelet",
-    )
     return GoBuild(
-        name="kubernetes",
+        name=name,
         version=version,
-        packages={name: f"k8s.io/kubernetes/cmd/{name}" for name in programs},
+        packages={program: f"k8s.io/kubernetes/cmd/{program}" for program in programs},
         requires=(f"k8s.io/kubernetes v{version}",),
         replaces=tuple(f"k8s.io/{name} => k8s.io/{name} v{staged}" for name in _STAGED),
         variables={
@@ -202,7 +205,12 @@ func main() {
 }
 """
 
-KUBERNETES = _kubernetes(KUBERNETES_VERSION)
+KUBERNETES = _kubernetes(
+    "kubernetes",
+    KUBERNETES_VERSION,
+    *("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
+)
+KUBERNETES_NODE = _kubernetes("kubernetes-node", KUBERNETES_VERSION, "kubelet", "kube-proxy")
 ETCD = GoBuild(
     name="etcd",
     version=ETCD_VERSION,
@@ -225,5 +233,5 @@ KWOK = GoBuild(
     variables={"sigs.k8s.io/kwok/pkg/consts.Version": f"v{KWOK_VERSION}"},
 )
 PAUSE = GoBuild(name="pause", version="1", packages={"pause": "."}, source=_PAUSE_SOURCE)
-WITHOUT_NODE = (ETCD, KUBERNETES, KWOK)
-ALL = (*WITHOUT_NODE, PAUSE, COREDNS)
+WITHOUT_NODE = (ETCD, KUBERNETES)
+ALL = (*WITHOUT_NODE, KUBERNETES_NODE, KWOK, PAUSE, COREDNS)

@@ -7,10 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from tests.ground.fixtures import api_server, cluster, docker_engine
+from tests.ground.fixtures import api_server, cluster, docker_engine, simulated
 from tests.ground.kube import Kube
 
-__all__ = ["api_server", "cluster", "docker_engine"]
+__all__ = ["api_server", "cluster", "docker_engine", "simulated"]
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ SCALER = "scaler"
 
 
 @pytest.fixture(scope="module")
-def kube(api_server: Kube) -> Kube:
-    return api_server
+def kube(simulated: Kube) -> Kube:
+    return simulated
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.ground.product import ROOT
 from tests.ground.waiting import wait_until
 from tests.k8s.deployed import CLAIMS, SPACE, volume
 
-pytestmark = [pytest.mark.k8s, pytest.mark.more]
+pytestmark = pytest.mark.k8s
 HERE = f"--namespace={SPACE}"
 
 
