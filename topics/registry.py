@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
-
-from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
-from confluent_kafka.schema_registry.error import SchemaRegistryError
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import InputSettings
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import Schema
+    from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 T = TypeVar("T")
 
@@ -55,6 +56,9 @@ class Registry:
     """The registry of `[input.registry]`."""
 
     def __init__(self, settings: InputSettings) -> None:
+        # Only here: it brings half a second of HTTP and login libraries, which few queries need.
+        from confluent_kafka.schema_registry import SchemaRegistryClient
+
         assert settings.registry is not None
         self._url, self._form = settings.registry.url, settings.format
         self._fmt = "serialized" if settings.format == "protobuf" else None
@@ -86,6 +90,8 @@ class Registry:
 
     def register(self, subject: str, text: str) -> int:
         """The id of this schema of the settings' format, registered under `subject` unless it was there."""
+        from confluent_kafka.schema_registry import Schema
+
         schema = Schema(text, schema_type=self._form.upper())
         number = self._asked(lambda: self._client.register_schema(subject, schema))
         if number is None:
@@ -111,6 +117,8 @@ class Registry:
             names.append(reference.name)
 
     def _asked(self, ask: Callable[[], T]) -> T | None:
+        from confluent_kafka.schema_registry.error import SchemaRegistryError
+
         try:
             return ask()
         except SchemaRegistryError as error:

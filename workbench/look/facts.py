@@ -18,7 +18,7 @@ from topics.registry import Lookup, RegisteredSchema, Registry
 from workbench.look.order import without_jumps
 from workbench.look.sample import Stretch, TopicRecords
 from workbench.look.shape import Shape, shape_of
-from workbench.verify.registered import RegisteredRecords
+from workbench.registered import RegisteredRecords
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from evenflow.settings import InputSettings
 from evenflow.settings.explosion import BLANKS, Explosion
 from evenflow.settings.paths import MOST_LEVELS, segments, written
 from evenflow.strict_json import INT64
-from workbench.verify.unreadable import Unreadable
+from workbench.unreadable import Unreadable
 
 Kind = Literal["text", "whole number", "decimal", "truth value", "null", "nested"]
 TimeUnit = Literal["s", "ms", "us", "iso"]

@@ -18,10 +18,10 @@ from evenflow.expressions.kinds import DECIMAL_DIGITS
 from evenflow.settings import Query, Settings
 from evenflow.settings.paths import segments
 from evenflow.settings.query import decimal_scale
+from workbench.unreadable import Unreadable
 from workbench.verify import derived
 from workbench.verify.sql import floor_divided, pointer, quoted
 from workbench.verify.strict import CSV_NULLS, MAX_TIME, StrictReader, cell_types
-from workbench.verify.unreadable import Unreadable
 
 _ROWS = 20_000
 _SQL_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE"}

@@ -19,9 +19,9 @@ from evenflow.settings import Query, Settings
 from evenflow.settings.explosion import BLANKS, MOST_ELEMENTS
 from evenflow.settings.paths import segments
 from evenflow.settings.query import decimal_scale
+from workbench.registered import RegisteredRecords
+from workbench.unreadable import Number, Unreadable
 from workbench.verify.deep import Fields, read_deep
-from workbench.verify.registered import RegisteredRecords
-from workbench.verify.unreadable import Number, Unreadable
 
 MAX_TIME = 8_640_000_000_000_000
 """Largest event time (ms) either side of 1970 that is readable."""

@@ -15,7 +15,7 @@ from partitioner_service.parse import Parser
 from partitioner_service.reading.protobuf_schema import message_at, pool_of
 from partitioner_service.reading.schemas import Schemas
 from topics.registry import RegisteredSchema
-from workbench.verify.registered import RegisteredRecords
+from workbench.registered import RegisteredRecords
 from workbench.verify.strict import StrictReader, Unreadable
 
 URL = {"url": "http://127.0.0.1:1"}

@@ -24,7 +24,7 @@ from evenflow.settings import Settings
 from evenflow.settings.paths import MOST_LEVELS, segments, written
 from evenflow.settings.query import decimal_scale
 from topics.registry import Lookup, RegisteredSchema, Registry
-from workbench.verify.unreadable import Number, Unreadable
+from workbench.unreadable import Number, Unreadable
 
 _DEEPEST = 250
 _TICKS = {"timestamp-millis": 1, "timestamp-micros": 1_000, "timestamp-nanos": 1_000_000}
