@@ -60,7 +60,7 @@ class Pipeline:
             types={"x": "int64"},
             emit=self.emit,
         )
-        self.plan = AggregatePlan.of(query)
+        self.query, self.plan = query, AggregatePlan.of(query)
         self.layout = Layout(
             fingerprint="f",
             topic_id="t",

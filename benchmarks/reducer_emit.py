@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from statistics import median
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from benchmarks.growth import Pipeline
-from evenflow.twostep import json_rows, typed_keys
+from evenflow.settings import Query
+from evenflow.twostep import json_rows, key_type, readable, readable_schema, typed_keys
+from evenflow.wire.result_frames import encode_results
 
 ID = "reducer-emit"
-WHAT = "CPU seconds of the reducer (its core; with JSON rows), rows, bytes a window: emit = all, changes, top(100); 1e5 keys"
+WHAT = "CPU seconds and bytes a window of the reducer and of each sink's rows: emit = all, changes, top(100); 1e5 keys"
 
 
 def run(*, smoke: bool) -> dict[str, object]:
@@ -39,16 +45,45 @@ def measured(pipeline: Pipeline, windows: int, at_once: int, *, tuples: int, key
         frames = pipeline.frames(tuples=tuples * at_once, keys=keys, close=at_once, spread=at_once)
         blobs, _ = pipeline.combine(frames)
         tables, seconds = pipeline.results(blobs)
-        began = time.process_time()
-        text = [json_rows(typed_keys(table, table["key"].type)) for table in tables]
-        writing = time.process_time() - began
-        size = sum(len(row.as_buffer()) for rows in text for row in rows)
-        found.append((seconds, seconds + writing, sum(table.num_rows for table in tables), size))
-    core, written, rows, sizes = (median(column) / at_once for column in zip(*found, strict=True))
+        written = [_written(way, tables, pipeline.query) for way in WAYS.values()]
+        figures = [seconds, *(cpu for cpu, _ in written), *(size for _, size in written)]
+        found.append([sum(table.num_rows for table in tables), *figures])
+    rows, core, *told = (median(column) / at_once for column in zip(*found, strict=True))
     return {
-        "cpu_seconds": round(core, 4),
-        "with_json_cpu_seconds": round(written, 4),
         "rows": round(rows),
-        "json_bytes": round(sizes),
+        "cpu_seconds": round(core, 4),
+        **{f"{name}_cpu_seconds": round(cpu, 4) for name, cpu in zip(WAYS, told, strict=False)},
+        **{f"{name}_bytes": round(size) for name, size in zip(WAYS, told[len(WAYS) :], strict=True)},
         "state_bytes": (pipeline.moved - moved) // (batches * at_once),
     }
+
+
+def _written(way: Way, tables: list[pa.Table], query: Query) -> tuple[float, int]:
+    """CPU seconds and bytes."""
+    began = time.process_time()
+    size = way(tables, query)
+    return time.process_time() - began, size
+
+
+def _json(tables: list[pa.Table], query: Query) -> int:
+    text = [json_rows(typed_keys(table, key_type(query))) for table in tables]
+    return sum(len(row.as_buffer()) for rows in text for row in rows)
+
+
+def _frames(tables: list[pa.Table], query: Query) -> int:
+    schema = readable_schema(query)
+    rows = (readable(table, schema) for table in tables)
+    return sum(map(len, encode_results(rows, fingerprint="f", bucket=0)))
+
+
+def _parquet(tables: list[pa.Table], query: Query) -> int:
+    if not tables:
+        return 0
+    out = pa.BufferOutputStream()
+    pq.write_table(pa.concat_tables([typed_keys(table, key_type(query)) for table in tables]), out)
+    return int(out.getvalue().size)
+
+
+Way = Callable[[list[pa.Table], Query], int]
+WAYS: dict[str, Way] = {"json": _json, "frames": _frames, "parquet": _parquet}
+"""What each sink makes of the rows, before anything is sent."""
