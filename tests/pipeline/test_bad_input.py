@@ -162,7 +162,7 @@ def test_a_changed_query_is_refused_against_its_old_topics(
     )
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_changed_query_is_refused_against_its_old_checkpoint(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
@@ -177,7 +177,7 @@ def test_a_changed_query_is_refused_against_its_old_checkpoint(
     assert_exact(stream)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_the_neutral_login_reaches_every_client_and_missing_rights_are_named(
     query_name: str, tmp_path: Path
 ) -> None:

@@ -178,7 +178,7 @@ def test_a_standalone_cluster_gives_takes_and_replaces_executors_and_a_stage_wit
     assert records == len(found)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_request_that_is_refused_is_said_and_the_application_goes_on_with_what_it_has(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -36,6 +36,7 @@ def _spark(store: ObjectStore, **more: Any) -> dict[str, Any]:
     return {"checkpoint": f"s3a://{BUCKET}/evenflow", "conf": store.conf, "batch_interval": 500} | more
 
 
+@pytest.mark.long
 def test_an_application_whose_checkpoint_is_in_an_object_store_is_killed_in_mid_stream_and_goes_on_exactly(
     kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore
 ) -> None:

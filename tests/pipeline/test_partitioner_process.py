@@ -138,7 +138,7 @@ def test_sigterm_at_any_moment_of_the_start_ends_the_process_with_0(kafka_settin
             assert child.terminate(25) == 0, child.tail()
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_sigterm_while_the_broker_is_gone_ends_the_process_within_its_grace(query_name, tmp_path):
     with EmbeddedBroker(data_dir=tmp_path / "broker") as broker:
         settings = make_settings(broker.settings(), query_name, partitioner={"commit_interval": 5_000})
