@@ -56,7 +56,10 @@ def rewritten(expression: Typed) -> str:
 
 def _rewritten(node: exp.Expression) -> exp.Expression:
     kind = kind_at(node)
-    if isinstance(node, exp.Mod):
+    if isinstance(node, exp.Trim):
+        # Left to itself, DuckDB takes every space separator of Unicode away.
+        node = exp.Anonymous(this="trim", expressions=[node.this.copy(), exp.Literal.string(" ")])
+    elif isinstance(node, exp.Mod):
         # DuckDB stops here.
         divisor = exp.func("nullif", node.expression.copy(), exp.Literal.number(0))
         node = exp.Mod(this=node.this.copy(), expression=divisor)

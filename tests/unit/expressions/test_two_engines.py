@@ -27,7 +27,7 @@ TYPES = {
 }  # fmt: skip
 _WHOLES = st.one_of(st.integers(-5, 5), st.integers(-(2**63), 2**63 - 1))
 _FLOATS = st.one_of(st.integers(-4, 4).map(float), st.floats(allow_nan=False, allow_infinity=False))
-_TEXTS = st.text(alphabet="aAbz9 %_'éßİ👩\t\\", max_size=6)
+_TEXTS = st.text(alphabet="aAbz9 %_'éßİ👩\t\\\u00a0\u3000", max_size=6)
 _DATES = st.dates(datetime.date(1, 1, 1), datetime.date(9999, 12, 31))
 
 
