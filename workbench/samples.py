@@ -53,7 +53,7 @@ def topic_sample(
     keys: list[pa.Array] = []
     times: list[np.ndarray] = []
     unreadable: Counter[str] = Counter()
-    records = 0
+    records = filtered = 0
     for block in reader.read_range(settings.kafka, topic, begin=begin, end=end):
         records += len(block)
         progress(records)
@@ -66,9 +66,10 @@ def topic_sample(
         keys.append(parsed.keys.cast(pa.large_binary()))
         times.append(parsed.tuple_times)
         unreadable.update(parsed.bad.counted())
+        filtered += parsed.empty
     all_times = np.concatenate([np.empty(0, np.int64), *times])
     if not len(all_times):
-        raise _nothing(topic, unreadable)
+        raise _nothing(topic, unreadable, filtered)
     order = np.argsort(all_times, kind="stable")
     sample = Sample(
         name=f"topic {topic}",
@@ -81,7 +82,12 @@ def topic_sample(
     return TopicSample(sample, state.partitions)
 
 
-def _nothing(topic: str, unreadable: Counter[str]) -> ConfigError:
+def _nothing(topic: str, unreadable: Counter[str], filtered: int) -> ConfigError:
+    if filtered:
+        return ConfigError(
+            f"query.where and query.explode leave no tuple of {filtered:,} records of topic {topic} that can be read",
+            hint="`evenflow query check` shows what the records hold",
+        )
     if not unreadable:
         return ConfigError(
             f"the records read of topic {topic} are no tuples, but ends of streams",

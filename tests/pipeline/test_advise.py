@@ -74,6 +74,15 @@ def test_a_topic_is_sampled_as_the_settings_say_and_advised_on(
     assert isinstance(by_record_key.exception, EvenflowError)
     assert "can be read, mostly: the record has no key" in by_record_key.exception.message
 
+    text = file.read_text()
+    file.write_text(text.replace("slide = '1s'", "slide = '1s'\nwhere = \"who LIKE 'k%'\""))
+    filtered = _advice(file)
+    assert (filtered["tuples"], filtered["unreadable"], filtered["keys"]) == (TUPLES // 2, 1, 500)
+    file.write_text(text.replace("slide = '1s'", "slide = '1s'\nwhere = \"who = 'nobody'\""))
+    nothing = CliRunner().invoke(app, ["--config", str(file), "advise"])
+    assert isinstance(nothing.exception, EvenflowError)
+    assert f"leave no tuple of {TUPLES:,} records" in nothing.exception.message
+
 
 def test_a_topic_that_is_missing_empty_or_ended_before_it_began_is_refused(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path

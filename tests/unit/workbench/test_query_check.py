@@ -79,6 +79,26 @@ def test_the_answer_says_types_roles_state_and_bounds() -> None:
     assert found.as_json()["kept"]["tuples"] == 100
 
 
+def test_records_that_are_taken_apart_are_told_in_tuples() -> None:
+    items = [{"sku": "a", "n": 1}, {"sku": "b", "n": 2}]
+    rows = [order(number, items=items if number % 4 else []) for number in range(100)]
+    query = {"explode": "items", "key": "items.sku", "aggregates": {"n": "sum(items.n)"}}
+    found = checked(rows, types={"items.n": "int64"}, **query)
+    assert not found.problems
+    tuples = dict(found.sections["tuples"])
+    assert (tuples["explode"], tuples["tuples"], tuples["filtered"]) == (
+        "items",
+        "150 of 75 records",
+        "25 of 100",
+    )
+    assert tuples["keys"] == "2, the hottest has 50 % of the tuples"
+    assert dict(found.sections["columns"])["items.n"] == (
+        "read as int64: n = sum(items.n); found: whole number in 150"
+    )
+    assert found.kept is not None
+    assert found.kept.tuples == 150
+
+
 def test_without_a_broker_it_says_what_the_settings_tell_and_that_nobody_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
