@@ -67,6 +67,7 @@ def test_the_demo_of_real_flights_ends_with_0_differences_and_its_figures(tmp_pa
     assert re.search(r"partitioned: 4,000 of 4,000", output)
 
 
+@pytest.mark.long
 def test_a_built_in_query_with_generated_data_ends_with_0_differences(tmp_path):
     figures = figures_of(tmp_path, "wordcount", "500")
     assert (figures["tuples"], figures["rejected"], figures["differences"]) == (500, 0, 0)

@@ -39,6 +39,7 @@ def verified(kafka: Any, name: str, folder: Path, sink: str, **query: Any) -> Re
     return report
 
 
+@pytest.mark.long
 def test_changes_come_out_as_json_rows(kafka_settings: Any, query_name: str, tmp_path: Path) -> None:
     report = verified(kafka_settings, query_name, tmp_path, "kafka", emit="changes")
     assert report.rows > 500

@@ -193,6 +193,7 @@ def test_two_partitioners_rebalance_with_open_transactions_and_the_results_stay_
     assert_exact(stream)
 
 
+@pytest.mark.more
 def test_parquet_results_by_more_instances_than_partitions_are_exact_and_a_file_too_many_is_found(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:

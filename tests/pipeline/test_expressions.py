@@ -14,6 +14,7 @@ from workbench.verify.shell import verify
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280)]
 
 
+@pytest.mark.long
 def test_filtered_and_derived_columns_are_aggregated_exactly_by_a_key_of_two(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
