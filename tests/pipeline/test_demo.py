@@ -81,7 +81,7 @@ def test_a_built_in_query_with_derived_columns_ends_with_0_differences(tmp_path,
     assert (figures["tuples"], figures["rejected"], figures["differences"]) == (1_000, 0, 0)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_any_file_and_partitioner_can_be_demonstrated(tmp_path):
     file = tmp_path / "orders.txt"
     file.write_text("\n".join(f"c{i % 7} {1_600_000_000 + i} {i % 50}" for i in range(2_000)))

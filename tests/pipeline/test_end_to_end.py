@@ -75,7 +75,7 @@ SLIDING, TUMBLING = {"slide": "1s"}, {"slide": "5s"}
         ),
         pytest.param("pkg", SLIDING, id="pkg-sliding", marks=pytest.mark.long),
         pytest.param("d-choices", SLIDING, id="d-choices-sliding", marks=pytest.mark.more),
-        pytest.param("dalton", SLIDING, id="dalton-sliding", marks=pytest.mark.more),
+        pytest.param("dalton", SLIDING, id="dalton-sliding", marks=pytest.mark.long),
         pytest.param("w-choices", TUMBLING, id="w-choices-tumbling", marks=pytest.mark.long),
         pytest.param("cam", SLIDING, id="cam-sliding", marks=pytest.mark.long),
         pytest.param("dagreedy", SLIDING, id="dagreedy-sliding", marks=pytest.mark.long),
@@ -266,7 +266,7 @@ def test_the_split_wiring_in_two_applications_survives_the_death_of_each(
     assert_exact(stream)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_every_client_speaks_tls_with_certificates_on_both_sides_and_a_login(
     query_name: str, tmp_path: Path
 ) -> None:

@@ -130,7 +130,7 @@ def _stands(epoch: int, executors: int) -> Callable[[BatchRecord], bool]:
     return lambda record: (record.epoch, record.executors) == (epoch, executors)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_executors_grow_as_far_as_there_is_room_and_shrink_again_under_a_flowing_stream(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

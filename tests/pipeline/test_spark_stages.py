@@ -208,7 +208,7 @@ def _once(target: Path) -> int:
     return int(rows)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_folder_of_results_is_one_checkpoints_and_a_checkpoint_keeps_to_its_folder(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
