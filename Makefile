@@ -10,6 +10,10 @@ PYTEST = $(BIN)/python -m pytest -n $(JOBS)
 # The tests of a file stay in one process, to share what they start; long files come first.
 BY_FILE = --dist loadfile --no-loadscope-reorder
 
+# Of benchmarks that share their code, one: a smoke run of all takes a quarter of an hour.
+SMOKE = topics-roundtrip service-end-to-end-fused service-results service-start service-bad-records service-expressions \
+	service-formats service-metrics service-metrics-spark partitioners growth reducer-emit elasticity-spike scale
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s lint format bench reproduce docs queries clean broker doctor
 
@@ -47,15 +51,16 @@ test-k8s: setup ## the suites on Kubernetes with real pods; builds it once (as r
 	$(BIN)/python -m tests.ground prepare k8s
 	$(BIN)/python -m pytest tests/k8s $(FLAGS)
 
-test-more: setup ## the longer suites (marked `more`), some of them in containers and on Kubernetes, and a smoke run of every benchmark
+test-more: setup ## the longer suites (marked `more`), some of them in containers and on Kubernetes, and smoke runs of benchmarks
 	$(BIN)/python -m workbench.debian chromium
 	$(PYTEST) tests -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
 	$(BIN)/python -m tests.ground prepare containers api-server
 	$(BIN)/python -m pytest tests/containers tests/k8s -m more $(FLAGS)
-	$(BIN)/python -m benchmarks --smoke
+	$(BIN)/python -m benchmarks --smoke $(SMOKE)
 
-test-long: setup ## the tests that are like others but of more kinds: every partitioner, more kills, larger windows
+test-long: setup ## the tests that are like others but of more kinds: every partitioner, more kills, larger windows; a smoke run of every benchmark
 	$(PYTEST) tests -m long $(FLAGS)
+	$(BIN)/python -m benchmarks --smoke
 
 lint: setup ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
