@@ -12,6 +12,7 @@ import yaml
 from evenflow.errors import ServiceError
 from tests.ground.definitions import PROMETHEUS_OPERATOR, STRIMZI
 from tests.ground.kube import Kube
+from tests.ground.waiting import wait_until
 
 pytestmark = [pytest.mark.k8s, pytest.mark.more]
 OVERLAY = Path(__file__).parents[2] / "k8s/overlays/production"
@@ -28,7 +29,10 @@ def rendered(api_server: Kube) -> list[dict[str, Any]]:
 def applied(api_server: Kube) -> Iterator[Kube]:
     for definitions in (PROMETHEUS_OPERATOR, STRIMZI):
         api_server.kubectl(*_STRICTLY, "-f", definitions.folder())
-    api_server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    # `kubectl wait` ends at once where a definition has no conditions yet.
+    wait_until(
+        lambda: all(map(_established, api_server.get("crd")["items"])), "a definition is not established"
+    )
     api_server.kubectl(*_STRICTLY, "-f", OVERLAY / "namespace.yaml")
     api_server.kubectl(*_STRICTLY, "-k", OVERLAY)
     yield api_server
@@ -82,3 +86,8 @@ def test_dashboards_carry_the_label_that_grafanas_sidecar_looks_for(rendered: li
     dashboards = [one for one in maps if "overview.json" in one["data"]]
     assert [one["metadata"]["labels"]["grafana_dashboard"] for one in dashboards] == ["1"]
     assert len(maps) == 3, "the settings, the executor's template, the dashboards"
+
+
+def _established(definition: dict[str, Any]) -> bool:
+    conditions = definition.get("status", {}).get("conditions") or []
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
