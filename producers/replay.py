@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.markers import EndOfStream
-from evenflow.settings import Settings
+from evenflow.settings import Settings, paths
 from evenflow.sources.source import Batch, Source
 from producers.clock import Clock, SystemClock
 from producers.delivery import Delivery
@@ -341,6 +341,8 @@ def check_source(settings: Settings, source: Source) -> None:
     if form.format == "text":
         return
     missing = [name for name in settings.needed_columns if name not in sends]
+    if form.format != "csv":  # a field within others goes with the one that holds it
+        missing = [name for name in missing if paths.segments(name)[0] not in sends]
     if missing:
         raise ConfigError(
             f"the query reads {', '.join(map(repr, missing))}, which records of {source.name} do not carry",

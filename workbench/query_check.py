@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,8 @@ class Kept:
     entry_bytes: float
     state_bytes: int
     whole: bool
+    views: Mapping[str, Kept] = field(default_factory=dict)
+    """The same of each view."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,7 @@ class Check:
         return {
             "sections": {name: dict(lines) for name, lines in self.sections.items()},
             "findings": [vars(finding) for finding in self.findings if finding.status != "ok"],
-            "kept": None if self.kept is None else vars(self.kept),
+            "kept": None if self.kept is None else asdict(self.kept),
             "sample": None if self.look is None else self.look.as_json(),
         }
 
@@ -106,6 +108,15 @@ def _unknown(settings: Settings, why: str, do: str) -> Check:
 
 def kept_of(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | None:
     """What the tuples of the sample would keep; None where it has none. Late ones are counted in."""
+    one, *views = (_kept(each, sample, whole=whole) for each in queries(settings))
+    if one is None:
+        return None
+    named = zip(queries(settings)[1:], views, strict=True)
+    return replace(one, views={str(each.query.view_name): kept for each, kept in named if kept is not None})
+
+
+def _kept(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | None:
+    """Of the query, or of one of its views."""
     query = settings.query
     plan, parser = AggregatePlan.of(query), Parser(settings)
     parts = []
@@ -163,7 +174,8 @@ def _sections(
         "verify compares": tuple(_compared(settings.query)),
     }
     for one in queries(settings)[1:]:
-        said = (_windows(one.query), _state(one, None), _results(one, None), _compared(one.query))
+        here = None if kept is None else kept.views[str(one.query.view_name)]
+        said = (_windows(one.query), _state(one, here), _results(one, here), _compared(one.query))
         sections[f"view {one.query.view_name}"] = tuple(line for lines in said for line in lines)
     return sections
 
@@ -175,9 +187,11 @@ def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]
     for name in query.key_columns:
         roles.setdefault(name, []).append("key")
     roles.setdefault(query.time, []).append("event time")
-    for label, spec in query.aggregates.items():
-        if spec.column is not None:
-            roles.setdefault(spec.column, []).append(f"{label} = {spec}")
+    for one in queries(settings):
+        of_view = f"{one.query.view_name}: " if one.query.view_name else ""
+        for label, spec in one.query.aggregates.items():
+            if spec.column is not None:
+                roles.setdefault(spec.column, []).append(f"{of_view}{label} = {spec}")
     for name, expression in derived.items():
         for column in expression.columns:
             roles.setdefault(column, []).append(f"derives {name}")
@@ -236,10 +250,10 @@ def _windows(query: Query) -> Iterator[tuple[str, str]]:
     yield "panes", f"{panes:,} a window, each of {format_duration(query.slide_ms)}"
     wait = query.out_of_orderness + query.allowed_lateness
     behind = f"{format_duration(wait)} beyond its end" if wait else "its end"
-    yield (
-        "emitted",
-        f"once, when every input partition has passed {behind}; a window without a tuple is not emitted",
-    )
+    empty = "is not emitted"
+    if query.emission.mode == "changes":
+        empty = "has but retractions of the one before"
+    yield "emitted", f"once, when every input partition has passed {behind}; a window without a tuple {empty}"
     if query.emission.mode == "changes":
         yield "emit", "the rows that differ from the window one slide before, and retractions"
     elif query.emission.mode == "top":
@@ -267,7 +281,8 @@ def _state(settings: Settings, kept: Kept | None) -> Iterator[tuple[str, str]]:
         which = ", ".join(dict.fromkeys(merged))
         yield (
             "kept",
-            f"merged stretches of panes, as {which} cannot be taken back: at most twice the panes of a window",
+            f"merged stretches of panes, as {which} cannot be taken back: at most twice the panes of a window"
+            + (", and a pane of keys alone for emit = 'changes'" if settings.query.emit == "changes" else ""),
         )
     if kept is None:
         return
@@ -288,8 +303,16 @@ def _invertible(aggregate: Aggregate, call: Call) -> bool:
 def _results(settings: Settings, kept: Kept | None) -> Iterator[tuple[str, str]]:
     yield "columns", ", ".join(f"{column.name}: {column.type}" for column in readable_schema(settings.query))
     if kept is not None:
-        yield "rows", f"{kept.window_keys:,} for the fullest window: one a key"
+        yield "rows", _rows(settings.query, kept.window_keys)
     yield "written to", sink_of(settings).place(settings)
+
+
+def _rows(query: Query, keys: int) -> str:
+    if query.emission.mode == "top":
+        return f"{min(keys, query.emission.rows):,} for the fullest window: the first of its {keys:,} keys"
+    if query.emission.mode == "changes":
+        return f"at most {keys:,} for the fullest window, and retractions: one for each key that changed"
+    return f"{keys:,} for the fullest window: one a key"
 
 
 def _compared(query: Query) -> Iterator[tuple[str, str]]:

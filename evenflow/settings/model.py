@@ -9,6 +9,7 @@ from pydantic import Field, PrivateAttr, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evenflow.errors import ConfigError
+from evenflow.nearest import did_you_mean
 from evenflow.settings import paths
 from evenflow.settings.control import ControlSettings
 from evenflow.settings.durations import Duration
@@ -285,7 +286,10 @@ class Settings(BaseSettings):
         if self.input.format == "csv":
             missing = [c for c in self.needed_columns if c not in self.input.columns]
             if missing:
-                raise ValueError(f"input.columns lacks {', '.join(missing)}, which the query reads")
+                raise ValueError(
+                    f"input.columns lacks {', '.join(missing)}, which the query reads"
+                    f"{did_you_mean(missing[0], self.input.columns)}"
+                )
         if self.input.format == "json" or self.input.registered:
             paths.check_together(self.needed_columns)
             paths.check_together(list(self.query.element_columns))
@@ -421,12 +425,14 @@ class Settings(BaseSettings):
 
     def _of_view(self) -> dict[str, Any]:
         query = self.query
-        return {
+        fields = {
             "name": query.view_name,
             "aggregates": {name: str(spec) for name, spec in query.aggregates.items()},
             "window": query.window,
             "slide": query.slide_ms,
         }
+        # Views that began before there were other modes of emission keep their fingerprint.
+        return fields if query.emit == "all" else fields | {"emit": query.emit}
 
     def changes_since(self, identity: dict[str, Any]) -> list[str]:
         """What of the query is not as it was when it began, a line a setting; identity: what it was then."""

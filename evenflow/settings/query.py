@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from evenflow.errors import ConfigError
+from evenflow.nearest import did_you_mean
 from evenflow.settings import paths
 from evenflow.settings.aggregate_spec import Aggregates, AggregateSpec
 from evenflow.settings.columns import Columns, one_type, resolved
@@ -20,6 +21,7 @@ _DECIMAL = re.compile(r"^decimal\(([1-9]|1[0-2])\)$")
 DecimalType = Annotated[str, Field(pattern=_DECIMAL.pattern)]
 """`decimal(S)`: at most 18 digits, S of them (1 to 12) behind the point."""
 ColumnType = Literal["int64", "float64", "string", "bool", "date"] | DecimalType
+_PLAIN_TYPES = ("int64", "float64", "string", "bool", "date")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 _TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int64", "iso": "string"}
 """What a time column holds, by its unit."""
@@ -156,6 +158,17 @@ class Query(BaseModel):
             raise ValueError(f"key = {list(value)} names a column twice")
         return tuple(value) if len(value) > 1 else value[0]
 
+    @field_validator("types", mode="before")
+    @classmethod
+    def _types_are_column_types(cls, value: Any) -> Any:
+        for column, kind in value.items() if isinstance(value, dict) else ():
+            if kind not in _PLAIN_TYPES and not (isinstance(kind, str) and _DECIMAL.fullmatch(kind)):
+                raise ValueError(
+                    f"column {column!r} cannot be {kind!r}: types are {', '.join(_PLAIN_TYPES)} and 'decimal(S)' with S of "
+                    f"1 to {_MOST_SCALE}{did_you_mean(kind, (*_PLAIN_TYPES, 'decimal(2)'))}"
+                )
+        return value
+
     @field_validator("explode")
     @classmethod
     def _explode_is_a_way(cls, value: str | None) -> str | None:
@@ -199,9 +212,10 @@ class Query(BaseModel):
         }
         unread = sorted(set(self.types) - (typed - set(self.columns)))
         if unread:
+            known = sorted(typed - set(self.columns))
             raise ValueError(
-                f"types names {', '.join(unread)}, but of typed columns the query reads "
-                f"{', '.join(sorted(typed - set(self.columns)))}"
+                f"types names {', '.join(unread)}, but of typed columns the query reads {', '.join(known)}"
+                f"{did_you_mean(unread[0], known)}"
             )
         for name in self.key_columns:
             if columns.type_of(name) not in _KEY_TYPES:
@@ -221,8 +235,10 @@ class Query(BaseModel):
         used |= set(columns.where.columns) if columns.where is not None else set()
         idle = sorted(set(self.columns) - used)
         if idle:
+            misspelt = {name: did_you_mean(idle[0], [name]) for name in sorted(used - set(self.columns))}
+            meant = next((f"; or was it meant by {name!r}?" for name, near in misspelt.items() if near), "")
             raise ValueError(
-                f"columns defines {', '.join(idle)}, which nothing uses: aggregate it, or leave it out"
+                f"columns defines {', '.join(idle)}, which nothing uses: aggregate it, or leave it out{meant}"
             )
         for name, derived in columns.derived.items():
             if derived.kind.scale > _MOST_SCALE:

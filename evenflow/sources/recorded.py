@@ -17,7 +17,7 @@ from evenflow.settings.query import ColumnType
 from evenflow.sources.event_time import TimeUnit
 from evenflow.sources.formats.csv_files import read_csv
 from evenflow.sources.options import WordOptions
-from evenflow.sources.source import ARROW_TYPES, SourceFormat, SourceOptions, TableSource, bounded
+from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, arrow_type, bounded
 
 MOST_TUPLES = MOST_KEYS = 10_000_000
 """Generated at once: they lie in memory."""
@@ -71,7 +71,7 @@ class DataSet:
         table = self.make(words)
         words.done()
         kinds = self.columns | options.types
-        return table.cast(pa.schema([(column, ARROW_TYPES[kinds[column]]) for column in self.columns]))
+        return table.cast(pa.schema([(column, arrow_type(kinds[column])) for column in self.columns]))
 
     def _asked_for(self, options: SourceOptions) -> list[str]:
         return [column for column in self.places if column in (options.key, *(options.columns or ()))]

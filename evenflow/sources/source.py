@@ -9,11 +9,12 @@ from typing import Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evenflow.errors import ConfigError
 from evenflow.rank_laws import numbered_times
-from evenflow.settings import Settings
-from evenflow.settings.query import ColumnType
+from evenflow.settings import Settings, paths
+from evenflow.settings.query import ColumnType, decimal_scale
 from evenflow.sources.event_time import TimeUnit, parse_times, render_times
 
 BATCH_TUPLES = 50_000
@@ -22,7 +23,19 @@ BATCH_TUPLES = 50_000
 FileFormat = Literal["csv", "json", "words"]
 """The formats that a user can name outright."""
 
-ARROW_TYPES = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
+_ARROW_TYPES = {
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "date": pa.string(),
+}
+
+
+def arrow_type(kind: ColumnType) -> pa.DataType:
+    """As what a column of this type is read from a file: so that a record carries the value exactly, a date as its text."""
+    scale = decimal_scale(kind)
+    return _ARROW_TYPES[kind] if scale is None else pa.decimal128(38, scale)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +100,11 @@ class SourceOptions:
         query, text = settings.query, settings.input.format == "text"
         columns_named = bool(key or time or columns or values)
         first = next(iter(query.key_columns), None)
-        named_key = None if text or first in query.columns else first
+        explosion = query.explosion
+        of_element = (
+            explosion is not None and explosion.way == "list" and explosion.within(first or "") is not None
+        )
+        named_key = None if text or first in query.columns or of_element else first
         named_time = None if query.time.startswith("@") or event_rate is not None else query.time
         key = key or named_key
         if time_unit is None and time in (None, query.time) and named_time is not None:
@@ -100,7 +117,10 @@ class SourceOptions:
                 [name for name in query.key_columns if name not in query.columns] if key == named_key else []
             )
             columns = tuple(dict.fromkeys(name for name in (key, *parts, time, *values) if name is not None))
-        types = {name: type_ for name, type_ in query.types.items() if type_ in ARROW_TYPES}
+        types = {
+            name: "string" for name, kind in query.read_as.items() if kind == "string" and name != query.time
+        }
+        types |= query.types
         if key is not None:
             types.setdefault(key, "string")
         return cls(
@@ -230,21 +250,47 @@ def bounded(
             f"{name}: which column is the record key?",
             hint=f"--key; columns: {', '.join(table.column_names)}",
         )
-    require_columns(name, table.column_names, (key, *(options.columns or ())))
+    columns = None if options.columns is None else [_outermost(table, column) for column in options.columns]
+    keys = _column_at(name, table, key)
+    require_columns(name, table.column_names, tuple(columns or ()))
     if time is None:
         times = _numbered(name, len(table), options.event_rate)
     else:
-        require_columns(name, table.column_names, (time,))
-        times = parse_times(table.column(time), unit, name=time, where=name)
+        times = parse_times(_column_at(name, table, time), unit, name=time, where=name)
     whole = Batch(
-        columns=table.select(list(options.columns)) if options.columns is not None else table,
-        keys=key_bytes(table.column(key), key=key, where=name),
+        columns=table if columns is None else table.select(list(dict.fromkeys(columns))),
+        keys=key_bytes(keys, key=key, where=name),
         times=times,
         lines=lines if options.columns is None and options.keep_lines else None,
     )
     if not options.keep_order:
         whole = sorted_by_time(whole)
     return TableSource(name, whole, key=key, time=time, time_unit=unit)
+
+
+def _outermost(table: pa.Table, column: str) -> str:
+    """The column of the table that holds the one of this name, which may be a field within others (`user.id`)."""
+    if column in table.column_names:
+        return column
+    try:
+        return paths.segments(column)[0]
+    except ValueError:
+        return column
+
+
+def _column_at(name: str, table: pa.Table, column: str) -> pa.ChunkedArray:
+    """The column, or the field within others; ConfigError where there is none."""
+    outer = _outermost(table, column)
+    if outer == column or outer not in table.column_names:
+        require_columns(name, table.column_names, (column,))
+        return table.column(column)
+    try:
+        return pc.struct_field(table.column(outer), list(paths.segments(column)[1:]))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise ConfigError(
+            f"{name} has no field {column!r}: {outer!r} is {table.column(outer).type}",
+            hint="choose with --key, --time (or the query's settings)",
+        ) from None
 
 
 def require_columns(name: str, present: list[str], wanted: tuple[str | None, ...]) -> None:

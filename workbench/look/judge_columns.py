@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
-from evenflow.settings import Settings
+from evenflow.settings import Query, Settings, paths
+from evenflow.settings.explosion import Explosion
 from evenflow.settings.query import decimal_scale
 from workbench.findings import Changes, Finding, Status
 from workbench.look.facts import Facts
+from workbench.look.propose import applied
 from workbench.look.shape import NUMBERS, Column, Kind, Shape, can_be_named, kind_of, unit_of
 from workbench.look.words import counted, listed, plural
 
@@ -27,6 +30,7 @@ _FITTING: dict[str, tuple[str, frozenset[Kind]]] = {
     "us": ("a whole number of microseconds", frozenset({"whole number"})),
 }
 """By column type or time unit: what a column must hold, in words and as kinds."""
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ANY: tuple[str, frozenset[Kind]] = ("text", frozenset({"text", "whole number", "decimal"}))
 
 
@@ -76,8 +80,28 @@ def _judge_explode(settings: Settings, facts: Facts) -> Iterator[Finding]:
     found = likely_name(explosion.column, facts.shape)
     changes: Changes = {}
     if found is not None:
-        changes = {"query": {"explode": str(replace(explosion, column=found))}}
+        changes = {"query": _exploding(settings.query, explosion, found)}
     yield _absent("explode", explosion.column, facts.shape, found, changes)
+
+
+def _exploding(query: Query, explosion: Explosion, column: str) -> dict[str, Any]:
+    """What changes where another column is taken apart: what lies within it changes its name with it."""
+
+    def renamed(name: str) -> str:
+        way = explosion.within(name)
+        return name if way is None else paths.written([*paths.segments(column), *way])
+
+    key = [renamed(name) for name in query.key_columns]
+    calls = {
+        label: str(spec.model_copy(update={"column": renamed(spec.column)}))
+        for label, spec in query.aggregates.items()
+        if spec.column is not None and renamed(spec.column) != spec.column
+    }
+    types = {renamed(name): kind for name, kind in query.types.items() if renamed(name) != name}
+    changed: dict[str, Any] = {"explode": str(replace(explosion, column=column))}
+    if key != list(query.key_columns):
+        changed["key"] = key if len(key) > 1 else key[0]
+    return changed | ({"aggregates": calls} if calls else {}) | ({"types": types} if types else {})
 
 
 def _judge_key(settings: Settings, facts: Facts) -> Iterator[Finding]:
@@ -93,16 +117,16 @@ def _judge_key(settings: Settings, facts: Facts) -> Iterator[Finding]:
             yield _absent("the key", name, facts.shape, found, {"query": {"key": better}})
             continue
         need = _Need("the key", column, form, settings.input.format == "csv")
-        yield from _held(need, facts.shape, *_better_key(column, form))
+        yield from _held(need, facts.shape, *_better_key(settings, column, form))
 
 
-def _better_key(column: Column, form: str) -> tuple[str, Changes]:
+def _better_key(settings: Settings, column: Column, form: str) -> tuple[str, Changes]:
     if column.mostly == "decimal":
-        return "a key is text or a whole number, never a decimal: name another column in query.key", {}
-    better = {"whole number": "int64", "text": "string"}.get(column.mostly)
-    if better is None or better == form:
-        return "write it so, or name another column in query.key", {}
-    return _typed(column.name, better)
+        return (
+            "a key is text, a whole number, a date or true or false, never a decimal: name another column in query.key",
+            {},
+        )
+    return _typed(settings, column, form) or ("write it so, or name another column in query.key", {})
 
 
 def _judge_time(settings: Settings, facts: Facts) -> Iterator[Finding]:
@@ -146,7 +170,7 @@ def _judge_values(settings: Settings, facts: Facts) -> Iterator[Finding]:
             yield Finding(role, "warning", what)
         else:
             need = _Need(role, column, form, settings.input.format == "csv", required=False)
-            yield from _held(need, facts.shape, *_better_value(column, form))
+            yield from _held(need, facts.shape, *_better_value(settings, column, form))
 
 
 def _judge_inputs(settings: Settings, facts: Facts) -> Iterator[Finding]:
@@ -161,18 +185,39 @@ def _judge_inputs(settings: Settings, facts: Facts) -> Iterator[Finding]:
             yield _absent("an expression", name, facts.shape, likely_name(name, facts.shape), {})
         else:
             need = _Need("an expression", column, form, settings.input.format == "csv", required=False)
-            yield from _held(need, facts.shape, *_better_value(column, form))
+            yield from _held(need, facts.shape, *_better_value(settings, column, form))
 
 
-def _better_value(column: Column, form: str) -> tuple[str, Changes]:
-    better = {"whole number": "float64", "decimal": "float64", "text": "string"}.get(column.mostly)
-    if better is None or better == form or better == "string":
-        return "such records are rejected: write numbers, or aggregate another column", {}
-    return _typed(column.name, better)
+def _better_value(settings: Settings, column: Column, form: str) -> tuple[str, Changes]:
+    needed = _FITTING["float64" if decimal_scale(form) is not None else form][0]
+    return _typed(settings, column, form) or (
+        f"such records are rejected: write {needed}, or name another column",
+        {},
+    )
 
 
-def _typed(column: str, kind: str) -> tuple[str, Changes]:
-    return f'say so: query.types = {{ {column} = "{kind}" }}', {"query": {"types": {column: kind}}}
+def _typed(settings: Settings, column: Column, form: str) -> tuple[str, Changes] | None:
+    """The type that the column's values have, where the query can have it; None: it needs what it says it needs."""
+    kinds = {"whole number": ("float64", "int64"), "decimal": ("float64",), "truth value": ("bool",)}
+    if settings.query.key_columns.count(column.name):
+        kinds["whole number"] = ("int64",)
+    dated = bool(column.examples) and all(
+        isinstance(one, str) and _DATE.fullmatch(one) for one in column.examples
+    )
+    kinds["text"] = ("date", "string") if dated else ("string",)
+    for kind in kinds.get(column.mostly, ()):
+        changes: Changes = {"query": {"types": {column.name: kind}}}
+        if kind != form and _can_be(settings, changes):
+            return f'say so: query.types = {{ {column.name} = "{kind}" }}', changes
+    return None
+
+
+def _can_be(settings: Settings, changes: Changes) -> bool:
+    try:
+        applied(settings, changes)
+    except ValueError:  # as a sum of text
+        return False
+    return True
 
 
 def _absent(role: str, name: str, shape: Shape, found: str | None, changes: Changes) -> Finding:

@@ -51,8 +51,10 @@ def _given(settings: Settings, section: str, fields: Mapping[str, Any]) -> dict[
 
 def _drop_unread_types(query: dict[str, Any]) -> None:
     """A column that is no longer read has no type: settings refuse one."""
+    written = [query.get("aggregates", {})]
+    written += [dict(view)["aggregates"] for view in query.get("views", {}).values()]
     specs = (
-        AggregateSpec.model_validate(AggregateSpec.parse(one)) for one in query.get("aggregates", {}).values()
+        AggregateSpec.model_validate(AggregateSpec.parse(one)) for ones in written for one in ones.values()
     )
     key = query.get("key", Query.model_fields["key"].default)
     read = {*([key] if isinstance(key, str) else key), *(spec.column for spec in specs)}

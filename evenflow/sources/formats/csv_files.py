@@ -20,10 +20,10 @@ from evenflow.errors import ConfigError
 from evenflow.settings.input import parse_delimiter
 from evenflow.sources.files import ByteStream, head_lines, opened_single, read_single, unwrapped_name
 from evenflow.sources.source import (
-    ARROW_TYPES,
     SourceFormat,
     SourceOptions,
     TableSource,
+    arrow_type,
     bounded,
     require_columns,
 )
@@ -83,7 +83,7 @@ def read_csv(path: Path, options: SourceOptions) -> pa.Table:
     wanted = names
     if options.columns is not None:
         wanted = list(dict.fromkeys(name for name in named if name is not None))
-    types = {name: ARROW_TYPES[kind] for name, kind in options.types.items() if name in names}
+    types = {name: arrow_type(kind) for name, kind in options.types.items() if name in names}
     table = _parse(path, data, delimiter, options, names, wanted, types)
     as_text = [item.name for item in table.schema if _was_guessed(item.type) and item.name not in types]
     if as_text:
@@ -105,7 +105,7 @@ def _first_rows(path: Path, options: SourceOptions) -> pa.Table | None:
     if options.first is None or options.columns is None or path.name.lower().endswith(".zip"):
         return None
     named = dict.fromkeys(name for name in (options.key, options.time, *options.columns) if name is not None)
-    types = {name: ARROW_TYPES[options.types[name]] for name in named if name in options.types}
+    types = {name: arrow_type(options.types[name]) for name in named if name in options.types}
     if options.time is not None:
         types.setdefault(options.time, pa.string())
     if types.keys() != named.keys():

@@ -14,7 +14,7 @@ import pyarrow.json as pajson
 
 from evenflow.errors import ConfigError
 from evenflow.sources.files import head_lines, read_single
-from evenflow.sources.source import ARROW_TYPES, SourceFormat, SourceOptions, TableSource, bounded
+from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, arrow_type, bounded
 from evenflow.sources.tables import are_objects
 
 _LARGEST_BLOCK = 1 << 30
@@ -32,7 +32,7 @@ def open_json_lines(path: str, options: SourceOptions) -> TableSource:
     for name, kind in options.types.items():
         if name in table.column_names and pa.types.is_null(table.column(name).type):
             table = table.set_column(
-                table.column_names.index(name), name, table.column(name).cast(ARROW_TYPES[kind])
+                table.column_names.index(name), name, table.column(name).cast(arrow_type(kind))
             )
     return bounded(path, table, options, lines=pa.array(lines, pa.large_binary()))
 

@@ -115,6 +115,18 @@ def test_every_role_of_a_topic_is_reserved() -> None:
     assert set(ROLES) <= RESERVED_VIEW_NAMES
 
 
+def test_what_a_view_emits_is_part_of_its_identity_and_all_is_what_it_was_before() -> None:
+    """Else a restart would go on with the state of another mode, and take off what was never given out."""
+    modes = {
+        mode: view(settings_with({"v": HOURLY | {"emit": mode}}), "v")
+        for mode in ("all", "changes", "top(3, hi)")
+    }
+    assert len({one.fingerprint for one in modes.values()}) == 3
+    assert modes["all"].fingerprint == view(settings_with({"v": HOURLY}), "v").fingerprint
+    assert "view.emit" in modes["changes"].changes_since(modes["all"].identity())[0]
+    assert "emit" not in modes["all"].identity()["view"]
+
+
 def test_results_of_views_stand_beside_those_of_the_query() -> None:
     settings = settings_with({"hourly": HOURLY}, results={"topic": "out"})
     assert [one.topic("results") for one in queries(settings)] == ["out", "out.hourly"]

@@ -124,3 +124,15 @@ def test_views_and_what_comes_out_are_told() -> None:
     assert long["window"] == "4s sliding by 2s: a tuple is in 2 windows"
     assert long["m"] == "max(amount): exact"
     assert "retractions" in long["emit"]
+    assert long["emitted"].endswith("has but retractions of the one before")
+    assert "a pane of keys alone" in long["kept"]
+    assert long["size"].startswith("about ")
+    assert found.kept is not None
+    keys = found.kept.views["long"].window_keys
+    assert (
+        long["rows"]
+        == f"at most {keys} for the fullest window, and retractions: one for each key that changed"
+    )
+    assert dict(found.sections["results"])["rows"].startswith("3 for the fullest window: the first of its ")
+    assert "long: m = max(amount)" in dict(found.sections["columns"])["amount"]
+    assert set(found.as_json()["kept"]["views"]) == {"long"}

@@ -253,6 +253,50 @@ def test_the_types_of_a_key_of_two_and_of_expressions_stay_when_something_else_i
     assert applied(mended.settings, mended.proposal).query.types == {"n": "int64", "m": "int64"}
 
 
+def test_types_that_only_views_read_stay_when_something_else_is_mended() -> None:
+    query = {
+        "key": "usr",
+        "types": {"price": "decimal(2)", "amount": "int64"},
+        "views": {"money": {"aggregates": {"total": "sum(price)"}}},
+    }
+    found = look(sample(orders(amount=1, price=1.5)), query=query)
+    assert applied(found.settings, found.proposal).query.types == query["types"]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(True, "bool"), ("2026-01-31", "date"), ("red", "string"), (7, "int64")]
+)
+def test_a_key_of_another_type_is_mended_by_that_type(value: Any, kind: str) -> None:
+    declared = "int64" if kind != "int64" else "string"
+    found = look(sample(orders(tag=value)), query={"key": "tag", "types": {"tag": declared}})
+    assert applied(found.settings, found.proposal).query.types == {"tag": kind}
+
+
+@pytest.mark.parametrize(("value", "kind"), [(True, "bool"), ("2026-01-31", "date"), ("red", "string")])
+@pytest.mark.parametrize("function", ["first", "count_distinct", "max"])
+def test_an_aggregate_of_what_is_no_number_is_mended_by_its_type(
+    value: Any, kind: str, function: str
+) -> None:
+    found = look(sample(orders(tag=value)), query={"aggregates": {"a": f"{function}(tag)"}})
+    assert applied(found.settings, found.proposal).query.types == {"tag": kind}
+    summed = look(sample(orders(tag=value)), query={"aggregates": {"a": "sum(tag)"}})
+    assert (summed.proposal, len(summed.problems)) == ({}, 1)
+    assert "write a number" in summed.problems[0].do
+
+
+def test_a_misspelt_list_takes_what_lies_within_it_along() -> None:
+    query = {
+        "explode": "itms",
+        "key": ["itms.sku", "user"],
+        "aggregates": {"s": "sum(itms.n)", "c": "count"},
+        "types": {"itms.n": "int64"},
+    }
+    found = look(sample(orders(items=[{"sku": "a", "n": 1}])), query=query)
+    mended = applied(found.settings, found.proposal).query
+    assert (mended.explode, mended.key_columns) == ("items", ("items.sku", "user"))
+    assert (str(mended.aggregates["s"]), mended.types) == ("sum(items.n)", {"items.n": "int64"})
+
+
 def test_an_empty_sample_says_so() -> None:
     found = look(sample([], []))
     assert (found.summary(), found.findings) == ("sample of orders: no tuples yet", ())
