@@ -10,7 +10,9 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import numpy as np
 from rich.console import Console
 
 from benchmarks.machine import machine
@@ -19,7 +21,8 @@ from evenflow import queries
 from evenflow.queries import BuiltInQuery
 from evenflow.settings.durations import format_duration
 from evenflow.settings.query import Query
-from workbench.demo.options import DemoOptions
+from evenflow.windows import pane_of
+from workbench.demo.options import DemoOptions, prepare
 from workbench.demo.run import DemoResult, run
 
 PAGE = Path("docs/queries.md")
@@ -28,22 +31,29 @@ Runs = Mapping[tuple[str, str], DemoResult]
 """What came of a query with a partitioner."""
 
 
+PANES = 12
+"""So many panes with tuples the first tuples of a query fill at least, where its data has as many: so panes come into the
+window and leave it."""
+
+
 def page(known: Sequence[BuiltInQuery], runs: Runs, *, limit: int | None, on: Mapping[str, object]) -> str:
     """The page; `limit` is how many tuples of each query were taken."""
-    taken = "all of their data" if limit is None else f"the first {limit:,} tuples of their data"
+    taken, words = "all of their data", ""
+    if limit is not None:
+        taken = f"the first {limit:,} tuples of their data, or more until {PANES} slides had tuples"
+        words = f" --limit {limit}"
     return "\n".join(
         [
             "# Built-in queries",
             "",
             "`evenflow demo --query NAME` runs a query on its data and compares every window with a direct aggregation.",
-            "`evenflow queries` lists them. This page is made by `python -m benchmarks.queries_page`.",
+            f"`evenflow queries` lists them. This page was made by `python -m benchmarks.queries_page{words}`.",
             "",
             table(("query", "what", "key", "window", "data"), map(_described, known)),
             "",
             "## Every query through the whole pipeline",
             "",
-            f"The queries ran over {taken}, once with each partitioner; a query of which these fill no window ran over all "
-            f"of its data. Rows are result rows. Seconds are from the first "
+            f"The queries ran over {taken}, once with each partitioner. Rows are result rows. Seconds are from the first "
             "tuple to the last window, the start of Spark included.",
             f"They ran on {on['cores']} cores of {on['cpu']} at a load of {on['load_average']}.",
             "",
@@ -68,15 +78,24 @@ def _figures(query: BuiltInQuery, partitioner: str, result: DemoResult) -> tuple
 
 
 def run_all(known: Sequence[BuiltInQuery], *, limit: int | None, console: Console) -> Runs:
-    """Each query with each partitioner, one after the other; over all of its data where the first tuples fill no window."""
+    """Each query with each partitioner, one after the other."""
     runs = {}
     for query in known:
+        taken = None if limit is None else tuples_of(query.name, limit)
         for name in PARTITIONERS:
-            found = run(DemoOptions(query=query.name, partitioner=name, limit=limit), console)
-            if not found.windows:
-                found = run(DemoOptions(query=query.name, partitioner=name), console)
-            runs[query.name, name] = found
+            runs[query.name, name] = run(
+                DemoOptions(query=query.name, partitioner=name, limit=taken), console
+            )
     return runs
+
+
+def tuples_of(name: str, limit: int) -> int:
+    """The first `limit` tuples of this query's data, or as many more as fill `PANES` panes."""
+    with TemporaryDirectory() as folder:
+        settings, source = prepare(DemoOptions(query=name), Path(folder))
+    panes = np.concatenate([pane_of(batch.times, settings.query.slide_ms) for batch in source.batches()])
+    begins = np.flatnonzero(np.diff(np.maximum.accumulate(panes))) + 1
+    return max(limit, int(begins[PANES - 1]) if len(begins) >= PANES else len(panes))
 
 
 def main() -> int:

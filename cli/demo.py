@@ -25,9 +25,16 @@ _OF_BOTH = ("control", "wiring", "as_json", *_OF_LOOPS)
 
 def demo(
     context: typer.Context,
-    query: Annotated[str, typer.Option(help="A built-in query (`evenflow queries`).")] = "flights",
+    query: Annotated[
+        str | None, typer.Option(help="A built-in query (`evenflow queries`). Default: flights.")
+    ] = None,
     input: Annotated[
-        str | None, typer.Option("--input", help="Any file or generator instead of a built-in query.")
+        str | None,
+        typer.Option(
+            "--input",
+            help="Any file or generator, e.g. taxi:FILE. With --query: instead of that query's data; without it its "
+            "tuples are counted by key.",
+        ),
     ] = None,
     key: Annotated[str | None, typer.Option(help="Key column of --input.")] = None,
     time: Annotated[

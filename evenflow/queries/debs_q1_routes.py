@@ -1,10 +1,10 @@
-"""DEBS 2015, query 1: rides of each route, a pair of cells of the challenge's grid."""
+"""DEBS 2015, query 1: the commonest routes. A route is a pair of cells of the challenge's grid."""
 
 from evenflow.queries.builtin import BuiltInQuery
 
 DEBS_Q1_ROUTES = BuiltInQuery(
     name="debs-q1-routes",
-    what="rides of each route, over 2 hours that slide by 5 minutes",
+    what="the ten commonest routes, over 2 hours that slide by 5 minutes",
     source="taxi",
     data="20,000 rides of 2,000 taxis in the format of DEBS 2015, generated",
     columns=("pickup_cell", "dropoff_cell", "dropoff_datetime"),
@@ -17,6 +17,7 @@ DEBS_Q1_ROUTES = BuiltInQuery(
         "where": "pickup_cell IS NOT NULL AND dropoff_cell IS NOT NULL",
         "columns": {"route": "coalesce(pickup_cell, '') || ' ' || coalesce(dropoff_cell, '')"},
         "aggregates": {"rides": "count"},
+        "emit": "top(10, rides)",
         "types": {"pickup_cell": "string", "dropoff_cell": "string"},
     },
 )

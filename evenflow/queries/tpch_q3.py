@@ -4,7 +4,7 @@ from evenflow.queries.builtin import BuiltInQuery
 
 TPCH_Q3 = BuiltInQuery(
     name="tpch-q3",
-    what="revenue of each order of one market segment, over 28 days that slide by 7",
+    what="the ten orders of one market segment with the most revenue, over 28 days that slide by 7",
     source="tpch:scale=0.01",
     data="60,175 rows of lineitem at scale 0.01, made by tpchgen-cli at the first use",
     columns=(
@@ -28,6 +28,7 @@ TPCH_Q3 = BuiltInQuery(
             "disc_price": "l_extendedprice * (1 - l_discount)",
         },
         "aggregates": {"revenue": "sum(disc_price)"},
+        "emit": "top(10, revenue)",
         "types": {
             "l_orderkey": "int64",
             "o_shippriority": "int64",

@@ -17,7 +17,9 @@ from evenflow.settings.input import DEFAULT_PARTITIONS
 from evenflow.sources.datasets import open_source
 from evenflow.sources.event_time import TimeUnit
 from evenflow.sources.source import FileFormat, Source, SourceOptions, require_columns
+from producers.replay import check_source
 
+DEFAULT_QUERY = "flights"
 DEFAULT_WINDOW, DEFAULT_SLIDE = "60s", "10s"
 _EVENT_RATE = 1_000.0
 
@@ -26,8 +28,10 @@ _EVENT_RATE = 1_000.0
 class DemoOptions:
     """What `evenflow demo` was asked for; None means: as the query (or the demo) itself has it."""
 
-    query: str = "flights"
+    query: str | None = None
+    """A built-in query; None: that of `DEFAULT_QUERY`, or with `input` one that counts the tuples of each key."""
     input: str | None = None
+    """Data of the user's own. With a query: instead of the query's data."""
     key: str | None = None
     time: str | None = None
     time_unit: TimeUnit | None = None
@@ -55,7 +59,10 @@ def prepare(options: DemoOptions, folder: Path, opener: Opener = open_source) ->
     ConfigError when the file or a column does not fit: all of a file is read here, before anything is started.
     """
     empty = _no_file(folder)
-    fields, source = _from_query(options, empty) if options.input is None else _from_file(options, opener)
+    if options.input is None or options.query is not None:
+        fields, source = _from_query(options, empty, opener)
+    else:
+        fields, source = _from_file(options, opener)
     if options.window is not None:
         fields |= {"window": options.window, "slide": options.slide or options.window}
     elif options.slide is not None:
@@ -75,18 +82,33 @@ def prepare(options: DemoOptions, folder: Path, opener: Opener = open_source) ->
     return settings, source
 
 
-def _from_query(options: DemoOptions, empty: Path) -> tuple[dict[str, Any], Source]:
+def _from_query(options: DemoOptions, empty: Path, opener: Opener) -> tuple[dict[str, Any], Source]:
+    query = queries.named(options.query or DEFAULT_QUERY)
+    own = options.input is None
     given = [word for word, value in _words_of_a_file(options).items() if value]
-    if given:
+    refused = given if own else [word for word in given if word in _OF_COLUMNS]
+    if refused:
         raise ConfigError(
-            f"{given[0]} describes a file, but the query {options.query!r} has data of its own",
-            hint="name the file with --input",
+            f"{refused[0]} describes a file, but the query {query.name!r} has "
+            + ("data of its own" if own else "its key, time and aggregates"),
+            hint="name the file with --input" if own else "drop it, or drop --query",
         )
-    query = queries.named(options.query)
     fields = {"name": f"demo-{query.name}", **query.fields}
     settings = load_settings(empty, query=fields)
-    source = open_source(query.source, SourceOptions.for_settings(settings, columns=query.columns))
+    read_as = SourceOptions.for_settings(
+        settings,
+        columns=query.columns,
+        format=options.format,
+        delimiter=options.delimiter,
+        header=options.header,
+        encoding=options.encoding,
+    )
+    source = open_source(query.source, read_as) if options.input is None else opener(options.input, read_as)
+    check_source(settings, source)
     return fields, source
+
+
+_OF_COLUMNS = ("--key", "--time", "--time-unit", "--value")
 
 
 def _words_of_a_file(options: DemoOptions) -> dict[str, object]:
