@@ -4,7 +4,7 @@ from evenflow.queries.builtin import BuiltInQuery
 
 DEBS_Q2_AREAS = BuiltInQuery(
     name="debs-q2-areas",
-    what="median pay of the rides from each area (not divided by vacant taxis), over 45 minutes that slide by one",
+    what="median pay of rides from each area, without vacant taxis, over 45 minutes that slide by one",
     source="taxi",
     data="20,000 rides of 2,000 taxis in the format of DEBS 2015, generated",
     columns=("pickup_area", "dropoff_datetime", "fare_amount", "tip_amount"),
