@@ -166,7 +166,7 @@ class Evenflow(Partitioner):
         """Everything but homes and loads, for the present number of workers."""
         n, options = self.workers, self.options
         self._watched = options.watch * n
-        self._summary = frequent(4 * self._watched, 64 * self._watched)
+        self._summary = frequent(4 * self._watched, 4 * self._watched)
         self._rings = rings(len(self._summary.key), self._watched)
         self._credit, self._tail = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._others = np.zeros(n, np.int64)

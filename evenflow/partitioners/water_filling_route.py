@@ -27,6 +27,7 @@ from evenflow.sketches.holder_rings import (
     adopt,
     drop_after,
     drop_all,
+    drop_unused,
     edge_to,
 )
 from evenflow.sketches.least_loaded import raised, rebuild, winner
@@ -271,6 +272,7 @@ def route(
                 now = clock[_SLIDE]
                 oldest = now - slides + 1
                 move_to(cell, place, now)
+                drop_unused(edge, used, ring, table, pool, oldest)
                 full = time - progress[SINCE] >= slides * clock[_LENGTH]
                 brings = tuples_per_bucket(tail, credit, step, place[LIVE]) - np.int64(full)
                 progress[BUCKET] = max(brings, progress[KNOWN])
