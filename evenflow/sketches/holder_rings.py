@@ -128,9 +128,7 @@ def drop_after(edge: Int32s, ring: Int32s, table: Int32s, meta: Int64s, owner: A
 
 
 @kernel
-def drop_unused(
-    edge: Int32s, used: Int64s, ring: Int32s, table: Int32s, meta: Int64s, oldest: Any
-) -> None:
+def drop_unused(edge: Int32s, used: Int64s, ring: Int32s, table: Int32s, meta: Int64s, oldest: Any) -> None:
     """Take out every edge that was last used before the slide `oldest`."""
     for owner in range(ring.shape[0]):
         before = np.int64(ring[owner, LAST])
