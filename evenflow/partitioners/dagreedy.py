@@ -6,9 +6,9 @@ in the window, L_i the tuples of worker i in it, avg their mean before this tupl
 leaves a worker that has twice the average load more than the least loaded one. On a tie F_1(k) if it is
 among the best, else the lowest number; while all loads are 0 the load term is 0.
 
-A key is hot once its tuples in the present slide exceed `theta` x the tuples of the slide before and are two
-at least, until the end of the next slide. The score is not computed for every worker: the best one is the least loaded holder,
-the least loaded worker of all, or F_1(k).
+A key is hot once its tuples in the present slide exceed `theta` x the tuples of the slide before, and are
+two at least, until the end of the next slide. The score is not computed for every worker: the best one is
+the least loaded holder, the least loaded worker of all, or F_1(k).
 
 Parameters: `alpha` weight of affinity (0.5; 1: a hot key stays where it is, 0: the least loaded worker);
 `theta` share from which a key is hot (1/(100n); 1/n is Dalton's); `mode`, `window_ms`, `slide_ms`.

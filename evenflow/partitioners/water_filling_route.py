@@ -295,12 +295,12 @@ def route(
     margin = _MARGIN * unit / math.sqrt(sources)
     share = unit / n
     dear = (price * _REFERENCE) ** 2
-    ages = max(1, slides // _AGES)
+    ages: Any = max(1, slides // _AGES)
     total, fresh = progress[TUPLES], np.int64(0)
     priced = progress[FULL] * share
     now = clock[_SLIDE]
     oldest = now - slides + 1 if windowed and now != NEVER else np.int64(NEVER)
-    doubted = False
+    doubted: Any = False
     rebuild(lowest, loads)
     rebuild(lowest_tail, tail)
     for row in range(first, keys.shape[0]):
