@@ -9,13 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from evenflow.arrays import Float64s, Int64s
 from evenflow.errors import ConfigError
 
-RANKS, VALUES, DISORDER, LABELS, EXPONENTS = range(5)
+RANKS, VALUES, DISORDER, LABELS, EXPONENTS, LEVELS = range(6)
 """Which random quantity: each has a generator of its own, `default_rng([seed, role])`."""
 
 _TIMES = 2.0**63
@@ -24,6 +25,9 @@ _TIMES = 2.0**63
 
 class RankLaw(ABC):
     """Which rank (0 = hottest) a uniform draw in [0, 1) stands for, in a given period."""
+
+    extra_keys: int = 0
+    """Keys that the law knows besides those it was asked for."""
 
     @abstractmethod
     def ranks(self, draws: Float64s, period: int) -> Int64s:
@@ -88,6 +92,44 @@ class Drift(RankLaw):
         return (self._zipf.ranks(draws, period) + period * self._step) % self._keys
 
 
+class Replaced(RankLaw):
+    """Zipf whose hot keys are others in each period: the `hot` hottest ranks are keys that no other period has.
+
+    After so many periods as there are `generations` their keys come again.
+    """
+
+    def __init__(self, keys: int, exponent: float, *, hot: int, generations: int) -> None:
+        self._zipf, self._keys, self._generations = Zipf(keys, exponent), keys, generations
+        self._hot = min(hot, keys)
+        self.extra_keys = self._hot * generations
+
+    def ranks(self, draws: Float64s, period: int) -> Int64s:
+        ranks = self._zipf.ranks(draws, period)
+        now = self._keys + period % self._generations * self._hot
+        return np.where(ranks < self._hot, now + ranks, ranks).astype(np.int64)
+
+
+class WanderingExponent(RankLaw):
+    """Zipf whose exponent walks between two bounds: a normal step each period, thrown back at the bounds."""
+
+    def __init__(
+        self, keys: int, start: float, *, low: float, high: float, step: float, seed: int
+    ) -> None:
+        self._keys, self._start, self._low, self._high = keys, start, low, high
+        self._step, self._seed = step, seed
+        self._latest: tuple[int, Zipf] | None = None
+
+    def exponent(self, period: int) -> float:
+        """The exponent of a period: a function of seed and period only."""
+        steps = np.random.default_rng([self._seed, EXPONENTS]).normal(0.0, self._step, period)
+        return float(folded(self._start + steps.sum(), self._low, self._high))
+
+    def ranks(self, draws: Float64s, period: int) -> Int64s:
+        if self._latest is None or self._latest[0] != period:
+            self._latest = (period, Zipf(self._keys, self.exponent(period)))
+        return self._latest[1].ranks(draws, period)
+
+
 class FlashCrowd(RankLaw):
     """Zipf; but in the periods first .. last the key that was coldest so far has this share of the tuples."""
 
@@ -101,6 +143,12 @@ class FlashCrowd(RankLaw):
         crowd = draws < self._share
         others = self._zipf.ranks(np.where(crowd, 0.0, (draws - self._share) / (1 - self._share)), period)
         return np.where(crowd, self._coldest, others).astype(np.int64)
+
+
+def folded(values: Any, low: float, high: float) -> Any:
+    """A walk as it would be with walls at `low` and `high` that throw it back; scalar or array."""
+    span = high - low
+    return low + span - np.abs((values - low) % (2 * span) - span)
 
 
 def zipf_cdf(keys: int, exponent: float) -> Float64s:
@@ -133,3 +181,24 @@ def numbered_times(first: int, count: int, *, rate: float, start: int = 0) -> In
         )
     index = np.arange(first, first + count, dtype=np.float64)
     return start + np.floor(index * 1000.0 / rate).astype(np.int64)
+
+
+def wandering_times(
+    first: int, count: int, *, rate: float, period_ms: int, seed: int, most: float = 5.0
+) -> Int64s:
+    """Event times (ms) of tuples first .. first+count-1, whose rate walks between rate/most and rate*most.
+
+    It takes a step each period, and is steady within one. ConfigError when the last one is past int64.
+    """
+    rng = np.random.default_rng([seed, LEVELS])
+    wall, level, counts = float(np.log(most)), 0.0, [0]
+    while counts[-1] < first + count:
+        here = rate * period_ms / 1000.0 * np.exp(folded(level, -wall, wall))
+        counts.append(counts[-1] + max(1, round(float(here))))
+        level += float(rng.normal(0.0, 0.3))
+    if len(counts) * period_ms >= _TIMES:
+        raise ConfigError("the event time of the last tuple is past int64 ms", hint="give a shorter period")
+    edges, index = np.array(counts), np.arange(first, first + count)
+    period = np.searchsorted(edges, index, side="right") - 1
+    within = (index - edges[period]) * period_ms // np.diff(edges)[period]
+    return (period * period_ms + within).astype(np.int64)

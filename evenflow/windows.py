@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import NEVER, Int64s
 
 NO_MARK: int = -(2**62)
 """Mark of a lane about which nothing is known yet: every pane is open."""
@@ -22,6 +22,23 @@ END_MARK: int = 2**62
 def pane_of(times: Int64s, slide: int) -> Int64s:
     """Pane index of each event time (ms); shape (n,) -> (n,)."""
     return np.floor_divide(times, slide)
+
+
+def without_leaps(times: Int64s, window: int) -> Int64s:
+    """The times, but where one lies more than a window (ms) after each of the next 64, the greatest one before it.
+
+    So that one wrong clock does not end the window of a stream that is known whole. Shape (m,) -> (m,).
+    """
+    following = np.full(len(times), NEVER)
+    following[:-1] = times[1:]
+    for reach in (1, 2, 4, 8, 16, 32):  # the greatest of the next 1, 2, 4, ... 64
+        following[:-reach] = np.maximum(following[:-reach], following[reach:].copy())
+    leaps = (times > following) & (times.astype(np.uint64) - following.astype(np.uint64) > np.uint64(window))
+    leaps[-1:] = False  # nothing comes after it that could deny it
+    if not leaps.any():
+        return times
+    calm: Int64s = np.maximum.accumulate(np.where(leaps, NEVER, times))
+    return np.where(leaps & (calm != NEVER), calm, times)
 
 
 def panes_closed_by(mark: Any, slide: int) -> Any:

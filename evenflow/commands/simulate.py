@@ -19,7 +19,20 @@ if TYPE_CHECKING:
     from evenflow.simulation import Entrant, Figures, KeyedStream, Result
     from evenflow.sources.source import SourceOptions
 
-Kind = Literal["zipf", "uniform", "shift", "alternating", "drift", "random-exponent"]
+Kind = Literal[
+    "zipf",
+    "uniform",
+    "shift",
+    "alternating",
+    "drift",
+    "replaced",
+    "random-exponent",
+    "wandering-exponent",
+    "wandering-load",
+    "giant",
+    "wrong-clock",
+    "silence",
+]
 _TUPLES, _KEYS, _ZIPF, _PERIOD = 1_000_000, 100_000, 1.0, "10s"
 _DISORDER_MS = 60_000
 
@@ -42,8 +55,10 @@ def simulate(
         Kind | None,
         typer.Option(
             help="Generated stream (zipf): shift is uniform and Zipf from half of the tuples on; alternating changes "
-            "between the two each --period; drift moves the hot keys on by 10 each --period; random-exponent draws "
-            "one of 0.5-1.5 each --period."
+            "between the two each --period; drift moves the hot keys on by 10 each --period; replaced gives the 200 "
+            "hottest ranks new keys each --period; random-exponent draws one of 0.5-1.5 each --period; "
+            "wandering-exponent and wandering-load take a step each --period; giant gives one key 90 % from half of "
+            "the tuples on; wrong-clock has one tuple an hour ahead, silence an hour without tuples, in the middle."
         ),
     ] = None,
     keys: Annotated[int | None, counted("Keys of the generated stream (100,000).")] = None,

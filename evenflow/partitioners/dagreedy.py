@@ -6,9 +6,9 @@ in the window, L_i the tuples of worker i in it, avg their mean before this tupl
 leaves a worker that has twice the average load more than the least loaded one. On a tie F_1(k) if it is
 among the best, else the lowest number; while all loads are 0 the load term is 0.
 
-A key is hot once its tuples in the present slide exceed `theta` x the tuples of the slide before, until the
-end of the next slide. The score is not computed for every worker: the best one is the least loaded holder,
-the least loaded worker of all, or F_1(k).
+A key is hot once its tuples in the present slide exceed `theta` x the tuples of the slide before, and are
+two at least, until the end of the next slide. The score is not computed for every worker: the best one is
+the least loaded holder, the least loaded worker of all, or F_1(k).
 
 Parameters: `alpha` weight of affinity (0.5; 1: a hot key stays where it is, 0: the least loaded worker);
 `theta` share from which a key is hot (1/(100n); 1/n is Dalton's); `mode`, `window_ms`, `slide_ms`.
@@ -16,7 +16,8 @@ Cost per tuple: O(1) amortised for counts and holders, O(log n) at most to keep 
 for a hot key O(|X(k)|) unless alpha = 0. State: see `window_holders` and `hot_keys`: it grows with the
 distinct keys, and with the holders of the hot ones.
 Paper: 000 compares with it; the rule is that of its published code, except that holders are forgotten when
-they leave the window, that a slide ends before its first tuple is counted, and the ties.
+they leave the window, that a slide ends before its first tuple is counted, that one tuple makes no key hot
+(where several sources share a slide it would make every key hot), and the ties.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ class Dagreedy(Partitioner):
         return self._fixed_bytes() + self._holders.nbytes + self._counts.nbytes
 
     def _state_bound(self, keys: int) -> int:
-        """After a slide of one tuple every key is hot, and n tuples of each can bring all of them to all workers.
+        """After a slide of one tuple every key can be hot, and n tuples of each can bring all of them to all workers.
 
         Two slides in a row may lie in two windows, so they have up to twice the keys of one.
         """

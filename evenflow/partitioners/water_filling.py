@@ -43,7 +43,17 @@ from evenflow.keys import members, mix64
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.exchange import Exchange
 from evenflow.partitioners.load_options import LoadOptions
-from evenflow.partitioners.water_filling_route import BUCKET, KNOWN, LATEST, route, tuples_per_bucket
+from evenflow.partitioners.water_filling_route import (
+    BUCKET,
+    DOUBTED,
+    DOUBTS,
+    KNOWN,
+    LATEST,
+    SINCE,
+    TUPLES,
+    route,
+    tuples_per_bucket,
+)
 from evenflow.sketches.frequent import Frequent, frequent, move_all
 from evenflow.sketches.holder_rings import SPLIT, Rings, rings
 from evenflow.sketches.least_loaded import tournament
@@ -61,6 +71,8 @@ from evenflow.sketches.window_loads import WindowLoads, loads_from
 
 _SHARED = 8
 """Candidates F_2, F_3, ... that several sources try first, so that they buy the same replicas."""
+MEMORY = 8
+"""Tuples per watched key that the summary remembers, at least: what is hot now counts, not what was."""
 _FINE = 1024
 """Units of load per tuple of a worker of mean speed, when speeds differ."""
 
@@ -131,7 +143,8 @@ class Evenflow(Partitioner):
         )
         self._shape()
         self._window = self._no_loads()
-        self._progress = np.array([NEVER, NEVER, 0, 0, 0], np.int64)
+        self._progress = np.array([NEVER, NEVER, 0, 0, 0, 0, 0, NEVER], np.int64)
+        self._doubts = np.zeros((DOUBTS, 3), np.int64)
 
     def _rescale(self) -> None:
         """What is known of keys is kept, and homes too, but for those that added workers need.
@@ -156,7 +169,8 @@ class Evenflow(Partitioner):
                 release(weights[before:].sum() / weights.sum(), mark, self._places)
         self._window = self._no_loads()
         self._window.clock[:] = clock
-        self._progress[:] = self._progress[LATEST], self._progress[LATEST], 0, 0, 0
+        self._progress[[BUCKET, TUPLES, KNOWN, DOUBTED]] = 0
+        self._progress[SINCE] = self._progress[LATEST]
         if self._remembers and self.options.windowed:  # kept homes count like those just placed
             self._progress[[BUCKET, KNOWN]] = brings
             self._credit[:] = brings * self._step * buckets_of(self.workers, self._places)
@@ -166,7 +180,7 @@ class Evenflow(Partitioner):
         """Everything but homes and loads, for the present number of workers."""
         n, options = self.workers, self.options
         self._watched = options.watch * n
-        self._summary = frequent(4 * self._watched, 64 * self._watched)
+        self._summary = frequent(4 * self._watched, MEMORY * self._watched)
         self._rings = rings(len(self._summary.key), self._watched)
         self._credit, self._tail = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._others = np.zeros(n, np.int64)
@@ -201,6 +215,7 @@ class Evenflow(Partitioner):
             self._tail,
             self._credit,
             self._progress,
+            self._doubts,
             self._step,
             self._lowest,
             self._lowest_tail,
@@ -210,6 +225,7 @@ class Evenflow(Partitioner):
             self._remembers,
             self._unit,
             self._watched,
+            self.sources,
             self.options.price,
             first,
         )
@@ -241,8 +257,11 @@ class Evenflow(Partitioner):
             raise ConfigError(f"loads of {self.workers} workers are needed, not of shape {others.shape}")
         heard = np.zeros(self.workers, np.int64)
         if others is not None:
-            mine = self._off_level(self.window_tuples(now))
-            heard = np.rint((mine + self._off_level(others)) / self.sources - mine).astype(np.int64)
+            own = self.window_tuples(now)
+            mine = np.rint(self._off_level(own)).astype(np.int64)
+            whole, left = np.divmod(np.rint(self._off_level(own + others)).astype(np.int64), self.sources)
+            turn = (np.arange(self.workers) + self.source) % self.sources
+            heard = whole + (turn < left) - mine
         self._window.loads[:] += heard - self._others
         self._others = heard
 
@@ -269,6 +288,7 @@ class Evenflow(Partitioner):
             "tail": self._tail,
             "credit": self._credit,
             "progress": self._progress,
+            "doubts": self._doubts,
             "others": self._others,
         }
 
@@ -280,7 +300,7 @@ class Evenflow(Partitioner):
         self._summary, self._places = part("summary", Frequent), part("places", Placements)
         self._rings = part("rings", Rings)
         self._tail, self._credit = state["tail"], state["credit"]
-        self._progress, self._others = state["progress"], state["others"]
+        self._progress, self._doubts, self._others = state["progress"], state["doubts"], state["others"]
 
     def _choices(self) -> int:
         return self.workers

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int32s, Int64s, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, UInt32s, UInt64s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, mix64
-from evenflow.sketches.frequent import SEEN, Frequent, due, halve, offer, sure
+from evenflow.sketches.frequent import MEMORY, SEEN, Frequent, due, halve, offer, sure
 from evenflow.sketches.holder_rings import (
     CURRENT,
     LAST,
@@ -27,6 +27,7 @@ from evenflow.sketches.holder_rings import (
     adopt,
     drop_after,
     drop_all,
+    drop_unused,
     edge_to,
 )
 from evenflow.sketches.least_loaded import raised, rebuild, winner
@@ -45,11 +46,20 @@ _INSTANTS = 8
 _REFERENCE = 0.1
 """sqrt(0.01): the price is that of a key with 1 % of the stream."""
 _SIGN, _MANY = np.int64(63), np.int64(1 << 40)
-SINCE, LATEST, BUCKET, TUPLES, KNOWN = range(5)
+SINCE, LATEST, BUCKET, TUPLES, KNOWN, FULL, DOUBTED, AGED = range(8)
 """Of `progress`: time from which the window fills, latest time, what a bucket brings in a window (once it is full:
 besides the first tuple), tuples in the window; what a bucket brought before a rescale, believed until the window
-has filled anew."""
+has filled anew; tuples in the last window that was full; rows of `doubts` in use; slide in which the summary forgot."""
+DOUBTS = 64
+"""A time beyond a silence of a whole window is doubted until so many more tuples say so than deny it: one wrong clock
+is no silence."""
+_FILLED = 128
+"""As long as no window has been full, so many tuples per watched key are priced as if it were."""
+_AGES = 16
+"""The summary forgets half at least so many times in a window, if it knows enough for its least share."""
 _SLIDE, _LENGTH, _END = range(3)
+_BUCKET, _HOME, _COLUMN = range(3)
+"""Of a doubt: bucket and home of the tuple's key, and where it counts in a row of the window."""
 
 
 @kernel
@@ -103,12 +113,40 @@ def _lowest(tree: Int64s, loads: Int64s) -> np.int64:
 
 
 @kernel
-def _when_full(slides: Any, clock: Int64s, progress: Int64s) -> float:
-    """How many times its present load the window will hold when it has filled, at the present rate."""
-    if clock[_SLIDE] == NEVER:  # cumulative loads
+def _when_full(slides: Any, clock: Int64s, progress: Int64s, tuples: Any, filled: Any) -> float:
+    """How many times its present `tuples` the window will hold when it has filled, at the present rate."""
+    if clock[_SLIDE] == NEVER or progress[FULL] > 0:  # cumulative loads, or it is known
         return 1.0
     span = progress[LATEST] - progress[SINCE] + 1
-    return min(float(slides * _INSTANTS), max(1.0, slides * clock[_LENGTH] / span))
+    return max(1.0, min(slides * _INSTANTS, slides * clock[_LENGTH] / span, filled / tuples))
+
+
+@kernel
+def _believe(
+    doubts: Int64s,
+    loads: Int64s,
+    tail: Int64s,
+    sent: Int64s,
+    clock: Int64s,
+    progress: Int64s,
+    step: Int64s,
+    cell: UInt32s,
+    place: Int64s,
+    remembers: bool,
+) -> None:
+    """There was a silence: the tuples that were doubted are the first ones of the window that has just begun."""
+    n = loads.shape[0]
+    for doubt in range(progress[DOUBTED]):
+        column = doubts[doubt, _COLUMN]
+        worker = column % n
+        if remembers:
+            put(cell, place, doubts[doubt, _BUCKET], doubts[doubt, _HOME])
+        loads[worker] += step[worker]
+        tail[worker] += step[worker] if column >= n else 0
+        sent[clock[ROW], column] += step[worker]
+    sent[clock[ROW], 2 * n] += progress[DOUBTED]
+    progress[TUPLES] += progress[DOUBTED]
+    progress[DOUBTED] = 0
 
 
 @kernel
@@ -181,7 +219,7 @@ def _holder(
 
 
 @kernel
-def _drop_cooled(
+def _forget(
     count: Int32s,
     error: Int32s,
     seen: Int64s,
@@ -191,7 +229,8 @@ def _drop_cooled(
     pool: Int64s,
     watched: int,
 ) -> None:
-    """Keys below half the threshold keep their home alone."""
+    """The summary forgets half. Keys below half the threshold keep their home alone."""
+    halve(count, error, seen)
     for owner in range(count.shape[0]):
         if ring[owner, SIZE] > 0 and 2 * watched * np.int64(sure(count, error, owner)) < seen[SEEN]:
             drop_all(edge, ring, table, pool, owner)
@@ -230,6 +269,7 @@ def route(
     tail: Int64s,
     credit: Int64s,
     progress: Int64s,
+    doubts: Int64s,
     step: Int64s,
     lowest: Int64s,
     lowest_tail: Int64s,
@@ -239,6 +279,7 @@ def route(
     remembers: bool,
     unit: int,
     watched: int,
+    sources: int,
     price: float,
     first: int,
 ) -> int:
@@ -251,26 +292,41 @@ def route(
     workers = np.uint64(n)
     slides = np.int64(sent.shape[0])
     buckets = np.uint64(cell.shape[0] - 1)
-    margin = float(_MARGIN * unit)
+    margin = _MARGIN * unit / math.sqrt(sources)
     share = unit / n
     dear = (price * _REFERENCE) ** 2
+    ages: Any = max(1, slides // _AGES)
     total, fresh = progress[TUPLES], np.int64(0)
+    priced = progress[FULL] * share
     now = clock[_SLIDE]
     oldest = now - slides + 1 if windowed and now != NEVER else np.int64(NEVER)
+    doubted: Any = False
     rebuild(lowest, loads)
     rebuild(lowest_tail, tail)
     for row in range(first, keys.shape[0]):
         key = keys[row]
         if windowed:
             time = times[row]
-            if time >= clock[_END]:
+            due_now = time >= clock[_END]
+            silence = due_now and now != NEVER and passed(slides + 1, now, time // clock[_LENGTH]) > slides
+            doubted = silence and progress[DOUBTED] < DOUBTS - 1
+            if due_now and not doubted:
                 sent[clock[ROW], 2 * n] += fresh
                 progress[TUPLES] += fresh
+                if time - progress[SINCE] >= slides * clock[_LENGTH] and not silence:
+                    progress[FULL] = progress[TUPLES]
+                    priced = progress[FULL] * share
                 _next_slide(time, loads, tail, credit, sent, clock, progress)
-                total, fresh = progress[TUPLES], np.int64(0)
                 now = clock[_SLIDE]
                 oldest = now - slides + 1
                 move_to(cell, place, now)
+                drop_unused(edge, used, ring, table, pool, oldest)
+                if passed(slides, progress[AGED], now) >= ages and 4 * seen[SEEN] >= seen[MEMORY]:
+                    _forget(count, error, seen, edge, ring, table, pool, watched)
+                    progress[AGED] = now
+                if silence:
+                    _believe(doubts, loads, tail, sent, clock, progress, step, cell, place, remembers)
+                total, fresh = progress[TUPLES], np.int64(0)
                 full = time - progress[SINCE] >= slides * clock[_LENGTH]
                 brings = tuples_per_bucket(tail, credit, step, place[LIVE]) - np.int64(full)
                 progress[BUCKET] = max(brings, progress[KNOWN])
@@ -278,15 +334,18 @@ def route(
                     return row
                 rebuild(lowest, loads)
                 rebuild(lowest_tail, tail)
-            progress[LATEST] = max(progress[LATEST], time)
+            if not doubted:
+                progress[LATEST] = max(progress[LATEST], time)
+                if progress[DOUBTED] > 0:
+                    progress[DOUBTED] -= 1
         fresh += 1
         spot = mix64(key ^ salt)
         at, taken = offer(key_of, count, error, seen, spot, key)
         if ring[at, SIZE] > (_MANY & ~taken):  # "split and taken over", as one branch that is rarely taken
             drop_all(edge, ring, table, pool, at)
         if due(seen):
-            halve(count, error, seen)
-            _drop_cooled(count, error, seen, edge, ring, table, pool, watched)
+            _forget(count, error, seen, edge, ring, table, pool, watched)
+            progress[AGED] = now
         if remembers:
             bucket = (spot >> np.uint64(32)) & buckets
             home = worker_of(cell, place, bucket)
@@ -309,9 +368,10 @@ def route(
         over = loads[worker] - level - margin
         too_rare = (certain * watched - seen[SEEN] | certain - _FEWEST) >> _SIGN  # all bits set, or none
         weight = certain & ~too_rare  # one branch that is rarely taken, not three
-        if over * abs(over) * weight > dear * seen[SEEN] * level * level and over > _when_full(
-            slides, clock, progress
-        ) * level * math.sqrt(dear * seen[SEEN] / certain):
+        mean = priced if priced > 0 else level
+        if over * abs(over) * weight > dear * seen[SEEN] * mean * mean and over > _when_full(
+            slides, clock, progress, total + fresh, _FILLED * watched
+        ) * mean * math.sqrt(dear * seen[SEEN] / certain):
             lightest = _lowest(lowest, loads)
             mine = edge_to(edge, table, at, lightest)
             if mine >= 0:
@@ -328,6 +388,11 @@ def route(
         sent[clock[ROW], column] += load
         tail[worker] += np.int64(0) if split else load
         out[row] = worker
+        if doubted:
+            doubt = progress[DOUBTED]
+            doubts[doubt, _BUCKET] = (spot >> np.uint64(32)) & buckets
+            doubts[doubt, _HOME], doubts[doubt, _COLUMN] = home, column
+            progress[DOUBTED] += 1
     sent[clock[ROW], 2 * n] += fresh
     progress[TUPLES] += fresh
     return keys.shape[0]

@@ -43,7 +43,7 @@ def route(
     micro_batch = sources[0].micro_batch
     edges = scenario.batches(stream) if micro_batch else [*range(0, len(stream), BLOCK), len(stream)]
     exchange = type(sources[0]).exchange(sources, scenario.slide_ms) if scenario.exchange else None
-    meetings = {} if exchange is None else exchange.meetings(stream.times)
+    meetings = {} if exchange is None else exchange.meetings(scenario.clock(stream.times))
     out = np.empty(len(stream), np.int32)
     seconds, told = 0.0, 0
     for low, high in pairwise(sorted({*meetings, *(int(edge) for edge in edges)})):

@@ -14,7 +14,7 @@ from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.fitting import fitted
 from evenflow.partitioners.load_options import MAX_SLIDES
 from evenflow.simulation.streams import KeyedStream
-from evenflow.windows import pane_of
+from evenflow.windows import pane_of, without_leaps
 from evenflow.written import parse_choice
 
 _MOST_CUMULATIVE_SLIDES = 10_000
@@ -87,7 +87,11 @@ class Scenario:
 
     def panes(self, times: Int64s) -> Int64s:
         """The slide in which each tuple counts: a tuple older than the current slide counts in the current one."""
-        return np.maximum.accumulate(pane_of(times, self.slide_ms))
+        return np.maximum.accumulate(pane_of(self.clock(times), self.slide_ms))
+
+    def clock(self, times: Int64s) -> Int64s:
+        """Event times without those of a wrong clock, which would end every window: `windows.without_leaps`."""
+        return times if self.window_ms is None else without_leaps(times, self.window_ms)
 
     def partitioners(self, who: Entrant, stream: KeyedStream) -> list[Partitioner]:
         """One partitioner in its first state for each source; ConfigError for what does not exist."""

@@ -24,16 +24,23 @@ from evenflow.rank_laws import (
     RANKS,
     Alternating,
     Drift,
+    FlashCrowd,
     RandomExponent,
     RankLaw,
+    Replaced,
     Uniform,
+    WanderingExponent,
     Zipf,
     numbered_times,
     ranks_by_period,
+    wandering_times,
 )
 
 MOST_KEYS = 100_000_000
 DRIFT_STEP = 10
+REPLACED, GENERATIONS = 200, 500
+GIANT_SHARE = 0.9
+HOUR = 3_600_000
 _AT_ONCE = 1 << 20
 _INDEX_RATE = 1000.0
 _COLUMNS = {"keys": np.uint64, "codes": np.int32, "times": np.int64}
@@ -80,25 +87,80 @@ def opened(folder: Path, *, key_count: int, next_time: int | None) -> KeyedStrea
 
 
 @dataclass(frozen=True)
+class _Clock:
+    """What is odd about the event times of a stream."""
+
+    wandering: bool = False
+    """The rate walks between a fifth and five times the one asked for, a step each period."""
+    wrong: bool = False
+    """The tuple in the middle is an hour ahead."""
+    silent: bool = False
+    """The second half begins an hour late."""
+
+    def times(self, first: int, count: int, *, tuples: int, rate: float, period_ms: int, seed: int) -> Int64s:
+        """Of tuples first .. first+count-1 of a stream of so many tuples at `rate` per second."""
+        if self.wandering:
+            return wandering_times(first, count, rate=rate, period_ms=period_ms, seed=seed)
+        times = numbered_times(first, count, rate=rate)
+        index = np.arange(first, first + count)
+        late = (index == tuples // 2) if self.wrong else (2 * index >= tuples) & self.silent
+        return times + HOUR * late
+
+
+_STEADY = _Clock()
+
+
+@dataclass(frozen=True)
 class _Kind:
     what: str
     law: _Law
+    clock: _Clock = _STEADY
+    by_halves: bool = False
+    """The second half of the tuples is period 1, whatever the time."""
 
 
 STREAMS: dict[str, _Kind] = {
     "zipf": _Kind("Zipf(z) over the keys", lambda keys, z, seed: Zipf(keys, z)),
     "uniform": _Kind("every key equally likely", lambda keys, z, seed: Uniform(keys)),
     "shift": _Kind(
-        "uniform, and Zipf(z) from half of the tuples on", lambda keys, z, seed: Alternating(keys, z)
+        "uniform, and Zipf(z) from half of the tuples on",
+        lambda keys, z, seed: Alternating(keys, z),
+        by_halves=True,
     ),
     "alternating": _Kind("uniform and Zipf(z) by turns", lambda keys, z, seed: Alternating(keys, z)),
     "drift": _Kind(
         f"Zipf(z) whose hot keys move on by {DRIFT_STEP} each period",
         lambda keys, z, seed: Drift(keys, z, DRIFT_STEP),
     ),
+    "replaced": _Kind(
+        f"Zipf(z) whose {REPLACED} hottest keys are new ones each period",
+        lambda keys, z, seed: Replaced(keys, z, hot=REPLACED, generations=GENERATIONS),
+    ),
     "random-exponent": _Kind(
         "Zipf with an exponent from [0.5, 1.5], new each period",
         lambda keys, z, seed: RandomExponent(keys, 0.5, 1.5, seed),
+    ),
+    "wandering-exponent": _Kind(
+        "Zipf whose exponent walks between 0.5 and 1.8, from z on",
+        lambda keys, z, seed: WanderingExponent(keys, z, low=0.5, high=1.8, step=0.15, seed=seed),
+    ),
+    "wandering-load": _Kind(
+        "Zipf(z) whose rate walks between a fifth and five times the one given",
+        lambda keys, z, seed: Zipf(keys, z),
+        _Clock(wandering=True),
+    ),
+    "giant": _Kind(
+        f"Zipf(z); from half of the tuples on one key has {GIANT_SHARE:.0%} of them",
+        lambda keys, z, seed: FlashCrowd(keys, z, share=GIANT_SHARE, first=1, last=1),
+        by_halves=True,
+    ),
+    "wrong-clock": _Kind(
+        "Zipf(z); the tuple in the middle is an hour ahead",
+        lambda keys, z, seed: Zipf(keys, z),
+        _Clock(wrong=True),
+    ),
+    "silence": _Kind(
+        "Zipf(z); an hour without tuples in the middle", lambda keys, z, seed: Zipf(keys, z), _Clock(silent=True)
     ),
 }
 """Generated streams by name."""
@@ -126,18 +188,20 @@ def generated(
     of a period (drift, alternating, random-exponent) in event time.
     """
     _check(kind, tuples=tuples, keys=keys, zipf=zipf, seed=seed, rate=rate, period_ms=period_ms)
-    pace = rate or _INDEX_RATE
-    next_time = int(numbered_times(tuples, 1, rate=pace)[0])
+    made, pace = STREAMS[kind], rate or _INDEX_RATE
+    timing = {"tuples": tuples, "rate": pace, "period_ms": period_ms, "seed": seed}
+    next_time = int(made.clock.times(tuples, 1, **timing)[0])
     if folder is not None:
         _check_room(folder, tuples)
-    law = STREAMS[kind].law(keys, zipf, seed)
+    law = made.law(keys, zipf, seed)
+    keys += law.extra_keys
     hashes = rank_hashes(keys)
     all_keys, codes, times = (_column(folder, name, tuples) for name in _COLUMNS)
     draws = np.random.default_rng([seed, RANKS])
     for first, count in _pieces(tuples):
         here = slice(first, first + count)
-        times[here] = numbered_times(first, count, rate=pace)
-        if kind == "shift":
+        times[here] = made.clock.times(first, count, **timing)
+        if made.by_halves:
             periods = (2 * np.arange(first, first + count) >= tuples).astype(np.int64)
         else:
             periods = times[here] // period_ms

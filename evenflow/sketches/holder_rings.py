@@ -128,6 +128,19 @@ def drop_after(edge: Int32s, ring: Int32s, table: Int32s, meta: Int64s, owner: A
 
 
 @kernel
+def drop_unused(edge: Int32s, used: Int64s, ring: Int32s, table: Int32s, meta: Int64s, oldest: Any) -> None:
+    """Take out every edge that was last used before the slide `oldest`."""
+    for owner in range(ring.shape[0]):
+        before = np.int64(ring[owner, LAST])
+        for _ in range(ring[owner, SIZE]):
+            at = np.int64(edge[before, NEXT])
+            if used[at] < oldest:
+                drop_after(edge, ring, table, meta, owner, before)
+            else:
+                before = at
+
+
+@kernel
 def drop_all(edge: Int32s, ring: Int32s, table: Int32s, meta: Int64s, owner: Any) -> None:
     """The owner's key is split no more."""
     if ring[owner, SIZE] == 0:

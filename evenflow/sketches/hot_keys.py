@@ -1,8 +1,9 @@
 """Hot keys by exact counts in tumbling windows: hot now, and for one window more.
 
 A key becomes hot as soon as its tuples in the present window, the current one included, are more than
-`share` x the tuples of the window before, and stays hot until the end of the next window. No key becomes
-hot in the first window. After a pause (windows without tuples) no key is hot, and the last window that had
+`share` x the tuples of the window before, and more than one: one tuple cannot be split, and where a window
+has few tuples it would make every key hot. A hot key stays hot until the end of the next window. No key
+becomes hot in the first window. After a pause (windows without tuples) no key is hot, and the last window that had
 tuples counts as the one before. At most 1/share keys become hot per window, times the growth of the window
 over the one before.
 
@@ -95,7 +96,8 @@ def count(entries: Int64s, clock: Int64s, share: float, key: np.uint64) -> bool:
         entries[at, _COUNTED] = ordinal
         entries[at, _COUNT] = 0
     entries[at, _COUNT] += 1
-    if entries[at, _UNTIL] <= ordinal and clock[_BEFORE] > 0 and entries[at, _COUNT] > share * clock[_BEFORE]:
+    enough = max(1.0, share * clock[_BEFORE])
+    if entries[at, _UNTIL] <= ordinal and clock[_BEFORE] > 0 and entries[at, _COUNT] > enough:
         clock[_HOT] += entries[at, _UNTIL] < ordinal
         clock[_FRESH] += 1
         entries[at, _UNTIL] = ordinal + 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evenflow.arrays import LAST_TIME
 from evenflow.errors import ConfigError
 from evenflow.keys import candidate
-from evenflow.metrics import imbalance, worker_loads
+from evenflow.metrics import fragmentation, imbalance, worker_loads
 from evenflow.partitioners import create, restore
 from tests.unit.partitioners.streams import Stream, all_distinct, zipf
 
@@ -44,7 +44,7 @@ def recount(
             counts, before = Counter(), counts.total()
         now = int(slides[row])
         counts[key] += 1
-        if before and counts[key] > theta * before:
+        if before and counts[key] > max(1, theta * before):
             until[key] = now + 1
         hot = until.get(key, now - 1) >= now
         inside = [at for at in range(row) if spans[at] > spans[row] - length]
@@ -108,13 +108,27 @@ def test_by_affinity_alone_it_is_hashing() -> None:
 
 
 def test_by_load_alone_hot_keys_go_to_the_least_loaded_worker() -> None:
-    keys, times = zipf(4000, z=2.0, keys=20)
+    """Once each of four keys has come twice in a slide."""
+    keys, times = zipf(4000, z=0.5, keys=4)
     out = route((keys, times), workers=10, alpha=0.0, theta=0.0, **CUMULATIVE)
-    loads = worker_loads(out[:100], 10).copy()
-    for worker in out[100:]:
+    loads = worker_loads(out[:200], 10).copy()
+    for worker in out[200:]:
         assert loads[worker] == loads.min()
         loads[worker] += 1
     assert loads.max() - loads.min() <= 1
+
+
+@pytest.mark.parametrize("sources", [1, 2, 5, 10])
+def test_however_many_sources_share_a_slide_it_splits_few_keys(sources: int) -> None:
+    """With 100 tuples a slide and source, one tuple would exceed 1/(100n) of them."""
+    keys, times = zipf(60_000, keys=5000)
+    out = np.empty(len(keys), np.int32)
+    for source in range(sources):
+        p = create("dagreedy", workers=16, source=source, sources=sources, mode="sliding", window_ms=6000)
+        out[source::sources] = p.assign(keys[source::sources], times[source::sources])
+    inside = times >= 54_000
+    _, holders = fragmentation(out[inside], keys[inside])
+    assert holders.mean() < 1.1
 
 
 def test_without_hot_keys_it_is_hashing() -> None:

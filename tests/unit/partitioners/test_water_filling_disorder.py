@@ -1,8 +1,10 @@
 """Laws of evenflow when tuples do not come in order of event time: what still holds, and how far.
 
 Its clock is the greatest time so far and never runs backwards, and a tuple counts in the slide that the clock
-shows (`test_a_late_tuple_counts_as_if_it_came_at_the_greatest_time_so_far`). By that clock everything is as in
-order; a tuple D ms late counts at most ceil(D / slide) slides after its own.
+shows (`test_a_late_tuple_counts_as_if_it_came_at_the_greatest_time_so_far`). A silence of more than a window is believed
+when 64 more tuples have come from beyond it than from before it; they count in the new window then, and until then in
+the old one. By that clock everything is as in order; a tuple D ms late counts at most ceil(D / slide) slides after its
+own.
 """
 
 from collections import defaultdict
@@ -15,6 +17,8 @@ from hypothesis import strategies as st
 from evenflow.keys import candidate
 from evenflow.metrics import key_codes, window_figures, worker_loads
 from evenflow.partitioners import create, restore
+from evenflow.partitioners.water_filling_route import DOUBTS
+from evenflow.sketches.holder_rings import SIZE
 from tests.unit.partitioners.streams import SPREAD, Stream, zipf
 
 few = settings(max_examples=40, deadline=None)
@@ -42,8 +46,21 @@ disordered = st.builds(
 
 
 def clock_slides(times: np.ndarray) -> np.ndarray:
-    """The slide in which each tuple counts."""
-    return np.maximum.accumulate(times // SLIDE)
+    """The slide in which each tuple counts, in the end."""
+    counted: list[int] = []
+    doubted: list[int] = []
+    for row, slide in enumerate((times // SLIDE).tolist()):
+        now = counted[-1] if counted else slide
+        beyond = slide - now > SLIDES
+        if beyond and len(doubted) < DOUBTS - 1:
+            doubted.append(row)
+            counted.append(now)
+            continue
+        for earlier in doubted if beyond else ():
+            counted[earlier] = slide
+        doubted = [] if beyond else doubted[:-1]
+        counted.append(max(now, slide))
+    return np.array(counted)
 
 
 def most_workers(keys: np.ndarray, out: np.ndarray, slides: np.ndarray, length: int) -> int:
@@ -162,3 +179,77 @@ def test_windows_of_event_time_are_off_level_by_about_the_root_of_the_disorder(d
         replicas.append(steady.gamma - steady.distinct)
     assert np.mean(over) <= 4 + 1.5 * np.sqrt(disorder / n)
     assert np.mean(replicas) <= 2.5 * n
+
+
+HOUR = 3_600_000
+
+
+@few
+@given(
+    st.floats(0.5, 2),
+    st.integers(0, 99),
+    st.lists(st.integers(1, 2499).filter(lambda row: row % SLIDE), min_size=1, max_size=40),
+    st.integers(SLIDE * (SLIDES + 1), HOUR),
+    st.sampled_from([1, 5]),
+)
+def test_tuples_with_a_clock_that_is_ahead_change_nothing(
+    z: float, seed: int, rows: list[int], ahead: int, sources: int
+) -> None:
+    """By more than a window, and fewer than 64 more than tuples with a right clock: all go where they went.
+
+    Unless one is the first of its slide, which begins with the next tuple then.
+    """
+    keys, times = zipf(2500, keys=300, z=z, seed=seed)
+    wrong = times.copy()
+    wrong[rows] += ahead
+    kind = {"workers": 12, "price": 0.0, "sources": sources, **WINDOW}
+    right = create("evenflow", **kind).assign(keys, times)
+    assert create("evenflow", **kind).assign(keys, wrong).tolist() == right.tolist()
+
+
+def test_a_silence_is_believed_when_64_more_tuples_lie_beyond_it_than_before_it() -> None:
+    keys, times = zipf(3000, keys=300, z=1.0)
+    p = create("evenflow", workers=12, **WINDOW)
+    p.assign(keys[:2000], times[:2000])
+    assert p.window_tuples().sum() == SLIDE * SLIDES
+    p.assign(keys[2000:2063], times[2000:2063] + HOUR)
+    assert p.window_tuples().sum() == SLIDE * SLIDES + 63
+    p.assign(keys[2063:2064], times[2063:2064])
+    p.assign(keys[2064:2065], times[2064:2065] + HOUR)
+    assert p.window_tuples().sum() == SLIDE * (SLIDES - 1) + 65, "the tuple before the silence denies it"
+    p.assign(keys[2065:2066], times[2065:2066] + HOUR)
+    assert p.window_tuples().sum() == 64, "a window of what lies beyond"
+
+
+@pytest.mark.parametrize("sources", [1, 2, 5, 16])
+@pytest.mark.parametrize("exchange", [False, True])
+def test_no_holder_of_a_key_that_was_silent_for_a_window_survives_it_by_more_than_a_slide(
+    sources: int, exchange: bool
+) -> None:
+    """Whatever the number of sources: the hot keys are replaced every three slides, and nobody asks for the old ones."""
+    rng = np.random.default_rng(3)
+    tuples, n = 40_000, 8
+    times = np.arange(tuples) // 10
+    hot = rng.integers(0, 6, tuples) + 10 * (times // (3 * SLIDE))
+    keys = np.where(rng.random(tuples) < 0.6, hot, 100_000 + rng.integers(0, 500, tuples))
+    hashes = (keys + 1).astype(np.uint64) * SPREAD
+    parts = [
+        create("evenflow", workers=n, source=j, sources=sources, price=0.0, watch=4, **WINDOW)
+        for j in range(sources)
+    ]
+    told = type(parts[0]).exchange(parts, SLIDE)
+    last = {}
+    bought = 0
+    for begin in range(0, tuples, 10 * SLIDE):
+        if exchange:
+            told.tell(int(times[begin]))
+        for j, part in enumerate(parts):
+            mine = slice(begin + j, begin + 10 * SLIDE, sources)
+            last |= dict.fromkeys(hashes[mine].tolist(), int(times[begin]) // SLIDE)
+            part.assign(hashes[mine], times[mine])
+        for part in parts:
+            split = np.flatnonzero(part._rings.ring[:, SIZE])
+            bought += len(split)
+            for key in part._summary.key[split].tolist():
+                assert last[key] > int(times[begin]) // SLIDE - SLIDES
+    assert bought > 20 * sources

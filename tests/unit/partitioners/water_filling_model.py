@@ -10,6 +10,7 @@ from evenflow.keys import candidate, members
 from tests.unit.partitioners.dalton_model import mix64
 
 MARGIN, LOOKS, FEWEST, SHARED, FINE = 3, 8, 8, 8, 1024
+MEMORY, AGES, DOUBTS, FILLED = 8, 16, 64, 128
 
 
 @dataclass(eq=False)
@@ -80,7 +81,9 @@ class SlowEvenflow:
         self.step = [max(1, int(step)) for step in np.rint(self.unit * speeds.mean() / speeds)]
         sets = max(1, (1 << (4 * self.watched - 1).bit_length()) // 8)
         self.sets = [[Counter() for _ in range(8)] for _ in range(sets)]
-        self.seen, self.memory = 0, 64 * self.watched
+        self.seen, self.memory = 0, MEMORY * self.watched
+        self.aged = -inf
+        self.margin = MARGIN * self.unit / sqrt(sources)
         self.sent: list[tuple[int, int, bool]] = []
         """(slide, worker, whether the key was split) of every tuple of the window."""
         self.recount()
@@ -95,6 +98,10 @@ class SlowEvenflow:
         self.brings = 0
         self.slide: int | None = None
         self.since = self.latest = -(2**63)
+        self.full = 0
+        """Tuples in the last window that was full."""
+        self.doubted: list[tuple[int, int, int, bool]] = []
+        """(bucket, home, worker, whether split) of tuples beyond a silence that is not believed yet."""
         self.most = 0
         """Holders that a key had at most, besides its home."""
 
@@ -120,6 +127,9 @@ class SlowEvenflow:
         now = time // self.slide_ms
         before = now if self.slide is None else self.slide
         passed = self.slides if self.slide is None else min(self.slides, now - self.slide)
+        silence = self.slide is not None and now - self.slide > self.slides
+        if time - self.since >= self.slides * self.slide_ms and not silence:
+            self.full = len(self.sent)
         self.slide = now
         if passed == self.slides:
             self.since = time
@@ -128,6 +138,17 @@ class SlowEvenflow:
         kept = 0.0 if passed == self.slides else (1 - 1 / self.slides) ** passed
         self.credit = [int(credit * kept) for credit in self.credit]
         self.sweep(min(now - before, 1024))
+        for counter in (way for ways in self.sets for way in ways):
+            for holder in [holder for holder in counter.holders if holder.used <= now - self.slides]:
+                counter.drop(holder)
+        if now - self.aged >= max(1, self.slides // AGES) and 4 * self.seen >= self.memory:
+            self.forget()
+        if silence:
+            for bucket, home, worker, split in self.doubted:
+                self.homes[bucket] = (home, now)
+                self.sent.append((now, worker, split))
+                self.add(worker, split)
+            self.doubted = []
         tuples = sum(load / step for load, step in zip(self.whole, self.step, strict=True))
         full = time - self.since >= self.slides * self.slide_ms
         self.brings = max(0, int(tuples / max(1, len(self.homes))) - full)
@@ -168,13 +189,19 @@ class SlowEvenflow:
         found.count += 1
         self.seen += 1
         if self.seen >= 2 * self.memory:
-            self.seen //= 2
-            for way in (way for ways in self.sets for way in ways):
-                way.count //= 2
-                way.error = min(way.count, (way.error + 1) // 2)
-                if self.cooled(way):
-                    way.unsplit()
+            self.forget()
         return found
+
+    def forget(self) -> None:
+        """Half of what was seen."""
+        self.seen //= 2
+        for way in (way for ways in self.sets for way in ways):
+            way.count //= 2
+            way.error = min(way.count, (way.error + 1) // 2)
+        for way in (way for ways in self.sets for way in ways):
+            if self.cooled(way):
+                way.unsplit()
+        self.aged = self.now
 
     def cooled(self, counter: Counter) -> bool:
         return 2 * self.watched * counter.certain < self.seen
@@ -202,7 +229,7 @@ class SlowEvenflow:
 
         stale = counter.current is not None and counter.current.used < oldest
         if loads[worker()] > level or stale:
-            best, least, enough = None, loads[home], level - MARGIN * self.unit
+            best, least, enough = None, loads[home], level - self.margin
             before = counter.holders[-1]
             looks = 0 if least <= enough else min(len(counter.holders), LOOKS)
             turned = False
@@ -231,10 +258,13 @@ class SlowEvenflow:
 
     def fullness(self) -> float:
         """How many times its present load the window will hold when it is full."""
-        if not self.windowed:
+        if not self.windowed or self.full:
             return 1.0
-        span = self.latest - self.since + 1
-        return min(8.0 * self.slides, max(1.0, self.slides * self.slide_ms / span))
+        span, tuples = self.latest - self.since + 1, len(self.sent) + 1
+        return max(
+            1.0,
+            min(8.0 * self.slides, self.slides * self.slide_ms / span, FILLED * self.watched / tuples),
+        )
 
     def buy(self, counter: Counter, key: int, home: int, level: float) -> int | None:
         """A holder that is the least loaded of all, bought if it is none yet; None: there is nothing to gain."""
@@ -257,10 +287,15 @@ class SlowEvenflow:
         return other
 
     def assign(self, key: int, time: int) -> int:
+        doubted = False
         if self.windowed:
-            if self.slide is None or time // self.slide_ms > self.slide:
+            ahead = inf if self.slide is None else time // self.slide_ms - self.slide
+            doubted = self.slides < ahead < inf and len(self.doubted) < DOUBTS - 1
+            if ahead > 0 and not doubted:
                 self.move(time)
-            self.latest = max(self.latest, time)
+            if not doubted:
+                self.latest = max(self.latest, time)
+                self.doubted = self.doubted[:-1]
         spot = mix64(key ^ self.salt)
         counter = self.counter(key, spot)
         home = worker = self.home(key, spot)
@@ -270,13 +305,16 @@ class SlowEvenflow:
         if counter.holders:
             worker = self.fill(counter, home, level)
         hot = counter.certain * self.watched >= self.seen and counter.certain >= FEWEST
-        over = self.loads[worker] - level - MARGIN * self.unit
-        if hot and over > self.fullness() * level * self.price * sqrt(0.01 * self.seen / counter.certain):
+        over = self.loads[worker] - level - self.margin
+        mean = self.full * (self.unit / self.n) or level
+        if hot and over > self.fullness() * mean * self.price * sqrt(0.01 * self.seen / counter.certain):
             bought = self.buy(counter, key, home, level)
             worker = worker if bought is None else bought
         split = bool(counter.holders)
         self.sent.append((self.slide or 0, worker, split))
         self.add(worker, split)
+        if doubted:
+            self.doubted.append(((spot >> 32) % self.buckets, home, worker, split))
         self.most = max(self.most, len(counter.holders))
         return worker
 

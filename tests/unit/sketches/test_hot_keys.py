@@ -38,7 +38,7 @@ class Recount:
         if self.now is None or window > self.now:
             self.before, self.counts, self.now = self.counts.total(), Counter(), window
         self.counts[key] += 1
-        if self.before and self.counts[key] > share * self.before:
+        if self.before and self.counts[key] > max(1, share * self.before):
             self.until[key] = self.now + 1
         return self.until.get(key, self.now - 1) >= self.now
 
@@ -124,9 +124,17 @@ def test_memory_stays_within_the_bound_of_two_windows(sizes: list[int], share: f
         assert hot.nbytes <= hot.bound(max(a + b for a, b in pairwise([0, *sizes[: window + 1]])))
 
 
+def test_one_tuple_makes_no_key_hot_however_few_a_window_has() -> None:
+    hot = HotKeys(window_ms=100)
+    found = [offer(hot, 1e-3, 100 * window, key) for window in range(20) for key in (window, 99)]
+    assert found == [False, False] * 20
+    assert [offer(hot, 1e-3, 2000, 7) for _ in range(3)] == [False, True, True]
+
+
 def test_all_keys_of_two_windows_may_be_kept() -> None:
     hot = HotKeys(window_ms=100)
     for key in range(1 + 2 * 96):
-        offer(hot, 0.0, 100 * ((key + 95) // 96), key)
+        for _ in range(2):  # one tuple makes no key hot
+            offer(hot, 0.0, 100 * ((key + 95) // 96), key)
     hot.make_room()
     assert hot.bound(96) < hot.nbytes == hot.bound(2 * 96)
