@@ -27,7 +27,7 @@ from benchmarks.pictures import SPLIT_LEAST, keep
 from evenflow.arrays import Float64s, Int32s, Int64s
 from evenflow.metrics import fragmentation, window_figures, worker_loads
 from evenflow.partitioners import create
-from evenflow.simulation import Entrant, KeyedStream, Scenario
+from evenflow.simulation import Entrant, KeyedStream, Scenario, generated
 from evenflow.simulation.routing import route
 from evenflow.simulation.streams import rank_hashes
 
@@ -63,7 +63,7 @@ class Size(NamedTuple):
     def options(self, name: str) -> dict[str, Any]:
         """What this partitioner is created with."""
         windowed = {"window_ms": self.window * self.slide, "slide_ms": self.slide}
-        load = {"load": "windowed"} if name in ("pkg", "d-choices", "cg") else {}
+        load = {"load": "windowed"} if name in ("pkg", "d-choices", "w-choices", "cg") else {}
         mode = {"mode": "sliding"} if name == "cam" else {}
         return {} if name == "hashing" else windowed | load | mode
 
@@ -253,6 +253,71 @@ def _together(
     return measured(size, keys, route(stream, Entrant(name, name, size.options(name)), scenario).workers, 64)
 
 
+HARD = (
+    ("zipf", 1.0, 1),
+    ("zipf", 1.5, 1),
+    ("replaced", 1.0, 5),
+    ("replaced", 1.5, 5),
+    ("drift", 1.0, 1),
+    ("drift", 1.5, 1),
+    ("wandering-exponent", 1.0, 5),
+    ("wandering-load", 1.0, 1),
+    ("giant", 1.0, 1),
+    ("wrong-clock", 1.0, 1),
+    ("silence", 1.0, 1),
+)
+"""Streams of `evenflow simulate` with their exponent and the slides of a period."""
+
+
+def hard(size: Size) -> Iterator[str]:
+    """Streams that change, several sources, a wrong clock and a silence, n = 64. `told`: sources that hear each other."""
+    size = size.few
+    entrants = ("d-choices", "w-choices", "cg", "dagreedy", "evenflow", "evenflow, told")
+    yield "| stream | sources | " + " | ".join(entrants) + " |"
+    yield "|---" * (len(entrants) + 2) + "|"
+    for kind, z, period in HARD:
+        for count in (1, 2, 5, 16):
+            cells = []
+            for entrant in entrants:
+                name, _, told = entrant.partition(", ")
+                if told and count == 1:
+                    cells.append("")
+                    continue
+                runs = [_hard(size, name, (kind, z, period), s, count, bool(told)) for s in size.seeds]
+                cells.append("{:.1e} / {:.3f}".format(*_median(size._replace(window=0), runs)))
+            yield f"| {kind} {z:g} | {count} | " + " | ".join(cells) + " |"
+
+
+@lru_cache(maxsize=3)
+def _made(size: Size, kind: str, z: float, period: int, seed: int) -> KeyedStream:
+    return generated(
+        kind, tuples=size.tuples, keys=size.keys, zipf=z, seed=seed, period_ms=period * size.slide
+    )
+
+
+def _hard(
+    size: Size, name: str, stream: tuple[str, float, int], seed: int, count: int, told: bool
+) -> Figures:
+    made = _made(size, *stream, seed)
+    scenario = Scenario(
+        workers=64,
+        sources=count,
+        seed=seed,
+        exchange=told,
+        window_ms=size.window * size.slide,
+        slide_ms=size.slide,
+    )
+    workers = route(made, Entrant(name, name, size.options(name)), scenario).workers
+    panes = scenario.panes(made.times)
+    found = window_figures(workers, made.codes, panes, 64, panes_per_window=size.window)
+    seen = np.unique(panes)
+    slides = np.searchsorted(seen, found.ends, side="right") - np.searchsorted(
+        seen, found.ends - size.window, side="right"
+    )
+    full = slides == size.window  # not those that fill after a silence, or before the first one is full
+    return Figures(found.imbalance[full], found.ksr[full])
+
+
 def cost(size: Size) -> Iterator[str]:
     """ns per tuple inside `assign`, state warm, best of six rounds by turns."""
     yield "| stream, n = 64 | hashing | pkg | d-choices | evenflow | evenflow : d-choices |"
@@ -344,6 +409,7 @@ PARTS: dict[str, Callable[[Size], Iterator[str]]] = {
     "watch": watch,
     "shift": shift,
     "sources": sources,
+    "hard": hard,
     "weights": weights,
     "steady": steady,
     "cost": cost,

@@ -48,8 +48,8 @@ def page(known: Sequence[BuiltInQuery], runs: Runs, *, limit: int | None, on: Ma
             "",
             "`evenflow demo --query NAME` runs a query on its data and compares every window with a direct aggregation.",
             f"`evenflow queries` lists them. This page was made by `python -m benchmarks.queries_page{words}`.",
-            "With `--input` a query runs over other data of the same columns: `words:FILE` for the words of a text, `taxi:FILE` "
-            "(DEBS 2015), `cluster-tasks:FILE` (Google), `retail:FILE`, `flights:FILE`, `tpch:scale=1`, or a file of your own.",
+            "With `--input` a query runs over other data of the same columns: `words:FILE` (any text), `taxi:FILE`",
+            "(DEBS 2015), `cluster-tasks:FILE` (Google), `retail:FILE`, `tpch:scale=1`, or a file of your own.",
             "",
             table(("query", "what", "key", "window", "data"), map(_described, known)),
             "",

@@ -112,9 +112,7 @@ class Replaced(RankLaw):
 class WanderingExponent(RankLaw):
     """Zipf whose exponent walks between two bounds: a normal step each period, thrown back at the bounds."""
 
-    def __init__(
-        self, keys: int, start: float, *, low: float, high: float, step: float, seed: int
-    ) -> None:
+    def __init__(self, keys: int, start: float, *, low: float, high: float, step: float, seed: int) -> None:
         self._keys, self._start, self._low, self._high = keys, start, low, high
         self._step, self._seed = step, seed
         self._latest: tuple[int, Zipf] | None = None

@@ -11,7 +11,9 @@ Parameters: `theta` frequency from which a key is head (1/(5n)); `eps` tolerated
 `growth` d is computed again when N has grown by this share (0.01; 0 = at every head tuple, as in the
 paper: under 2 % difference in imbalance); `distinct` skip F_i that repeat an earlier worker (False: the
 paper's analysis is with repetition); `warm_up` tuples before which no key is head (0, as in the paper:
-early on N < 5n and every key is head, which costs some replicas); `load` cumulative or windowed.
+early on N < 5n and every key is head, which costs some replicas); `load` cumulative or windowed. The
+head is of all tuples so far in either case, as in the paper: where the hot keys change, those of before
+keep being head for long, and new ones become it late.
 Membership is tested after counting the current tuple; estimates are counts (upper bounds).
 
 Cost per tuple: O(1) for the summary, 2 candidates for the tail, d for the head, O(1) to read and at most

@@ -10,8 +10,13 @@ than 3 tuples (which chance explains) and
     price * mean * sqrt(0.01 / share of the key)
 
 and the least loaded of all workers is below the mean, that worker becomes a holder. So replicas are bought
-where they carry most: the hottest keys absorb everybody's imbalance. A holder that is not needed for a
-window is released, and so are all holders of a key that cools below half the threshold.
+where they carry most: the hottest keys absorb everybody's imbalance. A holder that was not used for a
+window is released with the next slide, whoever's tuples come, and so are all holders of a key that cools
+below half the threshold. What is hot is what was hot lately: in the last 8 to 16 tuples per watched key,
+and a sixteenth of a window or two if that is less.
+
+A wrong clock is no silence: a time beyond a silence of more than a window is believed when 64 more tuples
+say so than deny it. Until then such a tuple counts in the current slide.
 
 Parameters: `price` of a replica (the knob between imbalance and replication; very large = never split);
 `watch` how rare a split key may be; `buckets` that remember homes, at first and (`most_buckets`) when there

@@ -160,7 +160,9 @@ STREAMS: dict[str, _Kind] = {
         _Clock(wrong=True),
     ),
     "silence": _Kind(
-        "Zipf(z); an hour without tuples in the middle", lambda keys, z, seed: Zipf(keys, z), _Clock(silent=True)
+        "Zipf(z); an hour without tuples in the middle",
+        lambda keys, z, seed: Zipf(keys, z),
+        _Clock(silent=True),
     ),
 }
 """Generated streams by name."""
