@@ -162,6 +162,7 @@ class _Sight:
             keys=measures.added(record.keys for record in working),
             busy=measures.most(record.busy for record in working),
             lag=measures.added(record.lag for record in working),
+            read=measures.added(map(measures.read_rate, working)),
             backlog_ms=self._backlog_ms(working, stages, rate),
             latency_ms=self._latency_ms(),
             stages=stages,

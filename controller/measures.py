@@ -26,6 +26,13 @@ def added(numbers: Iterable[float | None]) -> float | None:
     return sum(known) if known and None not in known else None  # type: ignore[arg-type]
 
 
+def read_rate(record: PartitionerRecord) -> float | None:
+    """Records/s that the partitioner reads, by how many of its tuples came of how many records so far."""
+    if record.rate is None or record.read is None or not record.tuples:
+        return record.rate
+    return record.rate * record.read / record.tuples
+
+
 def most(numbers: Iterable[float | None]) -> float | None:
     """The largest; None where there are none, or one is not known."""
     known = list(numbers)

@@ -34,7 +34,7 @@ def without_leaps(times: Int64s, window: int) -> Int64s:
     for reach in (1, 2, 4, 8, 16, 32):  # the greatest of the next 1, 2, 4, ... 64
         following[:-reach] = np.maximum(following[:-reach], following[reach:].copy())
     leaps = (times > following) & (times.astype(np.uint64) - following.astype(np.uint64) > np.uint64(window))
-    leaps[-1:] = False  # nothing comes after it that could deny it
+    leaps[-64:] = False  # too few come after them to deny them
     if not leaps.any():
         return times
     calm: Int64s = np.maximum.accumulate(np.where(leaps, NEVER, times))

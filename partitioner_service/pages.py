@@ -89,6 +89,7 @@ def front_page(settings: Settings, status: Mapping[str, Any], healthy: Mapping[s
         "healthy": "yes" if healthy["healthy"] else f"no: {healthy['reason']}",
         "input partitions owned": f"{len(own)} of {settings.input_partitions}",
         "tuples routed": f"{status.get('tuples', 0):,} ({status.get('tuples_per_second', 0):,.0f}/s)",
+        "records filtered": f"{status.get('filtered', 0):,} of {status.get('read', 0):,} read",
         "records rejected": by_reason(status.get("rejected_by_reason", {})) or "none",
         "lag": f"{sum(shown['lag'] or 0 for shown in own.values()):,} records",
     }

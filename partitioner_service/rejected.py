@@ -44,14 +44,14 @@ class Rejected:
         largest = marks + delay(self._query)
         self._disorder = max(self._disorder, int((largest - times).max()))
 
-    def concerns(self, routed: int) -> list[Concern]:
+    def concerns(self, read: int) -> list[Concern]:
         """One of each reason that has become more frequent since the last call, and one if the share is large.
 
-        routed: tuples that were routed since the start of this process.
+        read: records that were read since the start of this process, whatever became of them.
         """
         grown = [reason for reason, count in self.by_reason.items() if count > self._told[reason]]
         self._told = self.by_reason.copy()
-        whole = self.total + routed
+        whole = read
         large = next((at for at in _SHARES if grown and self.total * 100 >= at * whole), None)
         found = [self._of(reason, whole) for reason in grown]
         if large is not None:

@@ -52,7 +52,7 @@ class Talk:
         self, status: Mapping[str, Any], rejected: Rejected, everyone: Mapping[int, PartitionState]
     ) -> list[dict[str, Any]]:
         """Say what is due; returns what stands still, for the status page."""
-        found = [*self._standing.concerns(status, everyone), *rejected.concerns(status["tuples"])]
+        found = [*self._standing.concerns(status, everyone), *rejected.concerns(status["read"])]
         self._concerns.now(found)
         self._beat(status)
         return [
@@ -67,8 +67,7 @@ class Talk:
             self._beat(status, now=True)
 
     def _beat(self, status: Mapping[str, Any], *, now: bool = False) -> None:
-        read = status["tuples"] + status["rejected"]
-        beat = self._heartbeat.due({"read": read, "rejected": status["rejected"]}, now=now)
+        beat = self._heartbeat.due({"read": status["read"], "rejected": status["rejected"]}, now=now)
         if beat is not None:
             fields = figures(status, beat, self._wall())
             log.info("%s", _line(fields), extra=with_fields({"event": "heartbeat", **fields}))
@@ -83,9 +82,10 @@ def figures(status: Mapping[str, Any], beat: Beat, wall: float) -> dict[str, Any
     loads = status["loads"]
     mean = sum(loads) / len(loads) if loads else 0
     return {
-        "read": status["tuples"] + status["rejected"],
+        "read": status["read"],
         "read_per_second": round(beat.per_second("read"), 1),
         "routed": status["tuples"],
+        "filtered": status["filtered"],
         "rejected": status["rejected"],
         "rejected_by_reason": status["rejected_by_reason"],
         "lag": sum(shown["lag"] or 0 for shown in own),
@@ -101,6 +101,8 @@ def figures(status: Mapping[str, Any], beat: Beat, wall: float) -> dict[str, Any
 
 def _line(f: Mapping[str, Any]) -> str:
     parts = [f"read {f['read']:,} ({f['read_per_second']:,.0f}/s)", f"routed {f['routed']:,}"]
+    if f["filtered"]:
+        parts.append(f"filtered {f['filtered']:,}")
     if f["rejected"]:
         how_many = share(f["rejected"], f["read"])
         parts.append(f"rejected {f['rejected']:,} ({how_many}: {by_reason(f['rejected_by_reason'])})")

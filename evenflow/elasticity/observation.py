@@ -35,7 +35,8 @@ class Observation:
     step: micro-batches since the controller began; it grows by one with each observation. interval_ms: batch interval. p,
     r: in force. wiring: fused, where one pool of slots serves both parts in turn, or split. load: W of the application (of
     the slower one where there are two). rate: tuples/s, and keys: distinct keys in a batch interval, both from the
-    partitioners. busy: share of time that the busiest partitioner is. lag: input records that are not routed. backlog_ms:
+    partitioners. busy: share of time that the busiest partitioner is. lag: input records that are not read. read: records/s
+    that are read, which are more than tuples where some are filtered, and fewer where records are taken apart. backlog_ms:
     event time that is routed and not aggregated, in ms of the clock at the speed at which it comes. latency_ms: of results.
     settling: a plan is published and not yet realised. stale: what is missing or too old, in words; a policy decides
     nothing then.
@@ -51,6 +52,7 @@ class Observation:
     keys: float | None = None
     busy: float | None = None
     lag: float | None = None
+    read: float | None = None
     backlog_ms: float | None = None
     latency_ms: float | None = None
     stages: Mapping[Part, StageObservation] = field(default_factory=dict)
@@ -73,10 +75,11 @@ class Observation:
 
     @property
     def draining(self) -> bool:
-        """More waits than two batch intervals of event time or of arriving tuples: it must be worked off first."""
+        """More waits than two batch intervals of event time or of arriving records: it must be worked off first."""
         if self.backlog_ms is not None and self.backlog_ms > 2 * self.interval_ms:
             return True
-        return bool(self.lag and self.rate and self.lag > self.rate * 2 * self.interval_ms / 1000)
+        pace = self.rate if self.read is None else self.read
+        return bool(self.lag and pace and self.lag > pace * 2 * self.interval_ms / 1000)
 
     def fields(self) -> dict[str, Any]:
         """As plain JSON."""

@@ -44,11 +44,22 @@ class AggregateSpec(BaseModel):
 def _names_are_free(value: dict[str, AggregateSpec]) -> dict[str, AggregateSpec]:
     if not value:
         raise ValueError('a query needs at least one aggregate, e.g. count = "count"')
-    taken = RESERVED_RESULT_NAMES & set(value)
-    if taken:
-        raise ValueError(
-            f"{', '.join(sorted(taken))} cannot name an aggregate: every result row has that field"
-        )
+    lower: dict[str, str] = {}
+    for name in value:
+        if not name or "\0" in name or not name.isprintable():
+            raise ValueError(
+                f"{name!r} cannot name an aggregate: write at least one character, all of them printable"
+            )
+        if name.lower() in RESERVED_RESULT_NAMES:
+            raise ValueError(
+                f"{name} cannot name an aggregate: every result row has the field {name.lower()}, and tables do not tell "
+                "upper from lower case"
+            )
+        twin = lower.setdefault(name.lower(), name)
+        if twin != name:
+            raise ValueError(
+                f"{twin!r} and {name!r} cannot both name aggregates: tables do not tell upper from lower case"
+            )
     return value
 
 

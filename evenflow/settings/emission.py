@@ -51,7 +51,7 @@ class Emission:
 
     def check_names(self, aggregates: Iterable[str]) -> None:
         """ValueError where a result column would have the name of one that the mode adds."""
-        taken = set(self.columns) & set(aggregates)
+        taken = {name for name in aggregates if name.lower() in self.columns}
         if taken:
             raise ValueError(
                 f"{', '.join(sorted(taken))} cannot name an aggregate: with emit = '{self}' every result row has that field"

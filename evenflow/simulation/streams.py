@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -191,8 +192,8 @@ def generated(
     """
     _check(kind, tuples=tuples, keys=keys, zipf=zipf, seed=seed, rate=rate, period_ms=period_ms)
     made, pace = STREAMS[kind], rate or _INDEX_RATE
-    timing = {"tuples": tuples, "rate": pace, "period_ms": period_ms, "seed": seed}
-    next_time = int(made.clock.times(tuples, 1, **timing)[0])
+    times_of = partial(made.clock.times, tuples=tuples, rate=pace, period_ms=period_ms, seed=seed)
+    next_time = int(times_of(tuples, 1)[0])
     if folder is not None:
         _check_room(folder, tuples)
     law = made.law(keys, zipf, seed)
@@ -202,7 +203,7 @@ def generated(
     draws = np.random.default_rng([seed, RANKS])
     for first, count in _pieces(tuples):
         here = slice(first, first + count)
-        times[here] = made.clock.times(first, count, **timing)
+        times[here] = times_of(first, count)
         if made.by_halves:
             periods = (2 * np.arange(first, first + count) >= tuples).astype(np.int64)
         else:

@@ -149,6 +149,7 @@ class Picture:
             query=self._query,
             at=round(self._wall() * 1000),
             rate=sum(rates) if rates else None,
+            read_rate=read,
             lag=None if not lags or None in lags else sum(lag for lag in lags if lag is not None),
             rejected=sum(instance.record.rejected for instance in known),
             rejected_share=share,

@@ -101,11 +101,13 @@ class DecisionView:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """All of it. at: ms since 1970. loads: tuples/s by worker in the last periods. points: (ms, stage, W)."""
+    """All of it. at: ms since 1970. rate: tuples/s that are routed. read_rate: records/s that are read. loads:
+    tuples/s by worker in the last periods. points: (ms, stage, W)."""
 
     query: str
     at: int
     rate: float | None
+    read_rate: float | None
     lag: int | None
     rejected: int
     rejected_share: float | None

@@ -180,6 +180,27 @@ def test_marks_within_one_slide_say_nothing_of_a_backlog_and_waiting_frames_do()
     assert seen.draining
 
 
+@pytest.mark.parametrize(
+    ("read", "lag", "draining"),
+    [
+        (1_000_000, 900_000, False),
+        (1_000_000, 1_100_000, True),
+        (100, 90, False),
+        (100, 110, True),
+        (None, 11_000, True),
+    ],
+)
+def test_unread_records_are_held_against_those_that_are_read(
+    read: int | None, lag: int, draining: bool
+) -> None:
+    """10,000 tuples at 1,000/s came of so many records: of a filter more, of lists fewer."""
+    pipeline, settings = fused()
+    for _ in range(2):
+        pipeline.now += 5
+        pipeline.hear(partitioner(settings, read=read, lag=lag), batch(settings))
+    assert pipeline.seen[-1].observation.draining is draining
+
+
 def test_latency_is_known_where_event_time_is_live() -> None:
     pipeline, settings = fused()
     end = round(pipeline.wall * 1000) - 3_000

@@ -172,6 +172,23 @@ def test_what_is_wrong_is_said(records: list[Any], question: str, says: str) -> 
     assert picture.view().verdicts[question].word != "good"
 
 
+@pytest.mark.parametrize(
+    ("tuples", "read", "rate", "lag", "word"),
+    [
+        (5, 5_000, 5.0, 500, "good"),  # a filter keeps one of a thousand; 0.1 s of work
+        (100_000, 1_000, 100_000.0, 150_000, "bad"),  # a record is a hundred tuples; 150 s of work
+    ],
+)
+def test_what_waits_is_told_by_the_records_that_are_read(
+    tuples: int, read: int, rate: float, lag: int, word: str
+) -> None:
+    picture, _ = make()
+    picture.add(instance(1, [0] * 4, tuples=0, read=0))
+    picture.add(instance(2, [1] * 4, tuples=tuples, read=read, rate=rate, lag=lag))
+    picture.add(batch(2.0))
+    assert picture.view().verdicts["keeping up"].word == word
+
+
 def test_an_instance_whose_partitions_others_have_taken_over_counts_no_more() -> None:
     picture, clock = make()
     for at in (1, 2):

@@ -34,7 +34,7 @@ def test_the_first_rejection_names_topic_partition_and_an_example(caplog: pytest
         said.now(rejected.concerns(10**6))
         clock.now += 1
     assert caplog.messages == [
-        "1 of 1,000,001 records rejected as unreadable, unchanged to q.rejected; for example of partition 3: "
+        "1 of 1,000,000 records rejected as unreadable, unchanged to q.rejected; for example of partition 3: "
         "lacks column usr"
     ]
     assert rejected.by_reason == {"unreadable": 100}
@@ -54,16 +54,23 @@ def test_a_share_above_one_percent_is_said_and_ten_times_that_again(caplog: pyte
     rejected = Rejected(SETTINGS)
     said = Concerns(LOG, clock=Clock())
     rejected.note(unreadable(9))
-    said.now(rejected.concerns(991))
+    said.now(rejected.concerns(1_000))
     assert len(caplog.messages) == 1
     rejected.note(unreadable(41))
-    said.now(rejected.concerns(1_950))
+    said.now(rejected.concerns(2_000))
     assert "2.5 % of the records are rejected (unreadable 50)" in caplog.messages[1]
     rejected.note(unreadable(450))
-    said.now(rejected.concerns(2_000))
+    said.now(rejected.concerns(2_500))
     assert "20 % of the records are rejected" in caplog.messages[2]
-    said.now(rejected.concerns(2_000))
+    said.now(rejected.concerns(2_500))
     assert len(caplog.messages) == 3
+
+
+def test_what_a_filter_drops_is_read_and_not_rejected() -> None:
+    """5 of 5,000 records were late, and a filter kept as many: a tenth of a percent is rejected, not a half."""
+    rejected = Rejected(SETTINGS)
+    rejected.note(unreadable(5))
+    assert len(rejected.concerns(5_000)) == 1
 
 
 def test_late_tuples_are_said_with_the_setting_that_would_have_kept_them() -> None:

@@ -106,6 +106,18 @@ def test_broken_toml_names_the_file(tmp_path: Path) -> None:
         ('[kafka]\nsasl_username = "ann"', "security_protocol is not SASL"),
         ('[kafka]\nssl_key = "/k.pem"', "go together"),
         ('[query.aggregates]\nkey = "count"', "cannot name an aggregate"),
+        ('[query.aggregates]\nWindow_End = "count"', "every result row has the field window_end"),
+        ('[query.aggregates]\nN = "count"\nn = "sum(x)"', "'N' and 'n' cannot both name aggregates"),
+        ('[query.aggregates]\n"" = "count"', "'' cannot name an aggregate"),
+        ('[query.aggregates]\n"a\\u0000b" = "count"', "cannot name an aggregate: write"),
+        (
+            '[query]\nemit = "changes"\n[query.aggregates]\nGone = "count"',
+            "Gone cannot name an aggregate: with emit",
+        ),
+        ('[query]\nemit = "top(2, n)"\n[query.aggregates]\nn = "count"\nRank = "count"', "Rank cannot name"),
+        ('[query.types]\nkey = "int"', "column 'key' cannot be 'int'.*did you mean 'int64'"),
+        ('[query]\nkey = "regoin"\n[query.columns]\nregion = "a + 1"', "or was it meant by 'regoin'"),
+        ('[query]\nkey = "usr"\n[input]\nformat = "csv"\ncolumns = ["user", "time"]', "did you mean 'user'"),
         ("[query.aggregates]\nn = 3", "aggregates"),
     ],
 )

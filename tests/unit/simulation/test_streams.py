@@ -8,11 +8,12 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.keys import hash_keys
-from evenflow.rank_laws import numbered_times
+from evenflow.rank_laws import WanderingExponent, numbered_times
 from evenflow.simulation import STREAMS, KeyedStream, from_columns, generated
 from evenflow.simulation import streams as module
 from evenflow.simulation.streams import check_order, opened
 from evenflow.sources.generators import generate
+from evenflow.windows import without_leaps
 
 
 @pytest.mark.parametrize("kind", ["zipf", "uniform", "alternating", "drift", "random-exponent"])
@@ -132,3 +133,54 @@ def test_files_without_tuples_or_with_missing_keys_are_refused() -> None:
         from_columns(pa.array(["a", None]), None)
     with pytest.raises(ConfigError, match="rate must be more than 0"):
         from_columns(pa.array(["a"]), None, rate=-1)
+
+
+def test_replaced_gives_the_hottest_ranks_keys_of_their_own_in_each_period() -> None:
+    stream = generated("replaced", tuples=30_000, keys=1_000, zipf=1.2, period_ms=10_000)
+    periods = [set(part.tolist()) for part in np.split(stream.codes, 3)]
+    new = [{code for code in period if code >= 1_000} for period in periods]
+    assert all(150 < len(keys) <= 200 for keys in new)
+    assert not new[0] & new[1]
+    assert not new[1] & new[2]
+    assert all(code >= 200 for code in periods[0]), "nobody has the ranks themselves"
+    assert len(np.unique(stream.keys)) == len(np.unique(stream.codes))
+
+
+def test_the_exponent_wanders_in_steps_and_within_its_bounds() -> None:
+    law = WanderingExponent(10, 1.0, low=0.5, high=1.8, step=0.15, seed=3)
+    exponents = np.array([law.exponent(period) for period in range(300)])
+    assert exponents[0] == 1.0
+    assert 0.5 <= exponents.min() < 0.7
+    assert 1.6 < exponents.max() <= 1.8
+    assert np.abs(np.diff(exponents)).max() < 0.7
+
+
+def test_the_load_wanders_and_no_tuple_is_out_of_order() -> None:
+    stream = generated("wandering-load", tuples=200_000, keys=50, rate=1_000, period_ms=5_000)
+    rates = np.bincount(stream.times // 5_000)[:-1] / 5.0
+    assert np.all(np.diff(stream.times) >= 0)
+    assert rates[0] == 1_000
+    assert 190 <= rates.min() < 500
+    assert 2_000 < rates.max() <= 5_010
+    assert stream.next_time is not None
+    assert stream.next_time >= stream.times[-1]
+
+
+def test_a_giant_has_nine_of_ten_tuples_of_the_second_half() -> None:
+    codes = generated("giant", tuples=40_000, keys=100).codes
+    shares = [np.mean(half == 99) for half in (codes[:20_000], codes[20_000:])]
+    assert shares[0] < 0.05
+    assert 0.89 < shares[1] < 0.92
+
+
+def test_one_tuple_of_the_wrong_clock_is_an_hour_ahead() -> None:
+    wrong, right = (generated(kind, tuples=1_001, keys=9).times for kind in ("wrong-clock", "zipf"))
+    assert np.flatnonzero(wrong != right).tolist() == [500]
+    assert wrong[500] == right[500] + 3_600_000
+    assert without_leaps(wrong, 60_000).tolist() == [*range(500), 499, *range(501, 1_001)]
+
+
+def test_after_the_silence_everything_is_an_hour_later() -> None:
+    times = generated("silence", tuples=1_000, keys=9).times
+    assert times.tolist() == [*range(500), *range(3_600_500, 3_601_000)]
+    assert without_leaps(times, 60_000).tolist() == times.tolist(), "a silence is no leap"
