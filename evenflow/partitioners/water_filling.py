@@ -12,8 +12,8 @@ than 3 tuples (which chance explains) and
 and the least loaded of all workers is below the mean, that worker becomes a holder. So replicas are bought
 where they carry most: the hottest keys absorb everybody's imbalance. A holder that was not used for a
 window is released with the next slide, whoever's tuples come, and so are all holders of a key that cools
-below half the threshold. What is hot is what was hot lately: in the last 8 to 16 tuples per watched key,
-and a sixteenth of a window or two if that is less.
+below half the threshold. What is hot is what was hot lately: in the last 8 to 16 tuples per watched key (2,048
+to 4,096 if that is more), and a sixteenth of a window or two if that is less.
 
 A wrong clock is no silence: a time beyond a silence of more than a window is believed when 64 more tuples
 say so than deny it. Until then such a tuple counts in the current slide.
@@ -76,8 +76,8 @@ from evenflow.sketches.window_loads import WindowLoads, loads_from
 
 _SHARED = 8
 """Candidates F_2, F_3, ... that several sources try first, so that they buy the same replicas."""
-MEMORY = 8
-"""Tuples per watched key that the summary remembers, at least: what is hot now counts, not what was."""
+MEMORY, LEAST_MEMORY = 8, 2048
+"""Tuples per watched key, and tuples, that the summary remembers at least: what is hot now counts, not what was."""
 _FINE = 1024
 """Units of load per tuple of a worker of mean speed, when speeds differ."""
 
@@ -185,7 +185,7 @@ class Evenflow(Partitioner):
         """Everything but homes and loads, for the present number of workers."""
         n, options = self.workers, self.options
         self._watched = options.watch * n
-        self._summary = frequent(4 * self._watched, MEMORY * self._watched)
+        self._summary = frequent(4 * self._watched, max(LEAST_MEMORY, MEMORY * self._watched))
         self._rings = rings(len(self._summary.key), self._watched)
         self._credit, self._tail = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._others = np.zeros(n, np.int64)

@@ -96,7 +96,7 @@ def test_prices_below_the_default_buy_hardly_any_balance_and_prices_above_lose_i
     for stream in ("Zipf 1.0", "Zipf 1.5", "Zipf 2.0"):
         level = {row["price"]: row["imbalance"] for row in rows if row["stream"] == stream}
         assert level[pictures.PRICE] < 1.5 * level[0.0]
-        assert level[0.01] > 3 * level[pictures.PRICE]
+        assert level[0.03] > 3 * level[pictures.PRICE]
         assert level[1.0] > 500 * level[pictures.PRICE]
 
 

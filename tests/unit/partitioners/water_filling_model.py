@@ -10,7 +10,7 @@ from evenflow.keys import candidate, members
 from tests.unit.partitioners.dalton_model import mix64
 
 MARGIN, LOOKS, FEWEST, SHARED, FINE = 3, 8, 8, 8, 1024
-MEMORY, AGES, DOUBTS, FILLED = 8, 16, 64, 128
+MEMORY, LEAST_MEMORY, AGES, DOUBTS, FILLED = 8, 2048, 16, 64, 128
 
 
 @dataclass(eq=False)
@@ -81,7 +81,7 @@ class SlowEvenflow:
         self.step = [max(1, int(step)) for step in np.rint(self.unit * speeds.mean() / speeds)]
         sets = max(1, (1 << (4 * self.watched - 1).bit_length()) // 8)
         self.sets = [[Counter() for _ in range(8)] for _ in range(sets)]
-        self.seen, self.memory = 0, MEMORY * self.watched
+        self.seen, self.memory = 0, max(LEAST_MEMORY, MEMORY * self.watched)
         self.aged = -inf
         self.margin = MARGIN * self.unit / sqrt(sources)
         self.sent: list[tuple[int, int, bool]] = []
