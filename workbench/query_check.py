@@ -316,8 +316,12 @@ def _rows(query: Query, keys: int) -> str:
 
 
 def _compared(query: Query) -> Iterator[tuple[str, str]]:
-    for label, aggregate, _ in AggregatePlan.of(query).outputs:
-        yield label, f"{query.aggregates[label]}: {aggregate.said.bound}"
+    for label, aggregate, call in AggregatePlan.of(query).outputs:
+        yield label, f"{query.aggregates[label]}: {aggregate.bound_of(call)}"
+    if query.emission.mode == "changes":
+        yield "what comes out", "which rows changed or are gone, window by window, and their revisions"
+    elif query.emission.mode == "top":
+        yield "what comes out", f"which rows are the first {query.emission.rows:,}, and their ranks"
 
 
 def _size(count: float) -> str:

@@ -110,6 +110,12 @@ class Aggregate:
     over: tuple[str, ...] = NUMBERS
     read: Callable[[tuple[str, ...]], tuple[Any, ...]] = no_options
     unfit: Callable[[pa.Table, Call], int] = lambda partials, call: 0
+    bound: Callable[[Call], str] | None = None
+    """How far a result of this call may be from the truth; None: as `said` says of all calls."""
+
+    def bound_of(self, call: Call) -> str:
+        """How far a result of this call may be from the truth, in words."""
+        return self.said.bound if self.bound is None else self.bound(call)
 
     @property
     def takes_column(self) -> bool:

@@ -33,6 +33,9 @@ MEAN = Aggregate(
     partials=lambda call: (sum_column(call.column, call.type), count_column(call.column)),
     result_type=lambda call: pa.float64(),
     finish=_finish,
+    bound=lambda call: (
+        "1e-9 of the mean of their sizes" if pa.types.is_floating(call.type) else "2^-51 of its size"
+    ),
     said=Said(
         computes="sum divided by count, a double",
         nulls="ignored; null where there is no value",

@@ -47,6 +47,7 @@ QUANTILE = Aggregate(
     partials=lambda call: (_partial(call),),
     result_type=lambda call: call.type,
     finish=_finish,
+    bound=lambda call: "exact" if call.options[1] else "1/256 (0.4 %) of its size",
     said=Said(
         computes="the value of rank ceil(q n) of n (DDSketch, 128 buckets for each factor of two), of the column's type",
         nulls="ignored; null where there is no value",

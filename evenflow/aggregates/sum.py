@@ -40,6 +40,7 @@ SUM = Aggregate(
     ),
     finish=_finish,
     unfit=_unfit,
+    bound=lambda call: "1e-9 of the sum of their sizes" if pa.types.is_floating(call.type) else "exact",
     said=Said(
         computes="the sum, of the column's type; of `decimal(S)` a decimal of 38 digits",
         nulls="ignored; null where there is no value, and where a sum of whole numbers does not fit into int64",

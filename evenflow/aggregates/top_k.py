@@ -57,6 +57,11 @@ TOP_K = Aggregate(
     partials=lambda call: (_partial(call),),
     result_type=_result_type,
     finish=_finish,
+    bound=lambda call: (
+        f"a value occurs at most `count` and at least `count - error` times, by {call.options[1]:,} counters"
+        if call.options[1]
+        else "exact"
+    ),
     said=Said(
         computes="the k (1 to 1,000) most frequent values, each with its `count`, the most frequent first; of equally "
         "frequent ones the smaller. With a number of counters (k to 100,000) from so many a key, by SpaceSaving: each value "

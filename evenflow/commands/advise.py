@@ -171,15 +171,35 @@ def _settings_for_topic(
     time_unit: str | None,
     delimiter: str | None,
 ) -> Settings:
-    """The settings, with what the command line says of the topic instead."""
-    query = {"key": key, "time": time, "time_unit": time_unit}
+    """The settings, with what the command line says of the topic instead.
+
+    Types of the key of before go with it: a query has types only of what it reads.
+    """
+    from pydantic import ValidationError
+
+    from evenflow.errors import ConfigError
+    from evenflow.rooms import room
+
+    query = {"time": time, "time_unit": time_unit}
     records = {"topic": topic, "delimiter": delimiter}
     overrides = {
         section: given
         for section, fields in {"query": query, "input": records}.items()
         if (given := {name: value for name, value in fields.items() if value is not None})
     }
-    return settings_of(context, **overrides)
+    settings = settings_of(context, **overrides)
+    if key is None:
+        return settings
+    applied = room("workbench.look.propose", what="--key on a topic").applied
+    names = [name.strip() for name in key.split(",")]
+    try:
+        rekeyed: Settings = applied(settings, {"query": {"key": names if len(names) > 1 else key}})
+    except ValidationError as error:
+        why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise ConfigError(
+            f"--key {key!r} does not fit the query: {why}", hint="name another column"
+        ) from None
+    return rekeyed
 
 
 def _from_topic(settings: Settings, tuples: int, *, first: bool) -> tuple[Sample, int]:

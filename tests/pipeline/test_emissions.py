@@ -57,7 +57,12 @@ def test_the_first_rows_of_all_buckets_come_out_as_json_rows(
 @pytest.mark.more
 @pytest.mark.parametrize(
     ("sink", "emit"),
-    [pytest.param("parquet", "changes", marks=pytest.mark.long), ("frames", "top(7, i_mean, ascending)")],
+    [
+        pytest.param("parquet", "changes", marks=pytest.mark.long),
+        pytest.param("parquet", "top(7, i_sum)", marks=pytest.mark.long),
+        pytest.param("frames", "changes", marks=pytest.mark.long),
+        ("frames", "top(7, i_mean, ascending)"),
+    ],
 )
 def test_they_come_out_in_typed_columns(
     kafka_settings: Any, query_name: str, tmp_path: Path, sink: str, emit: str

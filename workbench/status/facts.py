@@ -63,7 +63,8 @@ class WindowFacts:
     """Ends of windows. due: the newest that all partitions have closed. written: the newest among the results, and when
 
     it was written (`written_at`, processing time in ms). missing: most windows that are due and not written. next: the
-    one that closes next, once every partition has had an event time of `needs`.
+    one that closes next, once every partition has had an event time of `needs`. sparse: whether a window that is due may
+    have no row, as of a filter that keeps nothing, or where nothing changed.
     """
 
     due: int | None
@@ -72,6 +73,7 @@ class WindowFacts:
     missing: int
     next: int | None
     needs: int | None
+    sparse: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +182,7 @@ def windows_of(
         missing=0 if due is None else max(0, (due - since) // slide),
         next=upcoming,
         needs=None if upcoming is None else upcoming + query.out_of_orderness + query.allowed_lateness,
+        sparse=query.emit == "changes" or query.where is not None or query.explode is not None,
     )
 
 

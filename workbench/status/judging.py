@@ -74,7 +74,11 @@ def _waiting(facts: Facts) -> Iterator[str]:
 
 
 def _aggregating(facts: Facts) -> Iterator[str]:
-    missing = max([facts.windows.missing, *(seen.windows.missing for seen in facts.views)])
+    seen = [facts.windows, *(view.windows for view in facts.views)]
+    # After the end of the input nothing more may ever be written where the last windows have no row.
+    missing = max(
+        0 if one.sparse and one.next is None and one.written is not None else one.missing for one in seen
+    )
     if not missing:
         return
     heard = [part.at for part in facts.parts if part.is_spark]

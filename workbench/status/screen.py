@@ -172,6 +172,8 @@ def _closed(facts: Facts, windows: WindowFacts) -> str:
     if windows.written is not None and windows.written_at is not None:
         written = f"up to {moment(windows.written)}, {ago(facts.now - windows.written_at)} ago"
     waiting = f", at most {count(windows.missing, 'window')} on the way" if windows.missing else ""
+    if waiting and windows.sparse:
+        waiting += " or without a row"
     return f"closed up to {moment(windows.due)}; written {written}{waiting}"
 
 

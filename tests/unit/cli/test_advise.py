@@ -3,12 +3,16 @@
 import gzip
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from evenflow.commands.advise import _settings_for_topic
 from evenflow.errors import ConfigError
+from evenflow.settings import Settings
 from tests.unit.advice.test_advise import FIELDS
 
 
@@ -144,3 +148,26 @@ def test_bad_input_is_refused_with_what_is_wrong(
     empty = tmp_path / "empty.csv"
     empty.write_text("who,at\n")
     assert message in refusal(*words.format(file=file, empty=empty).split())
+
+
+def test_another_key_on_a_topic_takes_the_types_of_the_old_one_away(tmp_path: Path) -> None:
+    config = tmp_path / "evenflow.toml"
+    config.write_text(
+        '[query]\nkey = ["day", "shop"]\ntypes = { day = "date", shop = "int64", price = "decimal(2)" }\n'
+        '[query.aggregates]\ntotal = "sum(price)"\n'
+    )
+    context: Any = SimpleNamespace(obj=config)
+
+    def keyed(key: str | None) -> Settings:
+        return _settings_for_topic(context, None, key, None, None, None)
+
+    assert keyed(None).query.key_columns == ("day", "shop")
+    assert (keyed("city").query.key_columns, keyed("city").query.types) == (
+        ("city",),
+        {"price": "decimal(2)"},
+    )
+    assert keyed("city, shop").query.types == {"shop": "int64", "price": "decimal(2)"}
+    with pytest.raises(
+        ConfigError, match=r"^--key 'price' does not fit the query: key column 'price' cannot be decimal"
+    ):
+        keyed("price")

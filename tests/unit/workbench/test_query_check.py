@@ -110,6 +110,29 @@ def test_without_a_broker_it_says_what_the_settings_tell_and_that_nobody_answers
     assert "no broker answers" in result.output
 
 
+@pytest.mark.parametrize(
+    ("call", "bound"),
+    [
+        ("sum(amount)", "1e-9 of the sum of their sizes"),
+        ("sum(n)", "exact"),
+        ("mean(n)", "2^-51 of its size"),
+        ("quantile(amount, 0.5)", "1/256 (0.4 %) of its size"),
+        ("quantile(amount, 0.5, exact)", "exact"),
+        ("count_distinct(n)", "standard error 1.6 %; verify allows six of them and 4 more: 10 % + 4"),
+        ("count_distinct(n, exact)", "exact"),
+        ("top_k(n, 3)", "exact"),
+        (
+            "top_k(n, 3, 100)",
+            "a value occurs at most `count` and at least `count - error` times, by 100 counters",
+        ),
+    ],
+)
+def test_the_bound_is_that_of_the_call(call: str, bound: str) -> None:
+    rows = [order(number, n=number) for number in range(10)]
+    found = checked(rows, aggregates={"a": call, "c": "count(n)"}, types={"n": "int64"})
+    assert dict(found.sections["verify compares"])["a"].endswith(f": {bound}")
+
+
 def test_views_and_what_comes_out_are_told() -> None:
     found = checked(
         [order(number) for number in range(100)],
@@ -123,6 +146,10 @@ def test_views_and_what_comes_out_are_told() -> None:
     long = dict(found.sections["view long"])
     assert long["window"] == "4s sliding by 2s: a tuple is in 2 windows"
     assert long["m"] == "max(amount): exact"
+    assert (
+        dict(found.sections["verify compares"])["what comes out"]
+        == "which rows are the first 3, and their ranks"
+    )
     assert "retractions" in long["emit"]
     assert long["emitted"].endswith("has but retractions of the one before")
     assert "a pane of keys alone" in long["kept"]

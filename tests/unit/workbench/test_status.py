@@ -95,6 +95,23 @@ def test_windows_before_emit_from_are_not_waited_for() -> None:
     assert (found.due, found.missing) == (20_000, 2)
 
 
+@pytest.mark.parametrize("sparse", [{"emit": "changes"}, {"where": "amount > 5"}])
+def test_windows_that_may_have_no_row_are_not_waited_for_after_the_end(sparse: dict[str, Any]) -> None:
+    """A filter keeps nothing of the last windows, or nothing changes in them; Spark has ended long ago."""
+    query = QUERY.model_copy(update=sparse)
+    over = (partition(0, ended(20_700)), partition(1, ended(12_000)))
+    windows = windows_of(query, over, (21_000, NOW))
+    assert windows.missing == 3
+    told = " ".join(shown(facts(*over, windows=windows)).split())
+    assert "at most 3 windows on the way or without a row" in told
+    silent = facts(*over, windows=windows, parts=(), members=())
+    assert not [line for line in wrong(silent) if "nothing aggregates" in line]
+    plain = facts(*over, written=(21_000, NOW), parts=(), members=())
+    assert [line for line in wrong(plain) if "nothing aggregates" in line]
+    begun = facts(*over, windows=windows_of(query, over, None), parts=(), members=())
+    assert [line for line in wrong(begun) if "nothing aggregates" in line], "Spark has not run"
+
+
 def test_a_partition_without_a_record_holds_everything_back_and_is_named() -> None:
     parts = [partition(0, state(20_700)), partition(1, state(None, offset=0, read=0, routed=0), end=0)]
     (concern,) = wrong(facts(*parts))
@@ -156,6 +173,7 @@ def test_the_json_is_plain_and_holds_what_the_screen_shows() -> None:
     fields = json.loads(json.dumps(as_json(found)))
     assert fields["windows"] == {
         "due": 20_000, "written": 20_000, "written_at": NOW, "missing": 0, "next": 21_000, "needs": 21_500,
+        "sparse": False,
     }  # fmt: skip
     assert fields["members"] == [{"client_id": "evenflow-w-0", "host": "127.0.0.1", "partitions": [0, 1]}]
     text = shown(found)
