@@ -174,7 +174,7 @@ def test_a_topic_that_fits_is_said_in_one_line_and_has_no_problem(stranger: Stra
             'key = "amount"\ntime = "at"',
             [
                 "column 'amount' holds decimals, e.g. 0.0, in all 2,000 records",
-                "a key is text or a whole number, never a decimal",
+                "a key is text, a whole number, a date or true or false, never a decimal",
             ],
             {},
         ),
