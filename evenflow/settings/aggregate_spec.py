@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
 _CALL = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*(?:\(\s*([^()]*?)\s*\))?\s*$")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 RESERVED_RESULT_NAMES = frozenset({"window_start", "window_end", "key", "key_base64", "revision"})
 
 
@@ -46,9 +47,9 @@ def _names_are_free(value: dict[str, AggregateSpec]) -> dict[str, AggregateSpec]
         raise ValueError('a query needs at least one aggregate, e.g. count = "count"')
     lower: dict[str, str] = {}
     for name in value:
-        if not name or "\0" in name or not name.isprintable():
+        if not name or "\0" in name or _SURROGATE.search(name):
             raise ValueError(
-                f"{name!r} cannot name an aggregate: write at least one character, all of them printable"
+                f"{name!r} cannot name an aggregate: write at least one character of Unicode, none of them NUL"
             )
         if name.lower() in RESERVED_RESULT_NAMES:
             raise ValueError(

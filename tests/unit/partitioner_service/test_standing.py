@@ -69,6 +69,8 @@ class Instance:
             "state": "running",
             "assignment": self.shown,
             "tuples": sum(shown["read"] for shown in self.shown.values()) - self.rejected.total,
+            "read": sum(shown["read"] for shown in self.shown.values()),
+            "filtered": 0,
             "rejected": self.rejected.total,
             "rejected_by_reason": dict(self.rejected.by_reason),
             "loads": [3, 1],
