@@ -242,15 +242,19 @@ def _together(
     keys = np.choose(np.arange(size.tuples) % len(kinds), [ranks(size, kind, seed) for kind in kinds])
     hashes = _hashes(size.keys)[keys]
     stream = KeyedStream(hashes, keys.astype(np.int32), np.arange(len(keys)), size.keys, len(keys))
-    scenario = Scenario(
+    scenario = _scenario(size, seed, count, exchange)
+    return measured(size, keys, route(stream, Entrant(name, name, size.options(name)), scenario).workers, 64)
+
+
+def _scenario(size: Size, seed: int, sources: int, exchange: bool) -> Scenario:
+    return Scenario(
         workers=64,
-        sources=count,
+        sources=sources,
         seed=seed,
         exchange=exchange,
         window_ms=size.window * size.slide,
         slide_ms=size.slide,
     )
-    return measured(size, keys, route(stream, Entrant(name, name, size.options(name)), scenario).workers, 64)
 
 
 HARD = (
@@ -299,14 +303,7 @@ def _hard(
     size: Size, name: str, stream: tuple[str, float, int], seed: int, count: int, told: bool
 ) -> Figures:
     made = _made(size, *stream, seed)
-    scenario = Scenario(
-        workers=64,
-        sources=count,
-        seed=seed,
-        exchange=told,
-        window_ms=size.window * size.slide,
-        slide_ms=size.slide,
-    )
+    scenario = _scenario(size, seed, count, told)
     workers = route(made, Entrant(name, name, size.options(name)), scenario).workers
     panes = scenario.panes(made.times)
     found = window_figures(workers, made.codes, panes, 64, panes_per_window=size.window)
