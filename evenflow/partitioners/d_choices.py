@@ -11,9 +11,8 @@ Parameters: `theta` frequency from which a key is head (1/(5n)); `eps` tolerated
 `growth` d is computed again when N has grown by this share (0.01; 0 = at every head tuple, as in the
 paper: under 2 % difference in imbalance); `distinct` skip F_i that repeat an earlier worker (False: the
 paper's analysis is with repetition); `warm_up` tuples before which no key is head (0, as in the paper:
-early on N < 5n and every key is head, which costs some replicas); `load` cumulative or windowed. The
-head is of all tuples so far in either case, as in the paper: where the hot keys change, those of before
-keep being head for long, and new ones become it late.
+early on N < 5n and every key is head, which costs some replicas); `load` cumulative or windowed; `head`
+cumulative, of all tuples so far whatever the load, as in the paper, or of the recent ones (see `head`).
 Membership is tested after counting the current tuple; estimates are counts (upper bounds).
 
 Cost per tuple: O(1) for the summary, 2 candidates for the tail, d for the head, O(1) to read and at most
@@ -33,7 +32,7 @@ from pydantic import Field
 from evenflow.arrays import Float64s, Int32s, Int64s, State, UInt32s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.head import HeadOptions, HeadPartitioner, offered_is_head
+from evenflow.partitioners.head import HeadOptions, HeadPartitioner, forget, is_older, offered_is_head
 from evenflow.partitioners.pkg import least_loaded, sent_to_one_of_two
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.space_saving import SIZE, TOTAL, Rows, Summary, count_of
@@ -121,6 +120,7 @@ def _route(
     times: Int64s,
     out: Int32s,
     summary: Summary,
+    ages: Int64s,
     window: WindowLoads,
     tree: Int64s,
     seen: Int64s,
@@ -144,6 +144,9 @@ def _route(
         rebuild(tree, loads)
     for row in range(keys.shape[0]):
         key = keys[row]
+        if is_older(ages, times[row]):
+            forget(summary, ages, times[row])
+            schedule[_NEXT] = 0
         if windowed and advance(loads, ring, clock, times[row]) and d >= n:
             rebuild(tree, loads)
         if not offered_is_head(entry, group, order, table, meta, key, theta, warm_up):
@@ -204,6 +207,7 @@ class DChoices(HeadPartitioner):
             times,
             out,
             self._heavy.summary,
+            self._ages,
             self._loads,
             self._tree,
             self._seen,

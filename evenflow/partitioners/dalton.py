@@ -110,6 +110,7 @@ def route(
     first: Any,
     out: Int32s,
     window: WindowLoads,
+    others: Int64s,
     stats: Int64s,
     cells: Int64s,
     fill: Int64s,
@@ -131,7 +132,7 @@ def route(
     """Route from tuple `first` on; the tuple it stopped at, or their number.
 
     It stops where the caller must make room, or, when `manual`, where a statistics window ends.
-    `deferring`: rewards are kept back instead of being learned.
+    `deferring`: rewards are kept back instead of being learned. `others`: the loads of other partitioners.
     """
     loads, ring, clock = window
     columns, hashes = sketch
@@ -141,6 +142,7 @@ def route(
     slides = np.int64(ring.shape[0])
     oldest = clock[0] - slides + 1 if clock[0] != NEVER else clock[0]
     many = limit(cells)
+    elsewhere = np.sum(others)
     capacity = np.int64(key_of.shape[0])
     for i in range(first, keys.shape[0]):
         time = times[i]
@@ -194,7 +196,8 @@ def route(
         add(loads, ring, clock, worker)
         hold(row, last, meta, r, worker, clock[0], oldest)
         if hot:
-            value = reward(loads[worker], stats[INSIDE], row[r, HELD], n, p1, p2)
+            load = loads[worker] + others[worker]
+            value = reward(load, stats[INSIDE] + elsewhere, row[r, HELD], n, p1, p2)
             if deferring:
                 defer(kept, gain, r, worker, value, gamma)
             else:
@@ -222,6 +225,11 @@ class BanditPartitioner(Partitioner):
         return True
 
     @property
+    def _gamma(self) -> float:
+        """Step of learning."""
+        return self.options.gamma
+
+    @property
     def _statistics_ms(self) -> int:
         """Length of the statistics window at first."""
         return self.options.slide_ms
@@ -246,6 +254,7 @@ class BanditPartitioner(Partitioner):
         self._member = members(self.seed, 1)[0]
         self._loads = window_loads(self.workers, window_ms=options.window_ms, slide_ms=options.slide_ms)
         self._split = self._new_split()
+        self._others = np.zeros(self.workers, np.int64)
 
     def _new_split(self) -> SplitKeys:
         return SplitKeys(self.workers, cap=self.options.first_cap)
@@ -276,6 +285,7 @@ class BanditPartitioner(Partitioner):
                 first,
                 out,
                 self._loads,
+                self._others,
                 self._stats,
                 self._counts.cells,
                 self._counts.fill,
@@ -287,7 +297,7 @@ class BanditPartitioner(Partitioner):
                 manual,
                 deferring,
                 4 * self.workers,
-                options.gamma,
+                self._gamma,
                 options.eps,
                 options.p1,
                 options.p2,
@@ -333,7 +343,7 @@ class BanditPartitioner(Partitioner):
         return self._split.hot
 
     def _fixed_bytes(self) -> int:
-        arrays = (*self._loads, self._stats, self._rng)
+        arrays = (*self._loads, self._others, self._stats, self._rng)
         return sum(array.nbytes for array in arrays) + self._sketch.nbytes
 
     def _state_bytes(self) -> int:

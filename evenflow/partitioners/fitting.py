@@ -22,13 +22,18 @@ def fitted(
     """
     fields = options_type(name).model_fields
     added: dict[str, Any] = {}
+    since: list[str] = []
     windows_only = True
     for field, info in fields.items():
         words = _words_of(info.annotation)
         if "cumulative" in words:  # this option says which
             windows_only = False
-            added[field] = next(word for word in _WINDOWED if word in words) if windowed else "cumulative"
-    windowed = windowed and "cumulative" not in {**added, **options}.values()
+            for word in words.intersection(_WINDOWED):
+                added[field] = word if windowed else "cumulative"
+            since.append(field)
+    windowed = windowed and any(
+        {**added, **options}.get(field, "cumulative") != "cumulative" for field in since
+    )
     if (windows_only or windowed) and not _LENGTHS & set(options):
         added |= {"window_ms": window_ms, "slide_ms": slide_ms}
     return {**{field: value for field, value in added.items() if field in fields}, **options}

@@ -4,19 +4,23 @@ A SpaceSaving summary counts every tuple; then a key is *head* (frequent) while 
 tuples so far. All other keys are *tail* and take the less loaded of F_1, F_2, as in PKG. The estimate is
 the count, an upper bound; early on, while N < 1/theta, every key is head, as in the paper (`warm_up` > 0
 avoids the few extra copies of keys this costs).
+
+`head=cumulative` is the paper's: N and est are of all tuples so far. Where the hot keys change, those of before
+keep being head for long, and new ones become it late. `head=window` forgets: every half window, all counts and
+N are halved, so a tuple that is a window old weighs a quarter, and N tends to the tuples of a window.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import Int32s, Int64s, State, UInt32s, UInt64s
+from evenflow.arrays import LAST_TIME, NEVER, Int32s, Int64s, State, UInt32s, UInt64s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import members
 from evenflow.partitioners.base import Partitioner
@@ -28,9 +32,14 @@ from evenflow.sketches.space_saving import (
     SpaceSaving,
     Summary,
     count_of,
+    halve,
     offer,
 )
-from evenflow.sketches.window_loads import loads_from
+from evenflow.sketches.window_loads import end_of, loads_from, passed
+
+_HALVINGS = 63
+HALF, LENGTH, END = range(3)
+"""Of `ages`: the present half window, its length in ms (0: it never ends), its end in ms."""
 
 
 @inlined
@@ -48,6 +57,25 @@ def offered_is_head(
     at = offer(entry, group, order, table, meta, key)
     total = meta[TOTAL]
     return total > warm_up and count_of(entry, group, at) >= theta * total
+
+
+@inlined
+def is_older(ages: Int64s, time: Any) -> Any:
+    """Whether `forget` has anything to do."""
+    return time >= ages[END]
+
+
+@kernel
+def forget(summary: Summary, ages: Int64s, time: Any) -> None:
+    """Halve the summary once for each half window that has ended before `time`."""
+    if ages[LENGTH] == 0:
+        return
+    now = time // ages[LENGTH]
+    if ages[HALF] != NEVER:
+        for _ in range(passed(_HALVINGS, ages[HALF], now)):
+            halve(summary)
+    ages[HALF] = now
+    ages[END] = end_of(now, ages[LENGTH])
 
 
 @kernel
@@ -69,6 +97,16 @@ class HeadOptions(LoadOptions):
         None, ge=1, le=1 << 24, description="Counters of the SpaceSaving summary; none = 4/theta."
     )
     warm_up: int = Field(0, ge=0, description="Tuples before which no key is treated as frequent.")
+    head: Literal["cumulative", "window"] = Field(
+        "cumulative",
+        description="Tuples that make a key frequent: all so far, or recent ones (about a window).",
+    )
+
+    def new_ages(self) -> Int64s:
+        """The half window of a summary that has seen nothing; a cumulative one never ends."""
+        if self.head == "cumulative":
+            return np.array([NEVER, 0, LAST_TIME], np.int64)
+        return np.array([NEVER, max(1, self.window_ms // 2), NEVER], np.int64)
 
 
 _VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(("keys", "counts", "errors"), ("counters",))
@@ -83,6 +121,7 @@ class HeadPartitioner(Partitioner):
     def _start(self) -> None:
         self._shape()
         self._heavy = SpaceSaving(self._capacity)
+        self._ages = self.options.new_ages()
 
     def _rescale(self) -> None:
         self._shape()
@@ -103,13 +142,14 @@ class HeadPartitioner(Partitioner):
         """Run the subclass's kernel over the block; `own` is the array that only this rule has."""
         summary, windowed = self._heavy.summary, self.options.windowed
         more = self._family, windowed, self._theta, self.options.warm_up
-        kernel(keys, times, out, summary, self._loads, own, *more)
+        kernel(keys, times, out, summary, self._ages, self._loads, own, *more)
 
     def _state(self) -> State:
         keys, counts, errors = self._heavy.counters()
         return {
             **self._loads._asdict(),
             "heavy": np.array([self._heavy.total, self._heavy.least], np.int64),
+            "ages": self._ages,
             "keys": keys,
             "counts": counts,
             "errors": errors,
@@ -117,6 +157,7 @@ class HeadPartitioner(Partitioner):
 
     def _load_state(self, state: State) -> None:
         self._loads = loads_from(state)
+        self._ages = state["ages"]
         total, least = (int(value) for value in state["heavy"])
         self._heavy = SpaceSaving.from_counters(
             self._capacity, state["keys"], state["counts"], state["errors"], total=total, least=least
@@ -129,9 +170,8 @@ class HeadPartitioner(Partitioner):
         )
 
     def _state_bytes(self) -> int:
-        return sum(
-            array.nbytes for array in (*self._heavy.summary, *self._loads, self._family, *self._more())
-        )
+        arrays = (*self._heavy.summary, self._ages, *self._loads, self._family, *self._more())
+        return sum(array.nbytes for array in arrays)
 
     def _more(self) -> tuple[npt.NDArray[Any], ...]:
         """Further arrays of the subclass, for `state_bytes`."""

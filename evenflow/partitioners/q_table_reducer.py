@@ -30,9 +30,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from evenflow.arrays import Float64s, UInt64s
+from evenflow.arrays import Float64s, Int64s, UInt64s
 from evenflow.errors import ConfigError
-from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
+from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage, not_told
 from evenflow.sketches.q_table import INITIAL
 
 
@@ -106,7 +106,12 @@ class QTableReducer:
         if self.adaptive:
             self._adapt(any(message.late for message in messages), now, self._busy + now - began)
         self.table = GlobalTable(
-            round=self._round, total=total, dsync_ms=self.dsync_ms, keys=keys, values=values
+            round=self._round,
+            total=total,
+            dsync_ms=self.dsync_ms,
+            keys=keys,
+            values=values,
+            loads=_sum_of_loads(messages, self.workers),
         )
         self._since, self._busy = now, 0.0
         self._pending.clear()
@@ -127,6 +132,13 @@ def _hot_keys(messages: list[SyncMessage], total: int, workers: int) -> UInt64s:
     frequency = np.zeros(len(keys), np.int64)
     np.add.at(frequency, index, np.concatenate([message.frequencies for message in messages]))
     return keys[(frequency > 1) & (frequency * workers >= total)]
+
+
+def _sum_of_loads(messages: list[SyncMessage], workers: int) -> Int64s:
+    """(workers,); nothing when somebody did not tell."""
+    if any(len(message.loads) != workers for message in messages):
+        return not_told()
+    return np.sum([message.loads for message in messages], axis=0)
 
 
 def _weighted_mean(messages: list[SyncMessage], keys: UInt64s, workers: int) -> tuple[Float64s, np.ndarray]:

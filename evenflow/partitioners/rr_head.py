@@ -5,8 +5,8 @@ sees the loads including the head's tuples and balances around them, but the hea
 and so does not fill the hollows that the tail leaves: 002 has it as the baseline for W-Choices.
 
 Parameters: `theta` frequency from which a key is head (1/(5n)); `counters` of the summary (4/theta = 20n);
-`warm_up` tuples before which no key is head (0); `load` cumulative or windowed, for the tail. The head is
-of all tuples so far in either case, as in the paper.
+`warm_up` tuples before which no key is head (0); `load` cumulative or windowed, for the tail; `head`
+cumulative, of all tuples so far whatever the load, as in the paper, or of the recent ones.
 Source s of S starts its turns at worker s*n/S, as in shuffle, so that several sources do not march in
 step (the paper does not say; one source starts at worker 0).
 Cost per tuple: O(1) for the summary; 2 candidates for the tail, one comparison for the head. State: 76 to
@@ -20,7 +20,7 @@ import numpy as np
 
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-from evenflow.partitioners.head import HeadOptions, HeadPartitioner, offered_is_head
+from evenflow.partitioners.head import HeadOptions, HeadPartitioner, forget, is_older, offered_is_head
 from evenflow.partitioners.pkg import sent_to_one_of_two
 from evenflow.sketches.space_saving import Summary
 from evenflow.sketches.window_loads import ROW, WindowLoads, advance
@@ -32,6 +32,7 @@ def _route(
     times: Int64s,
     out: Int32s,
     summary: Summary,
+    ages: Int64s,
     window: WindowLoads,
     turn: Int64s,
     family: UInt64s,
@@ -45,6 +46,8 @@ def _route(
     workers = np.uint64(n)
     one, two = family[0], family[1]
     for row in range(keys.shape[0]):
+        if is_older(ages, times[row]):
+            forget(summary, ages, times[row])
         if windowed:
             advance(loads, ring, clock, times[row])
         if offered_is_head(entry, group, order, table, meta, keys[row], theta, warm_up):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +13,18 @@ from evenflow.partitioners.base import SNAPSHOT_VERSION, _pack, unpack
 from evenflow.strict_json import INT64, StrictObject
 
 _NUMBERS = {"member", "round", "total", "dsync_ms"}
-_DTYPES = {"keys": np.uint64, "frequencies": np.int64, "row_keys": np.uint64, "values": np.float64}
+_DTYPES = {
+    "keys": np.uint64,
+    "frequencies": np.int64,
+    "row_keys": np.uint64,
+    "values": np.float64,
+    "loads": np.int64,
+}
+
+
+def not_told() -> Int64s:
+    """The loads of a message without loads."""
+    return np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,6 +47,8 @@ class SyncMessage:
     """Keys that have a row of values."""
     values: Float64s
     """(row_keys, workers)"""
+    loads: Int64s = field(default_factory=not_told)
+    """(workers,) tuples of the window that this partitioner sent to each, or none."""
 
     def to_bytes(self) -> bytes:
         """For the sync topic."""
@@ -61,6 +74,8 @@ class GlobalTable:
     """Keys that are hot over all partitioners, ascending."""
     values: Float64s
     """(keys, workers)"""
+    loads: Int64s = field(default_factory=not_told)
+    """(workers,) tuples of the window that all partitioners sent to each, or none."""
 
     def to_bytes(self) -> bytes:
         """For the feedback topic."""

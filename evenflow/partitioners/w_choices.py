@@ -6,8 +6,8 @@ leave: while they are a fair share of the stream, the loads of one source differ
 price is that each of them is on every worker; d-choices finds how few would do.
 
 Parameters: `theta` frequency from which a key is head (1/(5n)); `counters` of the summary (4/theta = 20n);
-`warm_up` tuples before which no key is head (0); `load` cumulative or windowed. The head is of all tuples
-so far in either case, as in the paper.
+`warm_up` tuples before which no key is head (0); `load` cumulative or windowed; `head` cumulative, of all
+tuples so far whatever the load, as in the paper, or of the recent ones.
 Cost per tuple: O(1) for the summary, 2 candidates for the tail; the least loaded worker is read off a
 tournament in O(1), which costs a tuple that went to it at most O(log n). State: 76 to 92 bytes x
 counters, 32 to 48 x n.
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
-from evenflow.partitioners.head import HeadOptions, HeadPartitioner, offered_is_head
+from evenflow.partitioners.head import HeadOptions, HeadPartitioner, forget, is_older, offered_is_head
 from evenflow.partitioners.pkg import sent_to_one_of_two
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.space_saving import Summary
@@ -36,6 +36,7 @@ def _route(
     times: Int64s,
     out: Int32s,
     summary: Summary,
+    ages: Int64s,
     window: WindowLoads,
     tree: Int64s,
     family: UInt64s,
@@ -49,6 +50,8 @@ def _route(
     one, two = family[0], family[1]
     rebuild(tree, loads)
     for row in range(keys.shape[0]):
+        if is_older(ages, times[row]):
+            forget(summary, ages, times[row])
         if windowed and advance(loads, ring, clock, times[row]):
             rebuild(tree, loads)
         if offered_is_head(entry, group, order, table, meta, keys[row], theta, warm_up):

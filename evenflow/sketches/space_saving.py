@@ -10,6 +10,9 @@ group and move the group's border: O(1) in the worst case, and the most frequent
 end in sorted order. A chained hash table (4 to 8 slots per counter) finds a key's entry. A new key takes
 over the entry at the last position of the least group; so which one depends on the order of arrival only.
 
+Forgetting: `halve` halves all counts and N, rounded down. All laws but the sum of the counts go on to hold,
+of frequencies that were halved, rounded down, at the same moments.
+
 Speed (measured: 11 ns per key where a first version took 34, with the same counters): `offer` is compiled
 into the loop that calls it (a call hands over seven words per array), indices are unsigned (numba tests
 signed ones for being negative, on the critical path), and sentinels spare tests whose outcome cannot be
@@ -119,6 +122,16 @@ def _new_group(group: Rows, meta: Int64s, below: Any, count: Any, last: Any) -> 
 
 
 @inlined
+def _unlink(group: Rows, meta: Int64s, gone: Any) -> None:
+    """The group is unused from now on."""
+    above, below = group[gone]["up"], group[gone]["down"]
+    group[below]["up"] = above
+    group[above]["down"] = below
+    group[gone]["up"] = np.uint32(meta[_FREE])
+    meta[_FREE] = np.int64(gone)
+
+
+@inlined
 def _enter(
     entry: Rows, group: Rows, order: UInt32s, meta: Int64s, at: Any, position: Any, count: Any
 ) -> None:
@@ -150,11 +163,7 @@ def _increment(entry: Rows, group: Rows, order: UInt32s, meta: Int64s, at: Any) 
         order[last] = at
         entry[at]["position"] = last
         if alone:
-            below = group[mine]["down"]
-            group[below]["up"] = above
-            group[above]["down"] = below
-            group[mine]["up"] = np.uint32(meta[_FREE])
-            meta[_FREE] = np.int64(mine)
+            _unlink(group, meta, mine)
         else:
             group[mine]["last"] = np.uint32(last - _ONE)
             if not joins:
@@ -230,6 +239,30 @@ def _rebuild(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
     meta[SIZE] = size
 
 
+@kernel
+def halve(s: Summary) -> None:
+    """Forget half of what was counted; the entries keep their order."""
+    entry, group, order, _, meta = s
+    meta[TOTAL] //= 2
+    meta[_FLOOR] //= 2
+    below, at = _BOTTOM, group[_BOTTOM]["up"]
+    while at != _TOP:
+        above = group[at]["up"]
+        count = group[at]["count"] // 2
+        if group[below]["count"] == count:  # 2k and 2k + 1 are one group now
+            for position in range(group[at]["first"], group[at]["last"] + 1):
+                entry[order[position]]["group"] = below
+            group[below]["last"] = group[at]["last"]
+            _unlink(group, meta, at)
+        else:
+            group[at]["count"] = count
+            below = at
+        at = above
+    for one in range(meta[SIZE]):
+        error = entry[one]["error"]
+        entry[one]["error"] = min(count_of(entry, group, one), (error + 1) // 2)
+
+
 def empty_summary(capacity: int) -> Summary:
     """Arrays of a summary that has seen nothing."""
     group = np.zeros(capacity + 2, GROUP)
@@ -277,6 +310,10 @@ class SpaceSaving:
     def offer(self, keys: UInt64s) -> None:
         """Count each key once, in order."""
         _offer_all(self.summary, keys)
+
+    def halve(self) -> None:
+        """Forget half of what was counted."""
+        halve(self.summary)
 
     def estimate(self, key: int) -> int:
         """Upper bound of the key's frequency: its count, or `least` when it is not monitored."""

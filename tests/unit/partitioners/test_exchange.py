@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow.metrics import window_figures
 from evenflow.partitioners import Partitioner, create, names
 from evenflow.partitioners.exchange import Exchange
 from evenflow.partitioners.water_filling_route import DOUBTS
@@ -184,3 +185,47 @@ def test_nobody_waits_for_a_source_without_tuples() -> None:
         assert not any(part.awaiting for part in parts)
     assert [part.round for part in parts] == [40, 40, 40]
     assert parts[0].observe().head_keys == parts[1].observe().head_keys > 1
+
+
+@pytest.mark.parametrize("option", ["share_loads", "share_steps"])
+def test_what_is_shared_changes_nothing_for_one_partitioner(option: str) -> None:
+    keys, times = zipf(6000, keys=300, z=1.4)
+    runs: list[list[int]] = []
+    for more in ({}, {option: True}):
+        parts = instances("dalton-cooperative", 1, **more)
+        runs.append(routed(parts, (keys, times), exchange_of(parts)).tolist())
+    assert runs[0] == runs[1]
+
+
+def test_with_shared_loads_each_knows_what_the_others_window_holds_at_the_latest_table() -> None:
+    keys, times = zipf(6000, keys=300, z=1.4)
+    parts = instances("dalton-cooperative", 3, share_loads=True)
+    exchange = exchange_of(parts)
+    exchange.tell(0)
+    for end in range(100, 6001, 100):
+        for j, part in enumerate(parts):
+            mine = slice(end - 100 + j, end, 3)
+            part.assign(keys[mine], times[mine])
+        loads = [part._loads.loads.copy() for part in parts]
+        exchange.tell(end)
+        for j, part in enumerate(parts):
+            assert part._others.tolist() == sum(load for i, load in enumerate(loads) if i != j).tolist()
+    parts[0].advance_to(6100)
+    parts[0].advance_to(6200)
+    assert parts[0].awaiting
+    assert not parts[0]._others.any()
+
+
+def test_partitioners_that_share_steps_are_as_level_as_one() -> None:
+    """Eight of them with steps of their own learn too slowly, and are several times as far from level."""
+    keys, times = zipf(120_000, keys=5000, z=1.5)
+    codes = np.unique(keys, return_inverse=True)[1]
+    level = {}
+    for sources, share_steps in ((1, False), (8, False), (8, True)):
+        given = {"share_steps": share_steps, "window_ms": 20_000, "slide_ms": 1000}
+        parts = instances("dalton-cooperative", sources, workers=32, **given)
+        out = routed(parts, (keys, times), type(parts[0]).exchange(parts, 1000))
+        figures = window_figures(out, codes, times // 1000, 32, panes_per_window=20)
+        level[sources, share_steps] = figures.imbalance[40:].mean()
+    assert level[8, True] < 1.5 * level[1, False]
+    assert level[8, False] > 4 * level[1, False]

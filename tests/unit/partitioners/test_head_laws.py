@@ -25,12 +25,17 @@ def route(name: str, stream: Stream, *, workers: int, **options: object) -> np.n
     return create(name, workers=workers, **options).assign(*stream)
 
 
-def head_tuples(stream: Stream, theta: float, warm_up: int = 0) -> np.ndarray:
-    """Whether each tuple is of a head key when it arrives, from exact counts."""
+def head_tuples(stream: Stream, theta: float, warm_up: int = 0, half_ms: int = 2**62) -> np.ndarray:
+    """Whether each tuple is of a head key when it arrives, from exact counts that are halved every `half_ms`."""
     counts: Counter[int] = Counter()
-    head = []
-    for total, key in enumerate(stream[0].tolist(), start=1):
+    total, half, head = 0, int(stream[1][0]) // half_ms, []
+    for key, time in zip(*(column.tolist() for column in stream), strict=True):
+        while half < time // half_ms and total:
+            counts = Counter({known: count // 2 for known, count in counts.items()})
+            total, half = total // 2, half + 1
+        half = max(half, time // half_ms)
         counts[key] += 1
+        total += 1
         head.append(total > warm_up and counts[key] >= theta * total)
     return np.array(head, bool)
 
@@ -74,6 +79,40 @@ def test_w_choices_and_rr_head_equal_algorithm_1_in_plain_python(
         out = route(name, stream, workers=n, theta=theta, counters=64, warm_up=warm_up, **load)
         expected = naive(stream, n, head, windowed=bool(load), in_turn=name == "rr-head")
         assert out.tolist() == expected
+
+
+@few
+@given(
+    streams,
+    st.integers(1, 20),
+    st.sampled_from([0.01, 0.05, 0.25]),
+    st.sampled_from([2, 7, 100, 5000]),
+    loads_of,
+)
+def test_a_head_of_the_window_is_of_counts_that_are_halved_every_half_window(
+    stream: Stream, n: int, theta: float, window_ms: int, load: dict
+) -> None:
+    load = load or {"window_ms": window_ms, "slide_ms": 1}
+    head = head_tuples(stream, theta, half_ms=load["window_ms"] // 2)
+    for name in ("w-choices", "rr-head"):
+        out = route(name, stream, workers=n, theta=theta, counters=64, head="window", **load)
+        assert out.tolist() == naive(stream, n, head, windowed="load" in load, in_turn=name == "rr-head")
+
+
+@pytest.mark.parametrize("name", HEAD)
+def test_where_the_hot_key_changes_only_a_head_of_the_window_follows(name: str) -> None:
+    """After a hundred windows of one hot key another one comes: two windows later it has half of the stream."""
+    rng = np.random.default_rng(3)
+    keys = np.where(rng.random(102_000) < 0.5, 1, rng.integers(10, 10_000, 102_000)).astype(np.uint64)
+    keys[100_000:][keys[100_000:] == 1] = 2
+    times = np.arange(len(keys))
+    spread = {}
+    for head in ("cumulative", "window"):
+        p = create(name, workers=8, head=head, load="windowed", window_ms=1000, slide_ms=100)
+        out = p.assign(keys, times)[101_000:]
+        spread[head] = len(set(out[keys[101_000:] == 2].tolist()))
+    assert spread["window"] >= 6
+    assert spread["cumulative"] == 2
 
 
 @few

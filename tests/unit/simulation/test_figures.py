@@ -213,6 +213,14 @@ def test_what_the_user_sets_is_never_changed() -> None:
     assert told("pkg", None, d=3) == {"load": "cumulative", "d": 3}
 
 
+def test_a_head_of_the_window_gets_the_window_also_when_loads_are_cumulative() -> None:
+    window = {"window_ms": 500, "slide_ms": 100}
+    given = {"head": "window", "load": "cumulative"}
+    assert told("w-choices", 500, **given) == {**given, **window}
+    assert told("w-choices", 500) == {"load": "windowed", **window}
+    assert told("d-choices", None) == {"load": "cumulative"}
+
+
 @pytest.mark.usefixtures("stand_ins")
 def test_a_micro_batch_is_a_slide_or_so_many_tuples_of_the_stream() -> None:
     stream = generated("uniform", tuples=1_000, keys=3, rate=500)

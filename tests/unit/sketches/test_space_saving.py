@@ -61,6 +61,25 @@ def test_the_keys_that_reach_a_share_are_few_and_all_that_do_are_among_them(
         assert {key for key, f in exact.items() if f >= theta * len(keys)} <= reach
 
 
+@few
+@given(st.lists(words, min_size=1, max_size=6), st.integers(1, 50))
+def test_after_halving_the_bounds_hold_for_frequencies_that_were_halved(
+    blocks: list[list[int]], capacity: int
+) -> None:
+    sketch, exact, total = SpaceSaving(capacity), Counter[int](), 0
+    for block in blocks:
+        sketch.offer(np.array(block, np.uint64))
+        exact.update(block)
+        total += len(block)
+        check_bounds(sketch, exact)
+        before = sketch.counters()[0].tolist()
+        sketch.halve()
+        exact, total = Counter({key: count // 2 for key, count in exact.items()}), total // 2
+        check_bounds(sketch, exact)
+        assert sketch.counters()[0].tolist() == before
+        assert sketch.total == total
+
+
 def naive(capacity: int, keys: list[int]) -> list[list[int]]:
     """[key, count, error] rows, ascending: a new key takes the last of the least, an increment moves an
     entry to the last place of its count."""
