@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from evenflow.advice.candidates import Candidate, candidates
+from evenflow.advice.drift import hot_turnover
 from evenflow.advice.report import Advice
 from evenflow.advice.rule import Tried, chosen, judged, paper_rule
 from evenflow.advice.sample import Sample, busiest_rate, hot_keys, keys_of, span_seconds
@@ -77,6 +78,7 @@ def advise(
         top_share=float(keys.shares[0]),
         hot_key_count=int(hot.sum()),
         hot_share=float(keys.shares[hot].sum()),
+        hot_turnover=hot_turnover(stream, least=least),
         hot_keys=tuple(hot_keys(sample, stream, keys, least=least, most=wishes.top)),
         window_ms=wishes.window_ms,
         slide_ms=wishes.slide_ms,

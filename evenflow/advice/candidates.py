@@ -40,6 +40,8 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("evenflow"),
     Candidate("d-choices"),
     Candidate("w-choices"),
+    Candidate("d-choices:head=window"),
+    Candidate("w-choices:head=window"),
     Candidate("dalton"),
     Candidate("pkg"),
     Candidate("pk5"),

@@ -13,6 +13,8 @@ from evenflow.advice.sizing import UTILISATION
 
 ENOUGH_A_WORKER = 100
 """Tuples of a worker below which figures of balance say little."""
+CHANGING = 0.05
+"""Turnover of hot keys from which they are said to change."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,8 @@ class Advice:
     """Keys with at least 1/(5 workers) of the tuples."""
     hot_share: float
     """What they have together."""
+    hot_turnover: float | None
+    """Of the tuples of hot keys, those of keys that have just become hot (`drift.hot_turnover`); None: unknown."""
     hot_keys: tuple[HotKey, ...]
     """The most frequent of them."""
     window_ms: int | None
@@ -77,7 +81,7 @@ class Advice:
         """Why this partitioner, a sentence each."""
         if self.workers == 1:
             return ("one worker gets everything, whatever the partitioner: the simplest one will do",)
-        return (self._rule(), self._hottest(), *self._figures(), self._confirmed())
+        return (self._rule(), self._hottest(), *self._drift(), *self._figures(), self._confirmed())
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -91,6 +95,11 @@ class Advice:
             found.append(
                 f"{self.window_tuples:,.0f} tuples in a window are few for {self.workers:,} workers: figures of "
                 "balance are mostly chance"
+            )
+        if self.hot_turnover is None and self.hot_key_count:
+            found.append(
+                "whether the hot keys change cannot be seen in so few tuples: where they do, a rule that forgets "
+                "(evenflow, head=window) is the safe choice"
             )
         if self.window_ms is None:
             found.append("no window was given: the whole sample counts as one, so its length matters")
@@ -174,6 +183,20 @@ class Advice:
             f"the hottest key has {self.top_share:.2%} of the tuples, {times:.0%} of a worker's fair share: it need "
             "not be split"
         )
+
+    def _drift(self) -> list[str]:
+        """Whether the hot keys change."""
+        if self.hot_turnover is None:
+            return []
+        share = f"{self.hot_turnover:.0%} of the tuples of hot keys"
+        if self.hot_turnover < CHANGING:
+            return [
+                f"the hot keys stay: from one part of the sample to the next, {share} are of newly hot ones"
+            ]
+        return [
+            f"the hot keys change: from one part of the sample to the next, {share} are of newly hot ones; a head of "
+            "all tuples so far (d-choices, w-choices without head=window) is late for them"
+        ]
 
     def _figures(self) -> list[str]:
         """The best of each family, and the choice."""

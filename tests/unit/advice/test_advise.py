@@ -14,7 +14,7 @@ from evenflow.simulation import Scenario, entrant, generated, simulate
 FIELDS = [
     "partitioner", "options", "workers", "instances", "routed_partitions", "input_partitions", "reasons",
     "size_reasons", "warnings", "source", "tuples", "unreadable", "seconds", "rate", "keys", "keys_estimate",
-    "zipf", "top_share", "hot_key_count", "hot_share", "hot_keys", "window_ms", "slide_ms", "window_tuples",
+    "zipf", "top_share", "hot_key_count", "hot_share", "hot_turnover", "hot_keys", "window_ms", "slide_ms", "window_tuples",
     "paper_rule", "tolerance", "merge_cost", "capacity", "agrees", "fullest_worker_rate", "candidates", "settings",
 ]  # fmt: skip
 
@@ -66,6 +66,25 @@ def test_windows_are_judged_as_windows_and_the_options_are_those_simulated() -> 
     assert found.paper_rule.groups < found.keys
     assert "window_ms" not in found.settings(), "the service gives every partitioner the query's window"
     assert found.warnings == ()
+
+
+def test_where_hot_keys_are_replaced_a_rule_that_forgets_is_recommended_and_the_change_is_told() -> None:
+    stream = generated("replaced", tuples=200_000, keys=10_000, zipf=1.5, period_ms=20_000)
+    keys = pa.array([f"k{code}" for code in stream.codes.tolist()])
+    wishes = Wishes(workers=32, window_ms=20_000, slide_ms=1_000)
+    found = advise(Sample("replaced", keys, stream.times, timed=True), wishes)
+    assert found.partitioner == "evenflow"
+    assert found.hot_turnover is not None
+    assert found.hot_turnover > 0.5
+    assert any(reason.startswith("the hot keys change: ") for reason in found.reasons)
+    cost = {one.partitioner: one.cost for one in found.candidates}
+    assert cost["evenflow"] < cost["d-choices:head=window"] < cost["d-choices"]
+
+
+def test_a_sample_too_small_to_see_a_change_of_hot_keys_says_so() -> None:
+    found = of("zipf", 32, tuples=3_000)
+    assert found.hot_turnover is None
+    assert any("cannot be seen" in warning for warning in found.warnings)
 
 
 def test_the_same_sample_gives_the_same_recommendation() -> None:

@@ -1,0 +1,51 @@
+"""Whether the hot keys of a sample change."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.advice.drift import FEWEST, hot_turnover
+from evenflow.simulation import KeyedStream, generated
+
+LEAST = 1 / 160
+
+
+def of(codes: np.ndarray) -> KeyedStream:
+    return KeyedStream(
+        codes.astype(np.uint64),
+        codes.astype(np.int32),
+        np.arange(len(codes)),
+        int(codes.max()) + 1,
+        len(codes),
+    )
+
+
+@pytest.mark.parametrize("zipf", [0.8, 1.0, 1.5, 2.0])
+@pytest.mark.parametrize("tuples", [10_000, 200_000])
+def test_on_a_steady_stream_next_to_nothing_is_newly_hot(zipf: float, tuples: int) -> None:
+    found = hot_turnover(generated("zipf", tuples=tuples, keys=20_000, zipf=zipf), least=LEAST)
+    assert found is not None
+    assert found < 0.01
+
+
+def test_where_hot_keys_are_replaced_or_move_on_much_is_newly_hot() -> None:
+    for kind in ("replaced", "drift"):
+        stream = generated(kind, tuples=200_000, keys=20_000, zipf=1.2, period_ms=5000)
+        found = hot_turnover(stream, least=LEAST)
+        assert found is not None
+        assert found > 0.5
+
+
+@given(st.integers(2, 10), st.integers(1, 5))
+def test_keys_of_one_part_only_are_all_newly_hot_and_keys_of_every_part_never(parts: int, keys: int) -> None:
+    part = np.arange(FEWEST * 5 * keys) % keys
+    least = parts * FEWEST / (parts * len(part))  # as many parts as are wanted, of these tuples each
+    new = np.concatenate([part + number * keys for number in range(parts)])
+    assert hot_turnover(of(new), least=least) == pytest.approx(1.0)
+    assert hot_turnover(of(np.tile(part, parts)), least=least) == 0.0
+
+
+def test_too_few_tuples_and_no_hot_keys_say_nothing() -> None:
+    assert hot_turnover(generated("zipf", tuples=6000, keys=100, zipf=1.0), least=LEAST) is None
+    assert hot_turnover(generated("uniform", tuples=100_000, keys=10_000), least=LEAST) is None
