@@ -14,24 +14,13 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from evenflow.arrays import Int64s, UInt64s
+from evenflow.draws import draw, draw_unit
 from evenflow.kernels import kernel
-from evenflow.keys import GOLDEN, mix64
 from evenflow.partitioners.base import Options
 from evenflow.partitioners.load_options import check_whole_slides
 from evenflow.sketches.q_table import CAP, CAPPED, HELD, HOT, best_of, count_capped, nth_holder
 
 _UNCAPPED = 1 << 40
-FIRST_STREAM = 1 << 32
-"""Members of the family from here on seed the generators, one per source."""
-_SHIFT = np.uint64(11)
-_UNIT = 2.0**-53
-
-
-@kernel
-def _draw(rng: UInt64s) -> np.uint64:
-    """The next number of splitmix64."""
-    rng[0] += GOLDEN
-    return mix64(rng[0])
 
 
 @kernel
@@ -39,12 +28,12 @@ def choose(
     row: Int64s, last: Int64s, meta: Int64s, rng: UInt64s, r: Any, eps: float, oldest: Any
 ) -> np.int64:
     """The worker for a tuple of the hot key in row r: the best one, or now and then any one."""
-    if np.float64(_draw(rng) >> _SHIFT) * _UNIT >= eps:
+    if draw_unit(rng) >= eps:
         return best_of(row, r)
     held = row[r, HELD]
     if held >= meta[CAP]:
-        return nth_holder(last, r, np.int64(_draw(rng) % np.uint64(held)), oldest)
-    return np.int64(_draw(rng) % np.uint64(last.shape[1]))
+        return nth_holder(last, r, np.int64(draw(rng) % np.uint64(held)), oldest)
+    return np.int64(draw(rng) % np.uint64(last.shape[1]))
 
 
 @kernel

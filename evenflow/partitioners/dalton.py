@@ -43,9 +43,10 @@ import numpy as np
 from pydantic import Field
 
 from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.draws import generator
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.bandit import FIRST_STREAM, BanditOptions, choose, raise_cap, reward
+from evenflow.partitioners.bandit import BanditOptions, choose, raise_cap, reward
 from evenflow.partitioners.base import Partitioner
 from evenflow.sketches import split_keys
 from evenflow.sketches.count_min import CountMin, CountMinTable, clear, increment, width_for
@@ -237,7 +238,7 @@ class BanditPartitioner(Partitioner):
     def _start(self) -> None:
         self._stats = np.array([1, NEVER, self._statistics_ms, 0, 0, 0], np.int64)
         self._counts = TumblingCounts()
-        self._rng = members(self.seed, 1, first=FIRST_STREAM + self.source)
+        self._rng = generator(self.seed, self.source)
         self._shape()
         self._sketch = self._new_sketch()
 

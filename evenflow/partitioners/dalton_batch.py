@@ -20,9 +20,10 @@ import numpy as np
 from pydantic import Field
 
 from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.draws import generator
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.bandit import FIRST_STREAM, BanditOptions, choose, raise_cap, reward
+from evenflow.partitioners.bandit import BanditOptions, choose, raise_cap, reward
 from evenflow.partitioners.base import Partitioner
 from evenflow.sketches import split_keys
 from evenflow.sketches.q_table import (
@@ -141,7 +142,7 @@ class DaltonBatch(Partitioner):
     def _start(self) -> None:
         self._batch = np.zeros(1, np.int64)
         self._counts = TumblingCounts()
-        self._rng = members(self.seed, 1, first=FIRST_STREAM + self.source)
+        self._rng = generator(self.seed, self.source)
         self._rescale()
 
     def _rescale(self) -> None:

@@ -26,6 +26,7 @@ from evenflow.partitioners.hashing import Hashing
 from evenflow.partitioners.lm import Lm
 from evenflow.partitioners.pkg import Pkg
 from evenflow.partitioners.prompt import Prompt
+from evenflow.partitioners.pstream import PStream
 from evenflow.partitioners.rr_head import RRHead
 from evenflow.partitioners.shuffle import Shuffle
 from evenflow.partitioners.time_based import TimeBased
@@ -47,6 +48,7 @@ _ENTRIES: dict[str, _Entry] = {
     "d-choices": _Entry(DChoices),
     "w-choices": _Entry(WChoices),
     "rr-head": _Entry(RRHead),
+    "pstream": _Entry(PStream),
     "cm": _Entry(Cm),
     "am": _Entry(Am),
     "cam": _Entry(Cam),

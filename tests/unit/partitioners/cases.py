@@ -35,6 +35,8 @@ MORE = [
     ("w-choices", {"theta": 0.02, "counters": 30, "warm_up": 500}),
     ("rr-head", WINDOWED),
     ("rr-head", {"theta": 0.0}),
+    ("pstream", {"r": 2, "l": 5, "p": 0.1}),
+    ("pstream", {"r": 0, "l": 2, "p": 1.0}),
     ("cm", HLL),
     ("cm", {**HLL, **SLIDING}),
     ("am", SLIDING),

@@ -1,0 +1,36 @@
+"""Numbers that look random and are not: splitmix64, a generator of its own for each source of a stream.
+
+A generator is one 64-bit word, so it goes into a snapshot as it is, and a restored partitioner draws on where
+the other stopped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenflow.arrays import UInt64s
+from evenflow.kernels import kernel
+from evenflow.keys import GOLDEN, members, mix64
+
+_FIRST_STREAM = 1 << 32
+"""Members of the hash family from here on seed the generators; candidates are those before."""
+_SHIFT = np.uint64(11)
+_UNIT = 2.0**-53
+
+
+def generator(seed: int, source: int) -> UInt64s:
+    """The generator of this source in its first state, shape (1,)."""
+    return members(seed, 1, first=_FIRST_STREAM + source)
+
+
+@kernel
+def draw(rng: UInt64s) -> np.uint64:
+    """The next number."""
+    rng[0] += GOLDEN
+    return mix64(rng[0])
+
+
+@kernel
+def draw_unit(rng: UInt64s) -> float:
+    """The next number as a multiple of 2^-53 in [0, 1)."""
+    return np.float64(draw(rng) >> _SHIFT) * _UNIT
