@@ -13,7 +13,8 @@ and the least loaded of all workers is below the mean, that worker becomes a hol
 where they carry most: the hottest keys absorb everybody's imbalance. A holder that was not used for a
 window is released with the next slide, whoever's tuples come, and so are all holders of a key that cools
 below half the threshold. What is hot is what was hot lately: in the last 8 to 16 tuples per watched key (2,048
-to 4,096 if that is more), and a sixteenth of a window or two if that is less.
+to 4,096 if that is more), and a sixteenth of a window or two if that is less. Each of S sources sees a share of a
+key's tuples only, so `watch` counts sqrt(S) times there.
 
 A wrong clock is no silence: a time beyond a silence of more than a window is believed when 64 more tuples
 say so than deny it. Until then such a tuple counts in the current slide.
@@ -28,13 +29,14 @@ are added, the share of the homes that they are to carry is given up and placed 
 once, within the window of the rescale, which is the price of new workers that work.
 
 Cost per tuple: one counter, one bucket, at most 16 holders looked at; O(log n), amortised, to find the
-least loaded worker when it is asked for; O(n) per slide. State: 4 bytes x buckets, 192 to 344 x watch x n,
-2n loads (windowed: x slides more). At most watch*n replicas are held at a time. Argument and figures:
+least loaded worker when it is asked for; O(n) per slide. State: 4 bytes x buckets, 240 to 400 x watch x n,
+2n loads (windowed: x slides more). At most 2 watch*n replicas are held at a time. Argument and figures:
 docs/evenflow-partitioner.md. Paper: none, this is our own.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
@@ -76,6 +78,8 @@ from evenflow.sketches.window_loads import WindowLoads, loads_from
 
 _SHARED = 8
 """Candidates F_2, F_3, ... that several sources try first, so that they buy the same replicas."""
+HOLDERS = 2
+"""Extra holders that there may be, per watched key."""
 MEMORY, LEAST_MEMORY = 8, 2048
 """Tuples per watched key, and tuples, that the summary remembers at least: what is hot now counts, not what was."""
 _FINE = 1024
@@ -184,9 +188,9 @@ class Evenflow(Partitioner):
     def _shape(self) -> None:
         """Everything but homes and loads, for the present number of workers."""
         n, options = self.workers, self.options
-        self._watched = options.watch * n
+        self._watched = math.ceil(options.watch * n * math.sqrt(self.sources))
         self._summary = frequent(4 * self._watched, max(LEAST_MEMORY, MEMORY * self._watched))
-        self._rings = rings(len(self._summary.key), self._watched)
+        self._rings = rings(len(self._summary.key), HOLDERS * self._watched)
         self._credit, self._tail = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._others = np.zeros(n, np.int64)
         self._lowest, self._lowest_tail = tournament(n), tournament(n)

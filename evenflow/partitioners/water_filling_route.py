@@ -36,8 +36,8 @@ from evenflow.sketches.window_loads import ROW, WindowLoads, end_of, passed
 
 _LOOKS = 8
 """Holders looked at per tuple from the oldest on, and again as many in turn."""
-_FEWEST = 8
-"""Occurrences from which a share is believed."""
+_FEWEST, _FEWEST_OF_MANY = 8, 4
+"""Occurrences from which a share is believed: by one source, and at least by one of many (8 / sqrt(sources))."""
 _MARGIN = 3
 """Tuples that chance explains: a holder in use is filled up to the mean, and the next one is taken when it
 is this much below; an overload up to this much buys nothing."""
@@ -293,6 +293,7 @@ def route(
     slides = np.int64(sent.shape[0])
     buckets = np.uint64(cell.shape[0] - 1)
     margin = _MARGIN * unit / math.sqrt(sources)
+    fewest = max(_FEWEST_OF_MANY, math.ceil(_FEWEST / math.sqrt(sources)))
     share = unit / n
     dear = (price * _REFERENCE) ** 2
     ages: Any = max(1, slides // _AGES)
@@ -366,7 +367,7 @@ def route(
             else:
                 worker = _holder(edge, used, ring, table, pool, at, home, loads, level, margin, now, oldest)
         over = loads[worker] - level - margin
-        too_rare = (certain * watched - seen[SEEN] | certain - _FEWEST) >> _SIGN  # all bits set, or none
+        too_rare = (certain * watched - seen[SEEN] | certain - fewest) >> _SIGN  # all bits set, or none
         weight = certain & ~too_rare  # one branch that is rarely taken, not three
         mean = priced if priced > 0 else level
         if over * abs(over) * weight > dear * seen[SEEN] * mean * mean and over > _when_full(

@@ -1,7 +1,7 @@
 """`evenflow` written a second time, slowly and plainly: lists and dictionaries, full scans, no tree, no masks."""
 
 from dataclasses import dataclass, field
-from math import inf, sqrt
+from math import ceil, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from evenflow.keys import candidate, members
 from tests.unit.partitioners.dalton_model import mix64
 
-MARGIN, LOOKS, FEWEST, SHARED, FINE = 3, 8, 8, 8, 1024
+MARGIN, LOOKS, FEWEST, FEWEST_OF_MANY, HOLDERS, SHARED, FINE = 3, 8, 8, 4, 2, 8, 1024
 MEMORY, LEAST_MEMORY, AGES, DOUBTS, FILLED = 8, 2048, 16, 64, 128
 
 
@@ -72,7 +72,8 @@ class SlowEvenflow:
     ) -> None:
         self.n, self.seed, self.price = n, seed, price
         self.windowed, self.slide_ms, self.slides = load == "windowed", slide_ms, slides
-        self.watched = watch * n
+        self.watched = ceil(watch * n * sqrt(sources))
+        self.fewest = max(FEWEST_OF_MANY, ceil(FEWEST / sqrt(sources)))
         self.remembers = tail == "remember" or (tail == "auto" and sources == 1)
         self.salt = int(members(seed, 1, first=1 << 40)[0])
         self.shared = range(2, 2 + SHARED) if sources > 1 else range(0)
@@ -279,7 +280,7 @@ class SlowEvenflow:
         held = {home, *(holder.worker for holder in counter.holders)}
         wanted = (self.candidate(key, i) for i in self.shared)
         other = next((w for w in wanted if loads[w] < level and w not in held), lightest)
-        if sum(len(way.holders) for ways in self.sets for way in ways) == self.watched:
+        if sum(len(way.holders) for ways in self.sets for way in ways) == HOLDERS * self.watched:
             return None
         counter.holders.append(Holder(other, self.now))
         if len(counter.holders) == 1:
@@ -304,7 +305,7 @@ class SlowEvenflow:
             counter.unsplit()
         if counter.holders:
             worker = self.fill(counter, home, level)
-        hot = counter.certain * self.watched >= self.seen and counter.certain >= FEWEST
+        hot = counter.certain * self.watched >= self.seen and counter.certain >= self.fewest
         over = self.loads[worker] - level - self.margin
         mean = self.full * (self.unit / self.n) or level
         if hot and over > self.fullness() * mean * self.price * sqrt(0.01 * self.seen / counter.certain):
