@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.reproducing.claims import Judged, judged
+from benchmarks.reproducing.claims import Judged, Reason, judged
 from benchmarks.reproducing.markdown import table
 from benchmarks.reproducing.plan import Plan
 from benchmarks.reproducing.sections import SECTIONS
@@ -32,11 +33,15 @@ Every verdict is computed from the criterion beside it, which has one part for e
   up to, at most, at least, within), one counterexample breaks it: then at least three quarters.
 * *not reproduced*: fewer.
 
+Each claim that is not fully reproduced has a *reason*. *paper*: its words, or something it does not give. *data*: our
+stream is another or a smaller one. *ours*: our rule or setting differs, or our rule does not do what is claimed.
+
 *Lower* and *higher* compare seed by seed: a is lower than b when it is so in at least 9 of 10 seeds and its median is
 lower by more than 1 %. What is less is *no difference*, and no win. Other figures are medians. A criterion is as strict
 as the claim's words; where it grants a tolerance, or puts a number to a word such as "much", it says which.
 """
 
+REASONS: dict[Reason, str] = {"paper": "the paper", "data": "the data", "ours": "ours"}
 FINDINGS = {
     "F1": "Public Storm code of 002 never counts its tuples: every key is head, and D-C = W-C = least loaded of all.",
     "F2": "Public simulator of 002 has 100 SpaceSaving counters (5n or more are needed) and adds the error to an estimate "
@@ -108,12 +113,24 @@ def _summary(verdicts: dict[str, list[Judged]]) -> list[str]:
     every = [item for items in verdicts.values() for item in items]
     count = Counter(item.level for item in every if not item.claim.own)
     total = ", ".join(f"{many} {level}" for level, many in count.most_common())
-    rows = [[item.claim.source, item.claim.says, f"**{item.level}**", item.parts] for item in every]
+    rows = [
+        [item.claim.source, item.claim.says, f"**{item.level}**", item.parts, item.reason or "-"]
+        for item in every
+    ]
     return [
         f"{count.total()} claims of the papers: {total}.",
         "",
-        *table(["source", "claim", "verdict", "parts that hold"], rows, left=4),
+        *_reasons(every),
+        *table(["source", "claim", "verdict", "parts that hold", "reason"], rows, left=5),
     ]
+
+
+def _reasons(every: Sequence[Judged]) -> list[str]:
+    """How many differences lie in what."""
+    differing = [item for item in every if item.reason and not item.claim.own]
+    count = Counter(item.reason for item in differing)
+    told = ", ".join(f"{REASONS[reason]} {count[reason]} times" for reason in REASONS)
+    return [f"Of the {len(differing)} that are not fully reproduced, the reason is {told}.", ""]
 
 
 def _claims(items: list[Judged]) -> list[str]:
@@ -125,6 +142,7 @@ def _claims(items: list[Judged]) -> list[str]:
             f"    * criterion: {claim.criterion}",
             f"    * ours: {item.ours}",
             f"    * **{item.level}**{_parts(item)}{': ' + item.why if item.why else ''}",
+            *([f"    * reason: {REASONS[item.reason]}"] if item.reason else []),
         ]
     return lines
 
