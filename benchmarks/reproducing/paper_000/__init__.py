@@ -31,7 +31,8 @@ def cells(plan: Plan) -> list[Cell]:
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     """By the part that asks for it."""
     part = next(part for part in _PARTS if cell in part.cells(plan))
-    return part.measure(cell, opened, plan)
+    found: Values = part.measure(cell, opened, plan)
+    return found
 
 
 def text(found: Found, plan: Plan) -> list[str]:

@@ -114,8 +114,8 @@ CLAIMS = (
     Claim(
         "000, fig. 9a, 5.2",
         "Whenever the data is skewed, Dalton is ahead of rules with one and two choices.",
-        "uniform and Zipf 1.5 by turns: mean imbalance of the windows that end in a skewed period lower than that of hashing, "
-        "cAM, two choices and CM",
+        "uniform and Zipf 1.5 by turns: mean imbalance of the windows that end in a skewed period lower than that of "
+        "hashing, cAM, two choices and CM",
         _skewed,
         note="The paper's own measure here is throughput, 1.3 to 6 times as high.",
     ),
@@ -130,8 +130,8 @@ CLAIMS = (
     Claim(
         "000, fig. 9a, 5.2",
         "Only Dalton and DAGreedy adapt.",
-        "mean imbalance in skewed periods: that of each of the two at most half of the best of hashing, cAM, two choices and "
-        'CM (our number for "adapt"; shuffling is balanced anyway)',
+        "mean imbalance in skewed periods: that of each of the two at most half of the best of hashing, cAM, two choices "
+        'and CM (our number for "adapt"; shuffling is balanced anyway)',
         _adapting,
     ),
     Claim(
@@ -161,8 +161,8 @@ def text(found: Found, plan: Plan) -> list[str]:
     """Set-up and both tables."""
     lines = [
         f"Figures 9a and 9d: the law changes every {PERIOD} slides of {plan.pick(4_000, 20):,} tuples, "
-        f"{plan.pick(40_000, 500):,} keys, n = {WORKERS}. `by-turns` is uniform and Zipf 1.5 by turns; `random-zipf` draws an "
-        "exponent from 0.5 to 1.5 and other hot keys. Mean window imbalance; a window is skewed when its last slide is, and "
+        f"{plan.pick(40_000, 500):,} keys, n = {WORKERS}. `by-turns` is uniform and Zipf 1.5 by turns; `random-zipf` draws "
+        "an exponent from 0.5 to 1.5 and other hot keys. Mean window imbalance; a window is skewed when its last slide is, and "
         "flat when it holds uniform data only.",
         "",
     ]

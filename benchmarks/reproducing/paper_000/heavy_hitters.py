@@ -81,12 +81,12 @@ CLAIMS = (
     Claim(
         "000, fig. 10c, 5.3",
         "Up to the number of heavy hitters that its definition gives, each key more that may be split lowers imbalance.",
-        f"Zipf 1.0, n = {WORKERS}: mean window imbalance with at most h splittable keys lower than with h - 1, h = 1 .. 5 (five "
-        "keys have 1/n of the tuples; in the paper it is four)",
+        f"Zipf 1.0, n = {WORKERS}: mean window imbalance with at most h splittable keys lower than with h - 1, h = 1 .. 5 "
+        "(five keys have 1/n of the tuples; in the paper it is four)",
         _more_are_better,
         reason="data",
-        because="The fifth key has hardly more than a fair share of a worker, so that its worker is the fullest for few seeds "
-        "only.",
+        because="The fifth key has hardly more than a fair share of a worker, so that its worker is the fullest for few "
+        "seeds only.",
         note="That still more keys cost time is not seen here.",
     ),
 )

@@ -170,8 +170,8 @@ CLAIMS = (
     Claim(
         "000, fig. 7, Eq. 2",
         "On uniform data rules that split any key load the reducers heavily.",
-        "uniform, 8 to 64 places: Eq. 2, the partial results at the fullest reducer, lower for Dalton than for shuffling, two "
-        "choices and CM",
+        "uniform, 8 to 64 places: Eq. 2, the partial results at the fullest reducer, lower for Dalton than for shuffling, "
+        "two choices and CM",
         _over_splitting,
     ),
     Claim(
@@ -183,8 +183,8 @@ CLAIMS = (
     Claim(
         "000, fig. 7, 5.1",
         "Rules that split keys spread the load of highly skewed data.",
-        "Zipf 1.5, 8 to 64 places: the median load of the fullest combiner is below hashing's, for shuffling, two choices and "
-        "CM",
+        "Zipf 1.5, 8 to 64 places: the median load of the fullest combiner is below hashing's, for shuffling, two choices "
+        "and CM",
         _splitting_scales,
         reason="ours",
         because="CM looks at keys, not at tuples, when it chooses a worker.",
@@ -203,14 +203,15 @@ CLAIMS = (
     Claim(
         "000, fig. 7, Eq. 2",
         "The bottleneck does not move to Dalton's reducers.",
-        "the three streams, 8 to 64 places: fewer partial results at the fullest reducer than tuples at the fullest combiner",
+        "the three streams, 8 to 64 places: fewer partial results at the fullest reducer than tuples at the fullest "
+        "combiner",
         _reducers_keep_up,
     ),
     Claim(
         "000, fig. 11, 5.3",
         "Key forwarding spares the reducers much, most on uniform data.",
-        "Dalton, 8 to 64 places: Eq. 2 lower with forwarding on each of the three streams; what it spares is most on uniform "
-        "data",
+        "Dalton, 8 to 64 places: Eq. 2 lower with forwarding on each of the three streams; what it spares is most on "
+        "uniform data",
         _forwarding,
         note="The paper's measure is throughput, three times as high there.",
     ),
@@ -221,9 +222,9 @@ def text(found: Found, plan: Plan) -> list[str]:
     """The table of Eq. 2."""
     lines = [
         "Figure 7 and Eq. 2: tuples of the fullest combiner / partial results at the fullest reducer in a window, "
-        f"{SLIDES * plan.pick(5_000, 40):,} tuples of {plan.pick(50_000, 1_000):,} keys. Medians over the seeds. Of 8, 16, 32 "
-        "and 64 places 1, 2, 4 and 8 are reducers. `hashing` and `cam` have none; `dagreedy`, `dalton` and `evenflow` forward "
-        "keys that one combiner holds.",
+        f"{SLIDES * plan.pick(5_000, 40):,} tuples of {plan.pick(50_000, 1_000):,} keys. Medians over the seeds. Of 8, 16, "
+        "32 and 64 places 1, 2, 4 and 8 are reducers. `hashing` and `cam` have none; `dagreedy`, `dalton` and `evenflow` "
+        "forward keys that one combiner holds.",
         "",
     ]
     for stream in LAWS:

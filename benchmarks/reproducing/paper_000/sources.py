@@ -280,8 +280,8 @@ CLAIMS = (
     Claim(
         "000, fig. 13, 5.4",
         "With other distributions at the sources cooperating Daltons are ahead of rules with one and two choices.",
-        "two sources, both streams: mean window imbalance lower than that of hashing, cAM, two choices and CM; KSR lower than "
-        "that of shuffling, two choices and CM",
+        "two sources, both streams: mean window imbalance lower than that of hashing, cAM, two choices and CM; KSR lower "
+        "than that of shuffling, two choices and CM",
         _ahead,
         reason="ours",
         because="Exploration puts each hot key on all workers, and two choices split few keys where two workers are "
@@ -299,8 +299,8 @@ CLAIMS = (
     Claim(
         "000, fig. 14a, 5.4",
         "Partitioners that never synchronise do worse.",
-        "two sources with other laws and two with the same mixture: mean window imbalance at a DSYNC of 1/2, 1, 4 and 16 slides "
-        "lower than without any table",
+        "two sources with other laws and two with the same mixture: mean window imbalance at a DSYNC of 1/2, 1, 4 and 16 "
+        "slides lower than without any table",
         _never,
         reason="ours",
         because="A Dalton alone learns of the workers by its own half of the tuples, and that half is a fair sample of "
@@ -309,8 +309,8 @@ CLAIMS = (
     Claim(
         "000, fig. 14a, 5.4",
         "More frequent synchronisation improves the policy and costs more messages.",
-        "1/2, 1, 4 and 16 slides: at each step to the shorter interval mean window imbalance is no higher, and more messages "
-        "are sent",
+        "1/2, 1, 4 and 16 slides: at each step to the shorter interval mean window imbalance is no higher, and more "
+        "messages are sent",
         _more_often,
         reason="ours",
         because="The interval is the statistics window as well: a shorter one counts less of each key.",
@@ -357,8 +357,8 @@ def text(found: Found, plan: Plan) -> list[str]:
     """Set-up and tables."""
     lines = [
         f"Figure 13: two partitioners, tuple t through partitioner t mod 2; {2 * SLIDES} slides of {_slide(plan):,} tuples, "
-        f"n = {WORKERS}. `uniform+zipf`: even tuples uniform, odd ones Zipf 1.5. `zipf+zipf`: Zipf 1.5 twice, with other hot "
-        "keys. Mean window imbalance and KSR; `dalton-cooperative` and `evenflow` exchange what they know at each slide.",
+        f"n = {WORKERS}. `uniform+zipf`: even tuples uniform, odd ones Zipf 1.5. `zipf+zipf`: Zipf 1.5 twice, with other "
+        "hot keys. Mean window imbalance and KSR; `dalton-cooperative` and `evenflow` exchange what they know at each slide.",
         "",
     ]
     lines += table(

@@ -132,8 +132,8 @@ CLAIMS = (
         f"its own median over time, or at most s eps = {SOURCES * EPS:g}",
         _stable,
         reason="data",
-        because="I(t) is over the stream so far: each period that begins moves it, later ones less. How often that happens is "
-        "drawn.",
+        because="I(t) is over the stream so far: each period that begins moves it, later ones less. How often that happens "
+        "is drawn.",
     ),
     Claim(
         "002, fig. 11 and 12",
