@@ -11,7 +11,7 @@ talking        those partitioners and their reducer, in event time
 
 from __future__ import annotations
 
-from benchmarks.reproducing.paper_000 import changes, heavy_hitters, reducers, sources, suite
+from benchmarks.reproducing.paper_000 import changes, heavy_hitters, reducers, sources, suite, synchronising
 from benchmarks.reproducing.paper_000.grid import NAME
 from benchmarks.reproducing.paper_000.suite import pictures
 from benchmarks.reproducing.plan import Cell, Opened, Plan
@@ -19,7 +19,7 @@ from benchmarks.reproducing.store import Found, Values
 
 __all__ = ["CLAIMS", "NAME", "TITLE", "cells", "measure", "pictures", "text"]
 TITLE = "000: Dalton's windowed suite"
-_PARTS = (suite, reducers, changes, heavy_hitters, sources)
+_PARTS = (suite, reducers, changes, heavy_hitters, sources, synchronising)
 CLAIMS = tuple(claim for part in _PARTS for claim in part.CLAIMS)
 
 

@@ -162,8 +162,8 @@ def text(found: Found, plan: Plan) -> list[str]:
     lines = [
         f"Figures 9a and 9d: the law changes every {PERIOD} slides of {plan.pick(4_000, 20):,} tuples, "
         f"{plan.pick(40_000, 500):,} keys, n = {WORKERS}. `by-turns` is uniform and Zipf 1.5 by turns; `random-zipf` draws "
-        "an exponent from 0.5 to 1.5 and other hot keys. Mean window imbalance; a window is skewed when its last slide is, and "
-        "flat when it holds uniform data only.",
+        "an exponent from 0.5 to 1.5 and other hot keys. Mean window imbalance; a window is skewed when its last slide is, "
+        "and flat when it holds uniform data only.",
         "",
     ]
     return (

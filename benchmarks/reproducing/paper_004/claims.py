@@ -40,7 +40,7 @@ def _present(found: Found, plan: Plan, data: tuple[str, ...]) -> list[str]:
     return there
 
 
-def _judged(
+def judged_streams(
     found: Found, plan: Plan, data: tuple[str, ...], workers: tuple[int, ...] = WORKERS
 ) -> list[tuple[str, int]]:
     """Streams and workers with enough tuples for each."""
@@ -75,7 +75,7 @@ def _whole_keys(found: Found, plan: Plan) -> Outcome:
 
 def _split_costs(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
-    for data, n in _judged(found, plan, MANY, WORKERS[-1:]):
+    for data, n in judged_streams(found, plan, MANY, WORKERS[-1:]):
         at = {
             rule: _median(found, plan, data, n, rule, "ksr") for rule in ("shuffle", "pk5", "pkg", "cm", "lm")
         }
@@ -90,7 +90,7 @@ def _relative(found: Found, plan: Plan, data: str, n: int, rule: str, name: str 
 
 def _cam_below_hashing(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
-    for data, n in _judged(found, plan, MANY):
+    for data, n in judged_streams(found, plan, MANY):
         at = {rule: _relative(found, plan, data, n, rule) for rule in ("am", "cam")}
         hashing = _values(found, plan, data, n, "hashing")
         held += [lower(_values(found, plan, data, n, rule), hashing) for rule in at]
@@ -98,23 +98,21 @@ def _cam_below_hashing(found: Found, plan: Plan) -> Outcome:
     return Outcome(f"relative to FLD-1: {'; '.join(said)}", tuple(held))
 
 
-def _five_better_than_two(found: Found, plan: Plan) -> Outcome:
-    held: dict[str, list[bool]] = {"am": [], "cam": []}
-    said = []
-    for data, n in _judged(found, plan, MANY):
-        for two, parts in held.items():
+def _five_candidates(found: Found, plan: Plan) -> Outcome:
+    held, said = [], []
+    for data, n in judged_streams(found, plan, MANY):
+        hashing = _values(found, plan, data, n, "hashing")
+        for two in ("am", "cam"):
             a, b = (_relative(found, plan, data, n, rule) for rule in (two, f"{two}:d=5"))
-            parts.append(lower(*(_values(found, plan, data, n, rule) for rule in (f"{two}:d=5", two))))
+            five = _values(found, plan, data, n, f"{two}:d=5")
+            held += [lower(five, hashing), no_higher(five, _values(found, plan, data, n, two))]
             said.append(f"{data}, n = {n}: {SYMBOLS[two]} {a:.2f}, {SYMBOLS[f'{two}:d=5']} {b:.2f}")
-    count = ", ".join(
-        f"{SYMBOLS[f'{two}:d=5']} in {sum(parts)} of {len(parts)}" for two, parts in held.items()
-    )
-    return Outcome(f"lower for {count}; relative to FLD-1: {'; '.join(said)}", (*held["am"], *held["cam"]))
+    return Outcome(f"relative to FLD-1: {'; '.join(said)}", tuple(held))
 
 
 def _sketch_between(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
-    for data, n in _judged(found, plan, MANY):
+    for data, n in judged_streams(found, plan, MANY):
         exact, sketch = (_relative(found, plan, data, n, rule) for rule in ("am", "am:cardinality=hll"))
         rules = ("am", "am:cardinality=hll", "hashing")
         am, hll, hashing = (_values(found, plan, data, n, rule) for rule in rules)
@@ -125,7 +123,7 @@ def _sketch_between(found: Found, plan: Plan) -> Outcome:
 
 def _sketch_keeps_keys(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
-    for data, n in _judged(found, plan, MANY):
+    for data, n in judged_streams(found, plan, MANY):
         copies = _median(found, plan, data, n, "am:cardinality=hll", "ksr")
         held.append(copies <= 1.01)
         said.append(f"{data}, n = {n}: {ratio(copies)}")
@@ -134,7 +132,7 @@ def _sketch_keeps_keys(found: Found, plan: Plan) -> Outcome:
 
 def _cm_for_keys(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
-    for data, n in _judged(found, plan, MANY):
+    for data, n in judged_streams(found, plan, MANY):
         at = {
             rule: [_median(found, plan, data, n, rule, what) for what in ("cardinality", "imbalance")]
             for rule in ("cm", "pkg")
@@ -150,7 +148,7 @@ def _cm_for_keys(found: Found, plan: Plan) -> Outcome:
 
 def _lm_between(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
-    for data, n in _judged(found, plan, MANY):
+    for data, n in judged_streams(found, plan, MANY):
         held.append(lower(*(_values(found, plan, data, n, rule) for rule in ("lm", "cm"))))
         held.append(lower(*(_values(found, plan, data, n, rule, "cardinality") for rule in ("lm", "pkg"))))
         tuples, keys = (_median(found, plan, data, n, "lm", what) for what in ("imbalance", "cardinality"))
@@ -168,7 +166,7 @@ def _shuffle_within_one(found: Found, plan: Plan) -> Outcome:
 
 def _few_groups(found: Found, plan: Plan) -> Outcome:
     held, said = [], []
-    for data, n in _judged(found, plan, FEW):
+    for data, n in judged_streams(found, plan, FEW):
         tuples = found.median(data_cell(plan, data, n, "shuffle"), "tuples")
         keys = found.median(data_cell(plan, data, n, "shuffle"), "keys")
         cost = _median(found, plan, data, n, "shuffle", "ksr") * keys / tuples
@@ -247,7 +245,7 @@ CLAIMS = (
         "n = 32: KSR of each of the five above 1.05, for each data set with many groups",
         _split_costs,
         reason="data",
-        because="Where hardly a key comes twice in a window (a taxi in five minutes) there is nothing to split.",
+        because="Where hardly a key comes twice in a window there is nothing to split.",
     ),
     Claim(
         "004, fig. 7, 9",
@@ -260,11 +258,11 @@ CLAIMS = (
     ),
     Claim(
         "004, fig. 7, 6.1.2",
-        "Five candidates are better than two (AM-5, cAM-5).",
-        "imbalance lower than with two",
-        _five_better_than_two,
+        "With five candidates AM and cAM are better than FLD-1, and no worse than with two.",
+        "two parts a setting: imbalance lower than hashing's, and no higher than with two candidates",
+        _five_candidates,
         reason="data",
-        because="AM chooses by the number of keys: more candidates make that more even, not the tuples.",
+        because="AM chooses by the number of keys. On words AM-5's gain over hashing is inside the spread over the seeds.",
         note="The public code for five candidates tests each option with its own hash but stores only the last (F4), "
         "so its AM-5 and cAM-5 split keys (2.2 and 3.3 copies); the paper's bars may hold that gain.",
     ),
@@ -273,9 +271,10 @@ CLAIMS = (
         "AM-2-H lies between FLD-1 and AM-2 in imbalance.",
         "two parts a setting: AM-2's imbalance is no higher than AM-2-H's, and that is lower than hashing's",
         _sketch_between,
-        reason="data",
+        reason="paper",
         because="The public sketches are not cleared between windows (F5): after the first one every key looks known "
-        "at its first candidate and AM-2-H becomes hashing. On words AM-2 itself does not differ from hashing.",
+        "at its first candidate and AM-2-H becomes hashing. On words AM-2 itself does not differ from hashing. On "
+        "TPC-H with 8 workers the sketch's error, 1.6 % of the keys, is more than hashing is out of balance.",
     ),
     Claim(
         "004, 6.1.3",
@@ -291,7 +290,7 @@ CLAIMS = (
         "two parts a setting: lower cardinality imbalance; higher tuple imbalance",
         _cm_for_keys,
         reason="data",
-        because="debs-taxis, n = 32: hardly a taxi comes twice in five minutes, so a tuple is a key and the rules meet.",
+        because="Where hardly a key comes twice in a window a tuple is a key, and the rules meet.",
     ),
     Claim(
         "004, 4.3",
@@ -299,7 +298,8 @@ CLAIMS = (
         "two parts a setting: lower tuple imbalance than CM-2; lower cardinality imbalance than PK-2",
         _lm_between,
         reason="data",
-        because="The same taxis: where a tuple is a key, PK-2 balances keys as well.",
+        because="LM evens out the sum of tuples and keys, so that a worker may have more of the one and less of the other. "
+        "On TPC-H the rows of an order come one after another, and PK-2 shares them out between two workers each time.",
     ),
     Claim(
         "004, 2.3",
@@ -339,7 +339,7 @@ CLAIMS = (
         "cAM",
         _cost_grows,
         reason="data",
-        because="PK-2 keeps at most two copies, and has nearly that many with eight workers already.",
+        because="PK-2 keeps at most two copies. With so few keys a seed's collisions decide how many have two.",
         note="The paper's figure is the share of the time that aggregation takes.",
     ),
     Claim(
