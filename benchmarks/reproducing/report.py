@@ -20,7 +20,7 @@ Made by `make reproduce` (`python -m benchmarks.reproducing`); do not edit. Ever
 so the page is the same on every machine. `--section NAME` measures one section, `--text-only` writes the text from
 [results.json](reproducing/results.json), `--again` measures anew what is there, `--data FOLDER` (or `EVENFLOW_DATA`)
 names the folder of real data. A run computes what is missing only, e.g. a newly registered partitioner; after a change
-of one: `--again --partitioner NAME`. A full run takes about twenty minutes on two cores. What needs Stable-Baselines3
+of one: `--again --partitioner NAME`. A full run takes about half an hour on two cores. What needs Stable-Baselines3
 (section `bandits`) is measured where the extra `rl` is installed.
 
 Figures are medians over {seeds} hash seeds, with (least – most) behind where seeds differ. Streams are drawn with one

@@ -37,4 +37,4 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
 
 def text(found: Found, plan: Plan) -> list[str]:
     """Tables of all parts, and the pictures of the suite."""
-    return [line for part in _PARTS for line in part.text(found, plan)]
+    return [line for part in _PARTS for line in part.text(found, plan)][:-1]
