@@ -207,6 +207,19 @@ def test_every_claim_that_is_not_reproduced_has_a_reason() -> None:
             assert (item.level == "reproduced") == (item.reason is None), claim.says
 
 
+def test_the_readme_tells_the_verdicts_of_the_kept_page() -> None:
+    root = Path(__file__).parents[3]
+    page, readme = (
+        (root / name).read_text(encoding="utf-8") for name in ("docs/reproducing.md", "README.md")
+    )
+    told = re.search(
+        r"^(\d+) claims of the papers: (\d+) reproduced, (\d+) partly, (\d+) not reproduced\.$", page, re.M
+    )
+    assert told
+    claims, whole, partly, failed = told.groups()
+    assert f"{claims} claims, {whole} reproduced, {partly} partly, {failed} not." in readme
+
+
 def test_a_reason_is_told_only_where_something_differs() -> None:
     found, plan = Found({}), quick_plan(Path(), 1)
     assert judged(a_claim(True), found, plan).reason is None
