@@ -107,7 +107,7 @@ NOT_MEASURED = (
     (
         "004, fig. 10, 12",
         "window latency against PK-2 on the Google trace",
-        "a time, and the trace is not at hand; the cost of figure 11 is above",
+        "a time, and the trace is not at hand; the cost of splitting is above",
     ),
     ("004, fig. 13", "partition latency", "a time; see docs/measurements.md for ours"),
     ("001, fig. 2.7-2.9", "throughput, latency, cost of post-sorting", "needs a cluster; a time"),

@@ -140,7 +140,7 @@ CLAIMS = (
         "two sources with other laws and two with the same mixture: mean window imbalance at a DSYNC of 1/2, 1, 4 and 16 "
         "slides lower than without any table",
         _never,
-        reason="ours",
+        reason="paper",
         because=OWN_LOADS,
     ),
     Claim(
