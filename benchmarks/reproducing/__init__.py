@@ -7,6 +7,7 @@ kept in `docs/reproducing/results.json`; a run computes only those that are miss
 from that file.
 
     plan      streams, cells and how large everything is
+    drawn     streams that stand for data of the papers that is not at hand
     store     the file of results
     compute   the missing cells, grouped by stream, in processes
     claims    what a paper says, how it is judged, and the verdict

@@ -10,6 +10,9 @@ from benchmarks.reproducing.plan import Plan
 from benchmarks.reproducing.store import Found, MissingError
 
 Level = Literal["reproduced", "partly", "not reproduced", "not measured"]
+Reason = Literal["paper", "data", "ours"]
+"""What a difference lies in: the paper (its words, or what it does not give), the data (ours is other or smaller), or us
+(our rule or setting differs)."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Claim:
     criterion: str
     """When a part counts as reproduced."""
     judge: Callable[[Found, Plan], Outcome]
+    reason: Reason | None = None
+    """Where a difference comes from; told when not everything is reproduced."""
     because: str = ""
     """What explains a difference; told when not everything is reproduced."""
     absent: str = ""
@@ -55,6 +60,8 @@ class Judged:
     """How many parts of the criterion hold, "3 of 10"; a dash when nothing was measured."""
     ours: str
     why: str
+    reason: Reason | None = None
+    """Of a claim that was measured and is not reproduced."""
 
 
 def verdict(held: Sequence[bool], *, every: bool = False) -> Level:
@@ -75,4 +82,5 @@ def judged(claim: Claim, found: Found, plan: Plan) -> Judged:
     level = verdict(outcome.held, every=claim.every)
     parts = f"{sum(outcome.held)} of {len(outcome.held)}" if outcome.held else "-"
     why = {"reproduced": "", "not measured": claim.absent}.get(level, claim.because)
-    return Judged(claim, level, parts, outcome.ours, " ".join(filter(None, (why, claim.note))))
+    reason = claim.reason if level in ("partly", "not reproduced") else None
+    return Judged(claim, level, parts, outcome.ours, " ".join(filter(None, (why, claim.note))), reason)

@@ -160,6 +160,7 @@ CLAIMS = (
         "After a spike to twice the data in batch 15, Prompt+'s change shows in batch 17, and it is stable by batch 20.",
         "W falls first in batch 17, and stays at or below 0.9 from batch 20 on at the latest",
         _restored,
+        reason="paper",
         because="The thesis does not say how much capacity the change brings, which decides how fast the queue shrinks.",
         note=f"The adjustment window is an input: {ADJUSTED_AFTER} batches, as the thesis shows, so batch 17 is given. The "
         f"capacity is {SPARE} times what the spike needs.",

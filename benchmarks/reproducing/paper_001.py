@@ -271,6 +271,7 @@ CLAIMS = (
         "hashing and Prompt each: lower than that of shuffling, time-based, PK-2, PK-5 and cAM, and at most half of it "
         '(our number for "much")',
         _cardinality,
+        reason="paper",
         because="Shuffling alone is a strong rival by this measure, see below. " + _BCI,
         every=True,
     ),
@@ -279,6 +280,7 @@ CLAIMS = (
         "The same for the keys of the fullest block, BCI without its mean: hashing and Prompt are the best.",
         "each of the two: lower than PK-2's, PK-5's and cAM's",
         _fullest,
+        reason="data",
         because="cAM splits no key either, so it has as few keys in all as hashing, and where no key is very hot it "
         "spreads them about as evenly.",
     ),
@@ -287,6 +289,7 @@ CLAIMS = (
         "Prompt has lower BCI than shuffling, which splits keys without limit.",
         "BCI lower than shuffling's (KSR is told beside it)",
         _against_shuffle,
+        reason="paper",
         because="BCI is max - mean: shuffling puts nearly the same number of keys into every block, so that it looks good "
         "by this measure however many fragments there are. KSR tells them apart. " + _BCI,
     ),
@@ -295,6 +298,7 @@ CLAIMS = (
         "Giving what is left to the block with most room repairs BCI.",
         "`rest=roomiest`: BCI lower and KSR no higher than with the paper's rule",
         _cardinality_roomiest,
+        reason="data",
         because="Where hardly anything is left to place, both are small.",
         own=True,
     ),
@@ -303,6 +307,7 @@ CLAIMS = (
         "Prompt splits few keys.",
         "KSR lower than that of PK-2, of PK-5 and of shuffling",
         _few_fragments,
+        reason="data",
         because="Where one key overloads its two workers, the other keys of PKG avoid these and stay whole: fewer "
         "copies, but one block holds far more than its share.",
     ),
@@ -311,6 +316,7 @@ CLAIMS = (
         "Worst-fit allocation of reduce buckets beats hashing the clusters.",
         "max - mean of the tuples of 16 buckets, in Prompt's blocks: lower than when hashed",
         _buckets,
+        reason="data",
         because="Prompt's split keys are exactly the frequent ones, and those must be hashed so that their parts meet; "
         "worst fit can only place the rest around them. On Zipf 1.5 and words its median is lower, but not in 9 of 10 "
         "seeds.",
@@ -320,6 +326,7 @@ CLAIMS = (
         "The quasi-sorted list of the accumulator is as good as sorting.",
         "BSI, BCI and KSR no higher than with exact sorting",
         _quasi,
+        reason="paper",
         because="Blocks are equally full either way. The order decides which block gets the residuals, so BCI moves both "
         "ways.",
     ),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from benchmarks.reproducing.data import DATASETS, read_dataset
+from benchmarks.reproducing.drawn import DRAWN
 from evenflow.simulation import KeyedStream, generated
 
 LEAST_SEEDS = 10
@@ -43,6 +44,8 @@ class Stream:
         """The tuples; `seed` draws generated ones. ConfigError when the data is not there."""
         if self.is_data:
             return read_dataset(self.kind, data, most=self.tuples or None)
+        if self.kind in DRAWN:
+            return DRAWN[self.kind](self.tuples, self.keys, seed)
         return generated(self.kind, tuples=self.tuples, keys=self.keys, zipf=self.zipf, seed=seed)
 
 

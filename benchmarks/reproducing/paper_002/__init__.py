@@ -1,4 +1,4 @@
-"""002, "When Two Choices Are not Enough" (ICDE 2016): figures 3-10 and the memory formulas; figure 11 on other text.
+"""002, "When Two Choices Are not Enough" (ICDE 2016): figures 3-10, the memory formulas, and 11-12 on other data.
 
 Five independent sources (tuple t through source t mod 5) as in its Table III; I(m) at the end of the stream and its
 mean over the stream. Frequencies of the formulas are expected ones, f_k = m p_k with m = 1e7, as in the paper.
@@ -7,6 +7,7 @@ mean over the stream. Frequencies of the formulas are expected ones, f_k = m p_k
     measuring  a cell, with every seed
     formulas   head, d and memory as the paper computes them
     claims     what the paper says, and how it is judged
+    over_time  figure 12, on drawn cashtags
     page       tables and charts
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+from benchmarks.reproducing.drawn import DAILY, SUDDEN
 from benchmarks.reproducing.plan import Cell, Plan, Stream
 
 NAME = "d-choices"
@@ -24,11 +25,16 @@ MORE_KEYS = (100_000, 1_000_000)
 MORE_ZIPFS = (1.2, 2.0)
 RULES = ("pkg", "d-choices", "w-choices", "rr-head")
 THETAS = (2.0, 1.0, 0.5, 0.25, 0.125)
-THETA_ZIPFS = (0.8, 1.4, 2.0)
+THETA_ZIPFS = (0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
+SHOWN_THETA_ZIPFS = (0.8, 1.4, 2.0)
+"""Of these the table of thresholds has rows."""
 THETA_WORKERS = (5, 50, 100)
 LEAST_D_ZIPFS = (1.2, 1.4, 1.6, 1.8, 2.0)
 LEAST_D_WORKERS = (50, 100)
 WORDS_WORKERS = (5, 10, 20, 50, 100)
+DRIFT_TUPLES, DRIFT_KEYS = 690_000, 2_900
+"""Of the cashtags, its table I."""
+DRIFTS = (SUDDEN, DAILY)
 
 
 def _zipf(plan: Plan, zipf: float, keys: int = KEYS, tuples: int | None = None) -> Stream:
@@ -70,9 +76,16 @@ def words_cell(plan: Plan, n: int, rule: str) -> Cell:
     return _cell("balance", Stream("words", plan.pick(0, QUICK_TUPLES)), n, rule)
 
 
+def drift_cell(plan: Plan, drift: str, n: int, rule: str) -> Cell:
+    """Figure 12: over time, on a stream with the statistics of the cashtags."""
+    stream = Stream(drift, plan.pick(DRIFT_TUPLES, QUICK_TUPLES), DRIFT_KEYS)
+    return _cell("over time", stream, n, rule)
+
+
 def cells(plan: Plan) -> list[Cell]:
     """Every setting."""
     return [
+        *(drift_cell(plan, *at) for at in product(DRIFTS, WORKERS, RULES[:3])),
         *(balance_cell(plan, z, n, rule) for z, n, rule in product(ZIPFS, WORKERS, RULES)),
         *(
             balance_cell(plan, z, n, rule, keys)

@@ -16,11 +16,15 @@ from evenflow.partitioners.d_choices import DChoices, DChoicesOptions
 from evenflow.simulation import KeyedStream, Scenario, entrant
 
 _NEVER = 1 << 62
+POINTS = 20
+"""At which the imbalance over time is taken."""
 
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     """One value per seed of the hash family; the stream is the same for all."""
     stream = opened.at()
+    if cell.what == "over time":
+        return _measure_over_time(cell, stream, plan)
     how = {"least d": _measure_least_d, "head and tail": _measure_parts}.get(cell.what, _measure_balance)
     each = [how(cell, stream, seed) for seed in plan.seeds]
     return {name: [found[name] for found in each] for name in each[0]}
@@ -42,6 +46,21 @@ def _measure_balance(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, fl
             found["head"] = max(source.observe().head_keys or 0 for source in sources)
             found["d"] = max(source.observe().choices for source in sources)
     return found
+
+
+def _measure_over_time(cell: Cell, stream: KeyedStream, plan: Plan) -> Values:
+    """I(t) at evenly spaced points as the median over the seeds, and of each seed at the end."""
+    curves = [
+        sampled_imbalance(placed(_sources(cell, stream, seed), stream), cell.workers, samples=POINTS)[1]
+        for seed in plan.seeds
+    ]
+    p1 = float(np.bincount(stream.codes).max()) / len(stream)
+    return {
+        "imbalance": [float(curve[-1]) for curve in curves],
+        "curve": np.median(curves, axis=0).tolist(),
+        "p1": [p1],
+        "keys": [float(len(np.unique(stream.codes)))],
+    }
 
 
 def _copies(stream: KeyedStream, workers: Int32s, n: int) -> float:
@@ -83,20 +102,29 @@ def _with_d(n: int, d: int, seed: int) -> list[Partitioner]:
 
 
 def _measure_least_d(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, float]:
-    """The least d, by bisection, that is as balanced as w-choices up to eps; and the d of D-Choices."""
+    """The d of D-Choices, and the least d that is as balanced as w-choices: up to eps, and up to s eps."""
     n = cell.workers
 
     def imbalance(sources: list[Partitioner]) -> float:
         return float(worker_loads(placed(sources, stream), n).max()) / len(stream) - 1 / n
 
-    reached = imbalance(_with_d(n, n, seed)) + EPS
-    low, high = 2, n
-    while low < high:
-        middle = (low + high) // 2
-        if imbalance(_with_d(n, middle, seed)) <= reached:
-            high = middle
-        else:
-            low = middle + 1
+    best = imbalance(_with_d(n, n, seed))
+
+    def least(tolerance: float) -> int:
+        low, high = 2, n
+        while low < high:
+            middle = (low + high) // 2
+            if imbalance(_with_d(n, middle, seed)) <= best + tolerance:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
     sources = _sources(cell, stream, seed)
     own = imbalance(sources)
-    return {"least": low, "d": max(source.observe().choices for source in sources), "imbalance": own}
+    return {
+        "least": least(EPS),
+        "matching": least(SOURCES * EPS),
+        "d": max(source.observe().choices for source in sources),
+        "imbalance": own,
+    }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.reproducing import charts
 from benchmarks.reproducing.markdown import figure, ratio, table
+from benchmarks.reproducing.paper_002 import over_time
 from benchmarks.reproducing.paper_002.claims import copies_ratio
 from benchmarks.reproducing.paper_002.formulas import formula, formulas
 from benchmarks.reproducing.paper_002.grid import (
@@ -21,10 +22,10 @@ from benchmarks.reproducing.paper_002.grid import (
     PAPER_TUPLES,
     QUICK_TUPLES,
     RULES,
+    SHOWN_THETA_ZIPFS,
     SOURCES,
     TABLE_ZIPFS,
     THETA_WORKERS,
-    THETA_ZIPFS,
     THETAS,
     TUPLES,
     WORDS_WORKERS,
@@ -104,7 +105,7 @@ def text(found: Found, plan: Plan) -> list[str]:
         (
             [f"{z}", f"{n}", rule]
             + [figure(found, theta_cell(plan, z, n, rule, factor), "imbalance") for factor in THETAS]
-            for z, n, rule in product(THETA_ZIPFS, THETA_WORKERS, ("w-choices", "rr-head"))
+            for z, n, rule in product(SHOWN_THETA_ZIPFS, THETA_WORKERS, ("w-choices", "rr-head"))
         ),
         left=3,
     )
@@ -124,12 +125,15 @@ def text(found: Found, plan: Plan) -> list[str]:
     )
     lines += ["", "Figure 9: d of D-Choices, and the least d that is as balanced as W-Choices.", ""]
     lines += table(
-        ["z", "n", "d", "least d", "I(m) of D-Choices"],
+        ["z", "n", "d", "least d within s eps", "least d within eps", "I(m) of D-Choices"],
         (
             [
                 f"{z}",
                 f"{n}",
-                *(figure(found, least_d_cell(plan, z, n), name) for name in ("d", "least", "imbalance")),
+                *(
+                    figure(found, least_d_cell(plan, z, n), name)
+                    for name in ("d", "matching", "least", "imbalance")
+                ),
             ]
             for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS)
         ),
@@ -154,7 +158,8 @@ def text(found: Found, plan: Plan) -> list[str]:
             for z in MORE_ZIPFS
         ),
     ]
-    return [*lines, *table(["stream", "n", *RULES], more)]
+    lines += table(["stream", "n", *RULES], more)
+    return [*lines, *over_time.text(found, plan)]
 
 
 def _maybe_ratio(found: Found, plan: Plan, zipf: float, n: int, rule: str) -> str:

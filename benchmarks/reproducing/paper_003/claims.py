@@ -142,6 +142,7 @@ CLAIMS = (
         "On Poisson arrivals MBLinUCB starts above -0.4 average reward, LinUCB at -0.5.",
         "over the first 100 steps: MBLinUCB above -0.4, LinUCB below it, and MBLinUCB better",
         _start,
+        reason="paper",
         because=_SCALE,
     ),
     Claim(
@@ -157,6 +158,7 @@ CLAIMS = (
         "MBLinUCB converges faster than LinUCB.",
         "fewer steps until the mean of 100 steps is above -0.3, under each load",
         _faster,
+        reason="paper",
         because="Both get there within a few hundred steps: -0.3 is far from the best reward here.",
     ),
     Claim(
@@ -164,6 +166,7 @@ CLAIMS = (
         "MBLinUCB has a better reward than LinUCB.",
         "mean reward over all steps higher, under each load",
         _better,
+        reason="ours",
         because="It was practised at 100/s only, and these loads rarely are. Whether that is the cause was not tested.",
     ),
     Claim(
@@ -171,6 +174,7 @@ CLAIMS = (
         "On the trace MBLinUCB is above -0.3 within 20,000 steps, LinUCB needs more than 60,000.",
         "the mean of 100 steps is above -0.3 within 20,000 steps; LinUCB's is not",
         _trace,
+        reason="data",
         because="LinUCB gets there early as well. The trace is another one, and the paper's rho and contexts are not known.",
         every=True,
     ),
@@ -180,6 +184,7 @@ CLAIMS = (
         "more steps than MBLinUCB until the mean of 100 is above -0.3, for each of PPO, A2C and DQN under each load that "
         "was measured",
         _learners,
+        reason="paper",
         because="A learner that still draws at random is near the mark already: its first 100 rewards average -0.32.",
         absent="Stable-Baselines3 was not installed (`pip install evenflow[rl]`).",
     ),
@@ -211,6 +216,7 @@ CLAIMS = (
         "loads.",
         "mean reward over all steps no lower than the paper's MBLinUCB's",
         _no_worse,
+        reason="ours",
         because="It uses more instances. Which of its four differences does that was not taken apart.",
         own=True,
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.reproducing.data import DATASETS
+from benchmarks.reproducing.paper_004.grid import window_ms
 from benchmarks.reproducing.plan import Cell, Opened, Plan
 from benchmarks.reproducing.routing import tumbled, windows
 from benchmarks.reproducing.store import Values
@@ -18,14 +18,14 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     if cell.what == "memory":
         return {"megabytes": [_megabytes(cell, plan)]}
     stream = opened.at()
-    window_ms = DATASETS[cell.stream.kind].window_ms
-    slices = list(windows(stream, window_ms))
+    window = window_ms(cell.stream.kind)
+    slices = list(windows(stream, window))
     found: Values = {name: [] for name in ("imbalance", "most_above", "ksr", "cardinality")}
     found["keys"] = [float(np.mean([metrics.distinct_keys(stream.codes[rows]) for rows in slices]))]
     found["tuples"] = [float(np.mean([rows.stop - rows.start for rows in slices]))]
     found["windows"] = [float(len(slices))]
     for seed in plan.seeds:
-        workers = tumbled(stream, cell.partitioner, workers=cell.workers, seed=seed, window_ms=window_ms)
+        workers = tumbled(stream, cell.partitioner, workers=cell.workers, seed=seed, window_ms=window)
         each = [_window(workers[rows], stream.codes[rows], cell.workers) for rows in slices]
         imbalance, most_above, ksr, cardinality = np.array(each).T
         found["imbalance"].append(float(imbalance.mean()))

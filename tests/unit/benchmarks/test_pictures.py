@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import pictures
-from benchmarks.reproducing import paper_000, paper_001, suite_pictures
+from benchmarks.reproducing import paper_001, suite_pictures
+from benchmarks.reproducing.paper_000 import suite
 from benchmarks.reproducing.paper_002 import grid, page
 from benchmarks.reproducing.paper_002.formulas import formulas
 from benchmarks.reproducing.paper_004 import page as page_004
@@ -31,8 +32,8 @@ def words(picture: str) -> str:
 def test_the_suite_says_that_evenflow_is_level_and_keeps_keys_whole() -> None:
     found = kept("windowed")
     for stream in suite_pictures.SKEWED:
-        cell = paper_000._cell(PLAN, stream, "evenflow")
-        assert 100 * paper_000.WORKERS * found.median(cell, "imbalance") < suite_pictures.NEAR
+        cell = suite._cell(PLAN, stream, "evenflow")
+        assert 100 * suite.WORKERS * found.median(cell, "imbalance") < suite_pictures.NEAR
         assert found.median(cell, "ksr") < suite_pictures.FEW_COPIES
     assert "On skewed streams evenflow is level and keeps almost every key whole" in words("suite.svg")
 

@@ -1,4 +1,4 @@
-"""000, Dalton (PVLDB 16(3), 2022): its windowed suite, for every registered partitioner.
+"""The windowed suite of 000, for every registered partitioner.
 
 64 workers, windows of 60 slides of 10,000 tuples, 100,000 keys. The streams are uniform, Zipf 1.0, Zipf 1.5, and a
 shift from uniform to Zipf 1.5. 120 slides are routed; figures are means over the windows that end with slides 60 to
@@ -17,6 +17,7 @@ from benchmarks.reproducing import suite_pictures
 from benchmarks.reproducing.claims import Claim, Outcome
 from benchmarks.reproducing.comparing import lower, no_higher
 from benchmarks.reproducing.markdown import figure, number, ratio, table
+from benchmarks.reproducing.paper_000.grid import NAME, SLIDES, WORKERS
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
 from benchmarks.reproducing.store import Found, Values
 from evenflow.partitioners import names
@@ -27,10 +28,6 @@ from evenflow.simulation.routing import route
 if TYPE_CHECKING:
     import altair
 
-NAME = "windowed"
-TITLE = "000: Dalton's windowed suite"
-WORKERS = 64
-SLIDES = 60
 VARIANTS = ("dalton:explore=capped",)
 """Options of registered names that the papers or their code distinguish."""
 _LAWS = {
@@ -208,6 +205,7 @@ CLAIMS = (
         "Rules that split every key pay for it on uniform data.",
         "shuffle, two choices, CM: KSR above 1.5 on uniform",
         _splitting_costs,
+        reason="data",
         because="Loads of the window stay nearly equal on uniform data, and a key that comes six times a window "
         "mostly meets the same order of its two candidates.",
     ),
@@ -217,8 +215,9 @@ CLAIMS = (
         "window imbalance lower than that of hashing, cAM, two choices and CM, and KSR lower than that of shuffle, two "
         "choices and CM, on Zipf 1.0 and 1.5",
         _best_compromise,
-        because="Exploration puts each hot key on all workers, a fixed number of copies. On Zipf 1.5 few keys are in a "
-        "window, and two choices split few of them: the others avoid the two overloaded workers.",
+        reason="paper",
+        because="Exploration, as printed, puts each hot key on all workers, a fixed number of copies. On Zipf 1.5 few keys "
+        "are in a window, and two choices split few of them: the others avoid the two overloaded workers.",
     ),
     Claim(
         "000, fig. 9, 5.2",
@@ -235,6 +234,7 @@ CLAIMS = (
         "Dalton beats DAGreedy on skewed data.",
         "Zipf 1.0, Zipf 1.5, shift: lower window imbalance, at a KSR that is no higher",
         _beats_dagreedy,
+        reason="paper",
         because="The paper compares throughput, which holds the cost of each decision; DAGreedy looks at every "
         "worker for every hot tuple. On both stationary streams its imbalance is half of Dalton's; after the shift the two "
         "medians lie inside Dalton's spread.",
@@ -253,6 +253,7 @@ CLAIMS = (
         "Exploring uniformly, the bandit finds a few workers for each hot key.",
         "Zipf 1.5: the most split key is on fewer than half of the workers",
         _uniform_against_capped,
+        reason="paper",
         because="A key with h tuples a window explores eps h times, so hot keys come to sit on every worker "
         "(F10); then fragmentation tells the arms no longer apart and the policy balances freely. The authors' code "
         "explores a key with a full cap among its holders only, which the paper does not say: `explore=capped`.",
@@ -286,6 +287,7 @@ def text(found: Found, plan: Plan) -> list[str]:
         "![balance against replication](reproducing/suite.svg)",
         "",
         "![balance after a shift](reproducing/shift.svg)",
+        "",
     ]
 
 

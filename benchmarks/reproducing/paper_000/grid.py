@@ -1,0 +1,13 @@
+"""What all parts of the section on 000 share."""
+
+from __future__ import annotations
+
+NAME = "windowed"
+WORKERS = 64
+SLIDES = 60
+"""Of a window."""
+RULES = ("hashing", "cam", "shuffle", "pkg", "cm", "dagreedy", "dalton", "evenflow")
+"""The paper's tuple-at-a-time rules, and ours."""
+WHOLE_OR_TWO = ("hashing", "cam", "pkg", "cm")
+SPLITTING = ("shuffle", "pkg", "cm")
+"""Rules that split any key."""

@@ -1,0 +1,101 @@
+"""Cooperating Daltons that talk to a reducer whose work takes event time, so that its interval can adapt to it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evenflow.arrays import Int32s
+from evenflow.partitioners.dalton_cooperative import DaltonCooperative
+from evenflow.partitioners.q_table_reducer import QTableReducer, dsync_bounds
+from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
+from evenflow.simulation import KeyedStream
+
+
+@dataclass
+class Talk:
+    """What was said; `workers` has shape (m,)."""
+
+    workers: Int32s
+    messages: int = 0
+    """To the reducer."""
+    told_bytes: int = 0
+    """Of those messages and of the tables, each counted once for each partitioner that gets it."""
+    dsync_ms: list[int] = field(default_factory=list)
+    """The interval after each step."""
+
+
+class _Clock:
+    """Time of the reducer: each message costs it so much."""
+
+    def __init__(self) -> None:
+        self.now, self.costs, self._reading = 0.0, 0.0, False
+
+    def __call__(self) -> float:
+        """Read twice for a message: when its work begins, and when it has been done."""
+        if self._reading:
+            self.now += self.costs
+        self._reading = not self._reading
+        return self.now
+
+
+def talk(
+    parts: Sequence[DaltonCooperative],
+    stream: KeyedStream,
+    *,
+    slide_ms: int,
+    work_ms: Callable[[int], float] = lambda now: 0.0,
+    adaptive: bool = False,
+) -> Talk:
+    """Route the stream; a round costs the reducer `work_ms(now)`, and its table comes when that is over."""
+    clock = _Clock()
+    reducer = QTableReducer(
+        members=len(parts),
+        workers=parts[0].workers,
+        dsync_ms=parts[0].dsync_ms,
+        bounds=dsync_bounds(slide_ms),
+        clock=clock,
+        adaptive=adaptive,
+    )
+    found = Talk(np.empty(len(stream), np.int32))
+    due: deque[tuple[float, bytes]] = deque()
+    step = dsync_bounds(slide_ms)[0]
+    for low in range(0, len(stream), step):
+        now = int(stream.times[low])
+        _deliver(due, parts, now)
+        clock.now, clock.costs = max(clock.now, now), work_ms(now) / len(parts)
+        for data in _said(parts, now):
+            found.messages += 1
+            found.told_bytes += len(data)
+            table = reducer.receive(SyncMessage.from_bytes(data))
+            if table is not None:
+                due.append((clock.now, table.to_bytes()))
+                found.told_bytes += len(parts) * len(due[-1][1])
+        _deliver(due, parts, now)
+        _route(parts, stream, found.workers, low, min(low + step, len(stream)))
+        found.dsync_ms.append(parts[0].dsync_ms)
+    return found
+
+
+def _said(parts: Sequence[DaltonCooperative], now: int) -> list[bytes]:
+    for part in parts:
+        part.advance_to(now)
+    return [message.to_bytes() for part in parts for message in part.take_messages()]
+
+
+def _deliver(due: deque[tuple[float, bytes]], parts: Sequence[DaltonCooperative], now: int) -> None:
+    while due and due[0][0] <= now:
+        _, data = due.popleft()
+        for part in parts:
+            part.receive(GlobalTable.from_bytes(data))
+
+
+def _route(parts: Sequence[DaltonCooperative], stream: KeyedStream, out: Int32s, low: int, high: int) -> None:
+    for number, part in enumerate(parts):
+        mine = slice(low + (number - low) % len(parts), high, len(parts))
+        out[mine] = part.assign(
+            np.ascontiguousarray(stream.keys[mine]), np.ascontiguousarray(stream.times[mine])
+        )
