@@ -25,6 +25,19 @@ NEVER = -(2**63)
 LAST_TIME = 2**63 - 1
 
 
+def plain(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Records of equally wide whole numbers as a table of them, (rows, numbers); other arrays as they are. No copy."""
+    if rows.dtype.names is None:
+        return rows
+    kind = rows.dtype[0]
+    return rows.view(kind).reshape(len(rows), rows.dtype.itemsize // kind.itemsize)
+
+
+def as_records(table: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """What `plain` gave, as records again. No copy."""
+    return table if like.dtype.names is None else np.ascontiguousarray(table).view(like.dtype).reshape(-1)
+
+
 def viewed(buffer: pa.Buffer | None, dtype: type[np.generic], start: int, count: int) -> npt.NDArray[Any]:
     """Values start..start+count of an Arrow buffer, without a copy; there may be no buffer where there is no value.
 

@@ -43,7 +43,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, as_records, plain
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import members, mix64
@@ -62,7 +62,7 @@ from evenflow.partitioners.water_filling_route import (
     tuples_per_bucket,
 )
 from evenflow.sketches.frequent import Frequent, frequent, move_all
-from evenflow.sketches.holder_rings import SPLIT, Rings, rings
+from evenflow.sketches.holder_rings import Rings, rings
 from evenflow.sketches.least_loaded import tournament
 from evenflow.sketches.placements import (
     LIVE,
@@ -293,7 +293,11 @@ class Evenflow(Partitioner):
         parts = (("summary", self._summary), ("places", self._places), ("rings", self._rings))
         return {
             **self._window._asdict(),
-            **{f"{name}.{field}": array for name, part in parts for field, array in part._asdict().items()},
+            **{
+                f"{name}.{field}": plain(array)
+                for name, part in parts
+                for field, array in part._asdict().items()
+            },
             "tail": self._tail,
             "credit": self._credit,
             "progress": self._progress,
@@ -307,7 +311,9 @@ class Evenflow(Partitioner):
 
         self._window = loads_from(state)
         self._summary, self._places = part("summary", Frequent), part("places", Placements)
-        self._rings = part("rings", Rings)
+        self._rings = Rings(
+            *(as_records(state[f"rings.{field}"], like) for field, like in self._rings._asdict().items())
+        )
         self._tail, self._credit = state["tail"], state["credit"]
         self._progress, self._doubts, self._others = state["progress"], state["doubts"], state["others"]
 
@@ -315,7 +321,7 @@ class Evenflow(Partitioner):
         return self.workers
 
     def _head_keys(self) -> int:
-        return int(self._rings.meta[SPLIT])
+        return int(self._rings.pool["split"][0])
 
     def _state_bound(self, keys: int) -> int:
         options, cell = self.options, self._places.cell.nbytes

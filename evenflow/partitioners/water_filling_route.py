@@ -17,12 +17,6 @@ from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, mix64
 from evenflow.sketches.frequent import MEMORY, SEEN, Frequent, due, halve, offer, sure
 from evenflow.sketches.holder_rings import (
-    CURRENT,
-    LAST,
-    NEXT,
-    SIZE,
-    TURN,
-    WORKER,
     Rings,
     adopt,
     drop_after,
@@ -160,11 +154,7 @@ def tuples_per_bucket(tail: Int64s, credit: Int64s, step: Int64s, live: Any) -> 
 
 @inlined
 def _holder(
-    edge: Int32s,
-    used: Int64s,
-    ring: Int32s,
-    table: Int32s,
-    meta: Int64s,
+    holders: Rings,
     owner: Any,
     home: Any,
     loads: Int64s,
@@ -178,41 +168,42 @@ def _holder(
     Looks at the oldest edges first, so that the younger ones fall out of use and are dropped (`oldest` is
     the first slide of the window), then at those whose turn it is.
     """
+    edge, ring, used = holders.edge, holders.ring, holders.used
     worker = np.int64(home)
-    current = np.int64(ring[owner, CURRENT]) - 1
+    current = np.int64(ring[owner]["current"]) - 1
     if current >= 0:
-        worker = np.int64(edge[current, WORKER])
+        worker = np.int64(edge[current]["worker"])
     if loads[worker] > limit or (current >= 0 and used[current] < oldest):
         limit -= margin
         best, lowest = np.int64(-1), loads[home]
-        before = np.uint64(ring[owner, LAST])
-        looks: Any = np.int64(0) if lowest <= limit else min(np.int64(ring[owner, SIZE]), _LOOKS)
+        before = np.uint64(ring[owner]["last"])
+        looks: Any = np.int64(0) if lowest <= limit else min(np.int64(ring[owner]["size"]), _LOOKS)
         turned = False
         while looks > 0:
             looks -= 1
-            at = np.uint64(edge[before, NEXT])
+            at = np.uint64(edge[before]["next"])
             if used[at] < oldest:
-                drop_after(edge, ring, table, meta, owner, np.int64(before))
-                if ring[owner, SIZE] == 0:
+                drop_after(holders, owner, np.int64(before))
+                if ring[owner]["size"] == 0:
                     break
             else:
-                load = loads[np.uint64(edge[at, WORKER])]
+                load = loads[np.uint64(edge[at]["worker"])]
                 if load < lowest:
                     best, lowest = np.int64(at), load
                     if load <= limit:
                         break
                 before = at
-            if looks == 0 and not turned and ring[owner, SIZE] > _LOOKS:
+            if looks == 0 and not turned and ring[owner]["size"] > _LOOKS:
                 turned = True
                 looks = np.int64(_LOOKS)
-                before = np.uint64(ring[owner, TURN])
+                before = np.uint64(ring[owner]["turn"])
         if turned:
-            ring[owner, TURN] = np.int32(before)
-        ring[owner, CURRENT] = best + 1
+            ring[owner]["turn"] = np.int32(before)
+        ring[owner]["current"] = best + 1
         current = best
         worker = np.int64(home)
         if current >= 0:
-            worker = np.int64(edge[current, WORKER])
+            worker = np.int64(edge[current]["worker"])
     if current >= 0:
         used[current] = now
     return worker
@@ -223,25 +214,22 @@ def _forget(
     count: Int32s,
     error: Int32s,
     seen: Int64s,
-    edge: Int32s,
-    ring: Int32s,
-    table: Int32s,
-    pool: Int64s,
+    holders: Rings,
     watched: int,
 ) -> None:
     """The summary forgets half. Keys below half the threshold keep their home alone."""
     halve(count, error, seen)
     for owner in range(count.shape[0]):
-        if ring[owner, SIZE] > 0 and 2 * watched * np.int64(sure(count, error, owner)) < seen[SEEN]:
-            drop_all(edge, ring, table, pool, owner)
+        split = holders.ring[owner]["size"] > 0
+        if split and 2 * watched * np.int64(sure(count, error, owner)) < seen[SEEN]:
+            drop_all(holders, owner)
 
 
 @kernel
 def _newcomer(
     key: np.uint64,
     family: UInt64s,
-    edge: Int32s,
-    table: Int32s,
+    holders: Rings,
     owner: Any,
     home: Any,
     loads: Int64s,
@@ -252,7 +240,7 @@ def _newcomer(
     workers = np.uint64(loads.shape[0])
     for i in range(1, family.shape[0]):
         other = candidate_kernel(key, family[i], workers)
-        if loads[other] < level and other != home and edge_to(edge, table, owner, other) < 0:
+        if loads[other] < level and other != home and edge_to(holders, owner, other) < 0:
             return other
     return np.int64(lightest)
 
@@ -286,7 +274,7 @@ def route(
     """Route from row `first` on; the row before which there must be more cells (`placements.grown`), or the end."""
     key_of, count, error, seen = summary
     cell, place = places
-    edge, used, ring, table, pool = holders
+    used, ring = holders.used, holders.ring
     loads, sent, clock = window
     n = loads.shape[0]
     workers = np.uint64(n)
@@ -321,9 +309,9 @@ def route(
                 now = clock[_SLIDE]
                 oldest = now - slides + 1
                 move_to(cell, place, now)
-                drop_unused(edge, used, ring, table, pool, oldest)
+                drop_unused(holders, oldest)
                 if passed(slides, progress[AGED], now) >= ages and 4 * seen[SEEN] >= seen[MEMORY]:
-                    _forget(count, error, seen, edge, ring, table, pool, watched)
+                    _forget(count, error, seen, holders, watched)
                     progress[AGED] = now
                 if silence:
                     _believe(doubts, loads, tail, sent, clock, progress, step, cell, place, remembers)
@@ -342,10 +330,10 @@ def route(
         fresh += 1
         spot = mix64(key ^ salt)
         at, taken = offer(key_of, count, error, seen, spot, key)
-        if ring[at, SIZE] > (_MANY & ~taken):  # "split and taken over", as one branch that is rarely taken
-            drop_all(edge, ring, table, pool, at)
+        if ring[at]["size"] > (_MANY & ~taken):  # "split and taken over", as one branch that is rarely taken
+            drop_all(holders, at)
         if due(seen):
-            _forget(count, error, seen, edge, ring, table, pool, watched)
+            _forget(count, error, seen, holders, watched)
             progress[AGED] = now
         if remembers:
             bucket = (spot >> np.uint64(32)) & buckets
@@ -360,12 +348,12 @@ def route(
         worker = home
         level = (total + fresh) * share
         certain = np.int64(sure(count, error, at))
-        split = ring[at, SIZE] > 0
+        split = ring[at]["size"] > 0
         if split:
             if 2 * watched * certain < seen[SEEN]:
-                drop_all(edge, ring, table, pool, at)
+                drop_all(holders, at)
             else:
-                worker = _holder(edge, used, ring, table, pool, at, home, loads, level, margin, now, oldest)
+                worker = _holder(holders, at, home, loads, level, margin, now, oldest)
         over = loads[worker] - level - margin
         too_rare = (certain * watched - seen[SEEN] | certain - fewest) >> _SIGN  # all bits set, or none
         weight = certain & ~too_rare  # one branch that is rarely taken, not three
@@ -374,15 +362,15 @@ def route(
             slides, clock, progress, total + fresh, _FILLED * watched
         ) * mean * math.sqrt(dear * seen[SEEN] / certain):
             lightest = _lowest(lowest, loads)
-            mine = edge_to(edge, table, at, lightest)
+            mine = edge_to(holders, at, lightest)
             if mine >= 0:
                 worker = lightest
                 used[mine] = now
             elif loads[lightest] < level and lightest != home:
-                other = _newcomer(key, family, edge, table, at, home, loads, level, lightest)
-                if adopt(edge, used, ring, table, pool, at, other, now):
+                other = _newcomer(key, family, holders, at, home, loads, level, lightest)
+                if adopt(holders, at, other, now):
                     worker = other
-        split = ring[at, SIZE] > 0
+        split = ring[at]["size"] > 0
         column = worker if split else n + worker
         load = step[worker]
         loads[worker] += load

@@ -13,43 +13,52 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from evenflow.arrays import Int32s, Int64s
 from evenflow.kernels import kernel
 
-WORKER, NEXT, _OWNER, _CHAIN, _FREE = range(5)
-FIRST, LAST, TURN, SIZE, CURRENT = range(5)
+Rows = npt.NDArray[np.void]
+
 _SPREAD = 0x9E3779B1
-EDGES, SPLIT = 0, 1
+
+EDGE = np.dtype(
+    {"names": ["worker", "next", "owner", "chain", "free"], "formats": [np.int32] * 5, "itemsize": 32}
+)
+"""`next`: of the ring; `chain`: next of the hash chain; `free`: of the stack of free edges. 32 bytes: an address is a
+shift."""
+RING = np.dtype([(name, np.int32) for name in ("first", "last", "turn", "size", "current")])
+"""`first`: the oldest edge; `turn`: the edge before the one whose turn it is; `size`: edges; `current`: the edge in use
++ 1 (0: none, the caller's to set)."""
+POOL = np.dtype([("edges", np.int64), ("split", np.int64)])
+"""Edges in use, and owners with edges."""
 
 
 class Rings(NamedTuple):
-    """A kernel unpacks this once, before its loop."""
+    """What kernels take as one argument."""
 
-    edge: Int32s
-    """(edges, 8): worker, next of the ring, owner, next of the hash chain, stack of free edges, nothing
-    (eight make a row's address a shift)."""
+    edge: Rows
+    """(edges,) of EDGE."""
     used: Int64s
     """Slide in which each edge was last used."""
-    ring: Int32s
-    """(owners, 5): first (oldest) edge, last edge, the edge before the one whose turn it is, edges,
-    the edge in use + 1 (0: none, the caller's to set)."""
+    ring: Rows
+    """(owners,) of RING."""
     table: Int32s
     """First edge of each hash chain, or -1."""
-    meta: Int64s
-    """[edges in use, owners with edges]"""
+    pool: Rows
+    """(1,) of POOL."""
 
 
 def rings(owners: int, edges: int) -> Rings:
     """Empty rings."""
-    edge = np.zeros((edges, 8), np.int32)
-    edge[:, _FREE] = np.arange(edges)
+    edge = np.zeros(edges, EDGE)
+    edge["free"] = np.arange(edges)
     return Rings(
         edge=edge,
         used=np.zeros(edges, np.int64),
-        ring=np.zeros((owners, 5), np.int32),
+        ring=np.zeros(owners, RING),
         table=np.full(1 << (2 * edges - 1).bit_length(), -1, np.int32),
-        meta=np.zeros(2, np.int64),
+        pool=np.zeros(1, POOL),
     )
 
 
@@ -59,96 +68,99 @@ def _home(table: Int32s, owner: Any, worker: Any) -> np.int64:
 
 
 @kernel
-def edge_to(edge: Int32s, table: Int32s, owner: Any, worker: Any) -> np.int64:
+def edge_to(rings: Rings, owner: Any, worker: Any) -> np.int64:
     """The owner's edge to this worker, or -1."""
-    at = np.int64(table[_home(table, owner, worker)])
-    while at >= 0 and (edge[at, _OWNER] != owner or edge[at, WORKER] != worker):
-        at = np.int64(edge[at, _CHAIN])
+    edge = rings.edge
+    at = np.int64(rings.table[_home(rings.table, owner, worker)])
+    while at >= 0 and (edge[at]["owner"] != owner or edge[at]["worker"] != worker):
+        at = np.int64(edge[at]["chain"])
     return at
 
 
 @kernel
-def adopt(
-    edge: Int32s, used: Int64s, ring: Int32s, table: Int32s, meta: Int64s, owner: Any, worker: Any, now: Any
-) -> bool:
+def adopt(rings: Rings, owner: Any, worker: Any, now: Any) -> bool:
     """Give the owner one more worker, one it does not have; False when the pool is empty."""
-    if meta[EDGES] == edge.shape[0]:
+    edge, ring, pool = rings.edge, rings.ring, rings.pool
+    if pool[0]["edges"] == edge.shape[0]:
         return False
-    at = np.int64(edge[meta[EDGES], _FREE])
-    meta[EDGES] += 1
-    home = _home(table, owner, worker)
-    edge[at, WORKER], edge[at, _OWNER], edge[at, _CHAIN] = worker, owner, table[home]
-    table[home] = at
-    used[at] = now
-    if ring[owner, SIZE] == 0:
-        meta[SPLIT] += 1
-        edge[at, NEXT] = at
-        ring[owner, FIRST] = ring[owner, TURN] = at
-        ring[owner, CURRENT] = 0
+    at = np.int64(edge[pool[0]["edges"]]["free"])
+    pool[0]["edges"] += 1
+    home = _home(rings.table, owner, worker)
+    edge[at]["worker"], edge[at]["owner"], edge[at]["chain"] = worker, owner, rings.table[home]
+    rings.table[home] = at
+    rings.used[at] = now
+    if ring[owner]["size"] == 0:
+        pool[0]["split"] += 1
+        edge[at]["next"] = at
+        ring[owner]["first"] = ring[owner]["turn"] = at
+        ring[owner]["current"] = 0
     else:
-        edge[at, NEXT] = ring[owner, FIRST]
-        edge[ring[owner, LAST], NEXT] = at
-    ring[owner, LAST] = at
-    ring[owner, SIZE] += 1
+        edge[at]["next"] = ring[owner]["first"]
+        edge[ring[owner]["last"]]["next"] = at
+    ring[owner]["last"] = at
+    ring[owner]["size"] += 1
     return True
 
 
 @kernel
-def _give_back(edge: Int32s, table: Int32s, meta: Int64s, at: Any) -> None:
-    home = _home(table, edge[at, _OWNER], edge[at, WORKER])
+def _give_back(rings: Rings, at: Any) -> None:
+    edge, table = rings.edge, rings.table
+    home = _home(table, edge[at]["owner"], edge[at]["worker"])
     other = np.int64(table[home])
     if other == at:
-        table[home] = edge[at, _CHAIN]
+        table[home] = edge[at]["chain"]
     else:
-        while edge[other, _CHAIN] != at:
-            other = np.int64(edge[other, _CHAIN])
-        edge[other, _CHAIN] = edge[at, _CHAIN]
-    meta[EDGES] -= 1
-    edge[meta[EDGES], _FREE] = at
+        while edge[other]["chain"] != at:
+            other = np.int64(edge[other]["chain"])
+        edge[other]["chain"] = edge[at]["chain"]
+    rings.pool[0]["edges"] -= 1
+    edge[rings.pool[0]["edges"]]["free"] = at
 
 
 @kernel
-def drop_after(edge: Int32s, ring: Int32s, table: Int32s, meta: Int64s, owner: Any, before: Any) -> None:
+def drop_after(rings: Rings, owner: Any, before: Any) -> None:
     """Take the edge after `before` out of the owner's ring."""
-    at = np.int64(edge[before, NEXT])
-    ring[owner, SIZE] -= 1
-    if ring[owner, SIZE] == 0:
-        meta[SPLIT] -= 1
+    edge, ring = rings.edge, rings.ring
+    at = np.int64(edge[before]["next"])
+    ring[owner]["size"] -= 1
+    if ring[owner]["size"] == 0:
+        rings.pool[0]["split"] -= 1
     else:
-        edge[before, NEXT] = edge[at, NEXT]
-        if ring[owner, FIRST] == at:
-            ring[owner, FIRST] = edge[at, NEXT]
-        if ring[owner, LAST] == at:
-            ring[owner, LAST] = before
-        if ring[owner, TURN] == at:
-            ring[owner, TURN] = before
-        if ring[owner, CURRENT] == at + 1:
-            ring[owner, CURRENT] = 0
-    _give_back(edge, table, meta, at)
+        edge[before]["next"] = edge[at]["next"]
+        if ring[owner]["first"] == at:
+            ring[owner]["first"] = edge[at]["next"]
+        if ring[owner]["last"] == at:
+            ring[owner]["last"] = before
+        if ring[owner]["turn"] == at:
+            ring[owner]["turn"] = before
+        if ring[owner]["current"] == at + 1:
+            ring[owner]["current"] = 0
+    _give_back(rings, at)
 
 
 @kernel
-def drop_unused(edge: Int32s, used: Int64s, ring: Int32s, table: Int32s, meta: Int64s, oldest: Any) -> None:
+def drop_unused(rings: Rings, oldest: Any) -> None:
     """Take out every edge that was last used before the slide `oldest`."""
-    for owner in range(ring.shape[0]):
-        before = np.int64(ring[owner, LAST])
-        for _ in range(ring[owner, SIZE]):
-            at = np.int64(edge[before, NEXT])
-            if used[at] < oldest:
-                drop_after(edge, ring, table, meta, owner, before)
+    for owner in range(rings.ring.shape[0]):
+        before = np.int64(rings.ring[owner]["last"])
+        for _ in range(rings.ring[owner]["size"]):
+            at = np.int64(rings.edge[before]["next"])
+            if rings.used[at] < oldest:
+                drop_after(rings, owner, before)
             else:
                 before = at
 
 
 @kernel
-def drop_all(edge: Int32s, ring: Int32s, table: Int32s, meta: Int64s, owner: Any) -> None:
+def drop_all(rings: Rings, owner: Any) -> None:
     """The owner's key is split no more."""
-    if ring[owner, SIZE] == 0:
+    ring = rings.ring
+    if ring[owner]["size"] == 0:
         return
-    at = np.int64(ring[owner, FIRST])
-    for _ in range(ring[owner, SIZE]):
-        following = np.int64(edge[at, NEXT])
-        _give_back(edge, table, meta, at)
+    at = np.int64(ring[owner]["first"])
+    for _ in range(ring[owner]["size"]):
+        following = np.int64(rings.edge[at]["next"])
+        _give_back(rings, at)
         at = following
-    ring[owner, SIZE] = 0
-    meta[SPLIT] -= 1
+    ring[owner]["size"] = 0
+    rings.pool[0]["split"] -= 1
