@@ -18,6 +18,8 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.void]
+"""Records: rows of named fields, or a single one with shape ()."""
 State = dict[str, npt.NDArray[Any]]
 """State as named arrays of any shape."""
 
@@ -25,17 +27,30 @@ NEVER = -(2**63)
 LAST_TIME = 2**63 - 1
 
 
-def plain(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Records of equally wide whole numbers as a table of them, (rows, numbers); other arrays as they are. No copy."""
-    if rows.dtype.names is None:
-        return rows
-    kind = rows.dtype[0]
-    return rows.view(kind).reshape(len(rows), rows.dtype.itemsize // kind.itemsize)
+def record(kind: np.dtype[Any], **values: int) -> Rows:
+    """One record, shape (), with these numbers and else zeros: `made[()]` is what a kernel reads and writes."""
+    made = np.zeros((), kind)
+    for name, value in values.items():
+        made[name] = value
+    return made
 
 
-def as_records(table: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """What `plain` gave, as records again. No copy."""
-    return table if like.dtype.names is None else np.ascontiguousarray(table).view(like.dtype).reshape(-1)
+def plain(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Records as their numbers, which are equally wide: shape (rows, numbers), or (numbers,) of one record. No copy.
+
+    An array of something else is given back as it is.
+    """
+    if records.dtype.names is None:
+        return records
+    kind = records.dtype[0]
+    return records.reshape(-1).view(kind).reshape(*records.shape, records.dtype.itemsize // kind.itemsize)
+
+
+def as_records(numbers: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """What `plain` gave of records of the kind of `like`, as records again. No copy."""
+    if like.dtype.names is None:
+        return numbers
+    return np.ascontiguousarray(numbers).reshape(-1).view(like.dtype).reshape(numbers.shape[:-1])
 
 
 def viewed(buffer: pa.Buffer | None, dtype: type[np.generic], start: int, count: int) -> npt.NDArray[Any]:

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s
+from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel
 from evenflow.partitioners.cardinality import CardinalityPartitioner, least_estimated
 from evenflow.partitioners.pkg import least_loaded
-from evenflow.sketches.hyperloglog import sketch_hash, would_change
+from evenflow.sketches.hyperloglog import Registers, sketch_hash, would_change
 from evenflow.sketches.window_cardinalities import WindowCardinalities, touch_slide
 from evenflow.sketches.window_cardinalities import advance as advance_sketches
 from evenflow.sketches.window_cardinalities import touch as touch_sketch
@@ -58,23 +58,21 @@ def route_affine(
 
     `burden` is C (am) or L (cam). Stops at the row for which the pool has no room.
     """
-    key_of, link, table, ring, distinct, clock = pool
-    loads, load_ring, load_clock = window
     while row < keys.shape[0]:
         key = keys[row]
-        if due(clock, times[row]):
-            advance_loads(loads, load_ring, load_clock, times[row])
-            advance_holders(key_of, link, table, ring, distinct, clock, times[row])
-        if room(clock) < 2:
+        if due(pool.clock, times[row]):
+            advance_loads(window, times[row])
+            advance_holders(pool, times[row])
+        if room(pool) < 2:
             return row
-        held = first_holder(key_of, link, table, key)
+        held = first_holder(pool, key)
         if held >= 0:
-            refresh(link, clock, held)
-            best = worker_of(link, held)
+            refresh(pool, held)
+            best = worker_of(pool, held)
         else:
             best = least_loaded(key, family, family.shape[0], workers, burden)
-            touch_holder(key_of, link, table, ring, distinct, clock, key, best)
-        add(loads, load_ring, load_clock, best)
+            touch_holder(pool, key, best)
+        add(window, best)
         out[row] = best
         row += 1
     return row
@@ -82,13 +80,13 @@ def route_affine(
 
 @kernel
 def first_unchanged(
-    key: np.uint64, hashed: np.uint64, family: UInt64s, workers: np.uint64, values: UInt8s
+    key: np.uint64, hashed: np.uint64, family: UInt64s, workers: np.uint64, rows: Registers
 ) -> np.int64:
     """The first candidate whose sketch the key would not change, so that seems to hold it; or -1."""
     best = np.int64(-1)
     for i in range(family.shape[0] - 1, -1, -1):  # selects, not branches: which one it is nobody can predict
         other = candidate_kernel(key, family[i], workers)
-        best = best if would_change(values, np.uint64(other), hashed) else other
+        best = best if would_change(rows, np.uint64(other), hashed) else other
     return best
 
 
@@ -101,17 +99,16 @@ def _route_sketched(
     window: WindowCardinalities,
     out: Int32s,
 ) -> None:
-    values, sums, empty, estimates, ring, newer, clock = window
     for row in range(keys.shape[0]):
         key, hashed = keys[row], sketch_hash(keys[row])
-        if due(clock, times[row]):
-            advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
-        best = first_unchanged(key, hashed, family, workers, values)
+        if due(window.clock, times[row]):
+            advance_sketches(window, times[row])
+        best = first_unchanged(key, hashed, family, workers, window.whole)
         if best >= 0:
-            touch_slide(ring, clock, best, hashed)
+            touch_slide(window, best, hashed)
         else:
-            best = least_estimated(key, family, workers, values, sums, empty, estimates)
-            touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, hashed)
+            best = least_estimated(key, family, workers, window.whole)
+            touch_sketch(window, best, hashed)
         out[row] = best
 
 

@@ -32,7 +32,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s, as_records, plain
 from evenflow.columns import Keys, Times, time_column
 from evenflow.errors import ConfigError, DisorderError, IncompatibleStateError
 from evenflow.kernels import kernel
@@ -235,7 +235,7 @@ class Partitioner(ABC):
 
     def snapshot(self) -> bytes:
         """Everything needed to continue, as an Arrow IPC stream of one row; read it with `restore`."""
-        state = {"_sent": self._sent, **self._state()}
+        state = {name: plain(array) for name, array in self._all_state().items()}
         header = {
             "version": SNAPSHOT_VERSION,
             "name": self.name,
@@ -267,8 +267,13 @@ class Partitioner(ABC):
         if differing:
             raise _misfit(self.name, f"it was made with another {', '.join(differing)}")
 
+    def _all_state(self) -> State:
+        return {"_sent": self._sent, **self._state()}
+
     def _resume(self, header: Mapping[str, Any], state: State) -> None:
+        kinds = self._all_state()
         self._check_state(state)
+        state = {name: as_records(array, kinds[name]) for name, array in state.items()}
         self._tuples = int(header["tuples"])
         self._latest = int(header.get("latest", NEVER))  # snapshots of 0.1.0 have no bound
         self._sent[:] = state.pop("_sent")
@@ -276,7 +281,7 @@ class Partitioner(ABC):
 
     def _check_state(self, state: State) -> None:
         """Kernels do not check bounds: refuse arrays that are not what this version writes."""
-        expected = {"_sent": self._sent, **self._state()}
+        expected = {name: plain(array) for name, array in self._all_state().items()}
         if state.keys() != expected.keys():
             differing = sorted(state.keys() ^ expected.keys())
             raise _misfit(self.name, f"it differs in the arrays {', '.join(differing)}")

@@ -39,20 +39,19 @@ def _route_sketched(
     sketches: WindowCardinalities,
     out: Int32s,
 ) -> None:
-    loads, load_ring, load_clock = window
-    values, sums, empty, estimates, ring, newer, clock = sketches
+    loads = window.loads
     for row in range(keys.shape[0]):
         key, hashed = keys[row], sketch_hash(keys[row])
-        if due(clock, times[row]):
-            advance_loads(loads, load_ring, load_clock, times[row])
-            advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
-        best = first_unchanged(key, hashed, family, workers, values)
+        if due(sketches.clock, times[row]):
+            advance_loads(window, times[row])
+            advance_sketches(sketches, times[row])
+        best = first_unchanged(key, hashed, family, workers, sketches.whole)
         if best >= 0:
-            touch_slide(ring, clock, best, hashed)
+            touch_slide(sketches, best, hashed)
         else:
             best = least_loaded(key, family, family.shape[0], workers, loads)
-            touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, hashed)
-        add(loads, load_ring, load_clock, best)
+            touch_sketch(sketches, best, hashed)
+        add(window, best)
         out[row] = best
 
 

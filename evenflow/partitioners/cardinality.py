@@ -20,13 +20,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int32s, Int64s, State, UInt8s, UInt64s
+from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.window_options import WindowOptions
 from evenflow.sketches import window_cardinalities, window_holders
-from evenflow.sketches.hyperloglog import estimate
+from evenflow.sketches.hyperloglog import Registers, estimate
 from evenflow.sketches.window_cardinalities import WindowCardinalities
 from evenflow.sketches.window_holders import WindowHolders
 from evenflow.sketches.window_loads import WindowLoads
@@ -37,18 +37,15 @@ def least_estimated(
     key: np.uint64,
     family: UInt64s,
     workers: np.uint64,
-    values: UInt8s,
-    sums: Int64s,
-    empty: Int64s,
-    estimates: Float64s,
+    rows: Registers,
 ) -> np.int64:
     """The candidate with the fewest distinct keys, by estimate; the first of them on a tie."""
     best = candidate_kernel(key, family[0], workers)
     if family.shape[0] > 1:
-        least = estimate(values, sums, empty, estimates, best)
+        least = estimate(rows, best)
         for i in range(1, family.shape[0]):
             other = candidate_kernel(key, family[i], workers)
-            cardinality = estimate(values, sums, empty, estimates, other)
+            cardinality = estimate(rows, other)
             if cardinality < least:
                 best, least = other, cardinality
     return best
@@ -141,7 +138,7 @@ class CardinalityPartitioner(Partitioner):
         if self._holders is not None:
             known = self._holders.nbytes
         elif self._sketches is not None:
-            known = sum(array.nbytes for array in self._sketches)
+            known = self._sketches.nbytes
         return known + sum(array.nbytes for array in self._loads)
 
     def _state_bound(self, keys: int) -> int:

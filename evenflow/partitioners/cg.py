@@ -41,7 +41,7 @@ from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, home_slot, member_kernel
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.load_options import LoadOptions
-from evenflow.sketches.window_loads import ROW, WindowLoads, advance
+from evenflow.sketches.window_loads import WindowLoads, advance, note
 
 _TOTAL, _ROOM, _STEP, _SINCE = 0, 1, 2, 3
 _MAX_VIRTUAL = 1 << 24
@@ -130,12 +130,12 @@ def _route(
     eps: float,
     check: int,
 ) -> None:
-    loads, ring, clock = window
+    loads = window.loads
     slack = (1.0 + eps) / loads.shape[0]
     mask = np.int64(cached.shape[0] - 1)
     for row in range(keys.shape[0]):
         key = keys[row]
-        if windowed and advance(loads, ring, clock, times[row]):
+        if windowed and advance(window, times[row]):
             meta[_TOTAL] = loads.sum()
             meta[_ROOM] = 0
         meta[_TOTAL] += 1
@@ -151,7 +151,7 @@ def _route(
             cached[slot], steps[slot], probes[slot] = key, meta[_STEP], probe
         loads[at] += 1
         if windowed:
-            ring[clock[ROW], at] += 1
+            note(window, at)
         out[row] = owner[at]
         meta[_SINCE] += 1
         if meta[_SINCE] >= check:

@@ -32,14 +32,14 @@ from evenflow.sketches.window_loads import due
 def _route_exact(
     keys: UInt64s, times: Int64s, family: UInt64s, workers: np.uint64, pool: HolderPool, row: int, out: Int32s
 ) -> int:
-    key_of, link, table, ring, distinct, clock = pool
+    distinct = pool.distinct
     while row < keys.shape[0]:
-        if due(clock, times[row]):
-            advance_holders(key_of, link, table, ring, distinct, clock, times[row])
-        if room(clock) < 2:
+        if due(pool.clock, times[row]):
+            advance_holders(pool, times[row])
+        if room(pool) < 2:
             return row
         best = least_loaded(keys[row], family, family.shape[0], workers, distinct)
-        touch_holder(key_of, link, table, ring, distinct, clock, keys[row], best)
+        touch_holder(pool, keys[row], best)
         out[row] = best
         row += 1
     return row
@@ -54,12 +54,11 @@ def _route_sketched(
     window: WindowCardinalities,
     out: Int32s,
 ) -> None:
-    values, sums, empty, estimates, ring, newer, clock = window
     for row in range(keys.shape[0]):
-        if due(clock, times[row]):
-            advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
-        best = least_estimated(keys[row], family, workers, values, sums, empty, estimates)
-        touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, sketch_hash(keys[row]))
+        if due(window.clock, times[row]):
+            advance_sketches(window, times[row])
+        best = least_estimated(keys[row], family, workers, window.whole)
+        touch_sketch(window, best, sketch_hash(keys[row]))
         out[row] = best
 
 

@@ -36,7 +36,7 @@ from evenflow.partitioners.head import HeadOptions, HeadPartitioner, forget, is_
 from evenflow.partitioners.pkg import least_loaded, sent_to_one_of_two
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.space_saving import SIZE, TOTAL, Rows, Summary, count_of
-from evenflow.sketches.window_loads import ROW, WindowLoads, advance
+from evenflow.sketches.window_loads import WindowLoads, advance, note
 
 _NEXT, _D, _MARK = 0, 1, 2
 
@@ -134,7 +134,7 @@ def _route(
     growth: float,
     warm_up: int,
 ) -> None:
-    loads, ring, clock = window
+    loads = window.loads
     entry, group, order, table, meta = summary
     n = loads.shape[0]
     workers = np.uint64(n)
@@ -147,7 +147,7 @@ def _route(
         if is_older(ages, times[row]):
             forget(summary, ages, times[row])
             schedule[_NEXT] = 0
-        if windowed and advance(loads, ring, clock, times[row]) and d >= n:
+        if windowed and advance(window, times[row]) and d >= n:
             rebuild(tree, loads)
         if not offered_is_head(entry, group, order, table, meta, key, theta, warm_up):
             best = sent_to_one_of_two(key, one, two, workers, loads)
@@ -169,7 +169,7 @@ def _route(
                 best = least_loaded(key, family, d, workers, loads)
             loads[best] += 1
         if windowed:
-            ring[clock[ROW], best] += 1
+            note(window, best)
         if d >= n:
             raised(tree, loads, best)
         out[row] = best

@@ -56,23 +56,21 @@ def _best(
     alpha: float,
     average: float,
     loads: Int64s,
-    key_of: UInt64s,
-    link: Int32s,
-    table: Int32s,
+    pool: HolderPool,
 ) -> np.int64:
     """The worker with the largest score; `any_worker` is the least loaded one of all."""
     price = (1.0 - alpha) / average if average > 0 else 0.0
     best, best_score = any_worker, -price * (loads[any_worker] - average)
     home_score = -price * (loads[home] - average)
-    held = first_holder(key_of, link, table, key) if alpha > 0 else np.int64(-1)
+    held = first_holder(pool, key) if alpha > 0 else np.int64(-1)
     while held >= 0:
-        worker = worker_of(link, held)
+        worker = worker_of(pool, held)
         score = alpha - price * (loads[worker] - average)
         if score > best_score or (score == best_score and worker < best):
             best, best_score = worker, score
         if worker == home:
             home_score = score
-        held = next_holder(link, held)
+        held = next_holder(pool, held)
     return home if home_score >= best_score else best
 
 
@@ -92,9 +90,7 @@ def _route(
     out: Int32s,
 ) -> int:
     """From this row on; stops at the row for which something has to grow, and says in `stop` what."""
-    loads, load_ring, load_clock = window
-    key_of, link, table, ring, distinct, clock = pool
-    entries, stats = counts
+    loads = window.loads
     n = loads.shape[0]
     workers = np.uint64(n)
     rebuild(tree, loads)
@@ -103,26 +99,26 @@ def _route(
         total += loads[worker]
     while row < keys.shape[0]:
         key = keys[row]
-        if due(clock, times[row]):
-            advance_loads(loads, load_ring, load_clock, times[row])
-            advance_holders(key_of, link, table, ring, distinct, clock, times[row])
+        if due(pool.clock, times[row]):
+            advance_loads(window, times[row])
+            advance_holders(pool, times[row])
             rebuild(tree, loads)
             total = np.int64(0)
             for worker in range(n):
                 total += loads[worker]
-        if due(stats, times[row]):
-            roll(stats, times[row])
-        if room(clock) < 2:
+        if due(counts.clock, times[row]):
+            roll(counts, times[row])
+        if room(pool) < 2:
             stop[0] = _FULL_HOLDERS
             return row
-        if crowded(entries, stats):
+        if crowded(counts):
             stop[0] = _FULL_COUNTS
             return row
         best = candidate_kernel(key, member, workers)
-        if count(entries, stats, theta, key):
-            best = _best(key, best, winner(tree), alpha, total / n, loads, key_of, link, table)
-        touch(key_of, link, table, ring, distinct, clock, key, best)
-        add(loads, load_ring, load_clock, best)
+        if count(counts, theta, key):
+            best = _best(key, best, winner(tree), alpha, total / n, loads, pool)
+        touch(pool, key, best)
+        add(window, best)
         raised(tree, loads, best)
         total += 1
         out[row] = best

@@ -96,12 +96,11 @@ def begin_window(stats: Int64s, time: Any) -> None:
 @kernel
 def slide_to(window: WindowLoads, row: Int64s, last: Int64s, meta: Int64s, stats: Int64s, time: Any) -> None:
     """Move the sliding window to `time`, which lies behind its current slide."""
-    loads, ring, clock = window
-    advance(loads, ring, clock, time)
+    advance(window, time)
     stats[INSIDE] = 0
-    for worker in range(loads.shape[0]):
-        stats[INSIDE] += loads[worker]
-    slide_on(row, last, meta, clock[0] - ring.shape[0] + 1)
+    for worker in range(window.loads.shape[0]):
+        stats[INSIDE] += window.loads[worker]
+    slide_on(row, last, meta, window.clock[()]["slide"] - window.ring.shape[0] + 1)
 
 
 @kernel
@@ -135,21 +134,21 @@ def route(
     It stops where the caller must make room, or, when `manual`, where a statistics window ends.
     `deferring`: rewards are kept back instead of being learned. `others`: the loads of other partitioners.
     """
-    loads, ring, clock = window
+    loads, clock = window.loads, window.clock[()]
     columns, hashes = sketch
     key_of, slots, row, bound, q, last, kept, gain, meta = table
     workers = np.uint64(loads.shape[0])
     n = np.int64(loads.shape[0])
-    slides = np.int64(ring.shape[0])
-    oldest = clock[0] - slides + 1 if clock[0] != NEVER else clock[0]
+    slides = np.int64(window.ring.shape[0])
+    oldest = clock["slide"] - slides + 1 if clock["slide"] != NEVER else clock["slide"]
     many = limit(cells)
     elsewhere = np.sum(others)
     capacity = np.int64(key_of.shape[0])
     for i in range(first, keys.shape[0]):
         time = times[i]
-        if time >= clock[2]:
+        if time >= clock["end"]:
             slide_to(window, row, last, meta, stats, time)
-            oldest = clock[0] - slides + 1
+            oldest = clock["slide"] - slides + 1
         if time >= stats[END]:
             if stats[END] == NEVER:
                 begin_window(stats, time)
@@ -166,7 +165,7 @@ def route(
         key = keys[i]
         home = candidate_kernel(key, member, workers)
         slot = np.int64(0)
-        home_slide = clock[0]
+        home_slide = clock["slide"]
         if exact:
             slot = slot_of(cells, fill, key, stats[WINDOW])
             cells[slot, COUNT] += 1
@@ -187,15 +186,15 @@ def route(
                 )  # fmt: skip
         stats[INSIDE] += 1
         if r < 0:
-            add(loads, ring, clock, home)
+            add(window, home)
             if exact:
-                cells[slot, LAST] = clock[0]
+                cells[slot, LAST] = clock["slide"]
             out[i] = home
             continue
         hot = row[r, EXPIRY] != COLD
         worker = choose(row, last, meta, rng, r, eps, oldest) if hot else home
-        add(loads, ring, clock, worker)
-        hold(row, last, meta, r, worker, clock[0], oldest)
+        add(window, worker)
+        hold(row, last, meta, r, worker, clock["slide"], oldest)
         if hot:
             load = loads[worker] + others[worker]
             value = reward(load, stats[INSIDE] + elsewhere, row[r, HELD], n, p1, p2)

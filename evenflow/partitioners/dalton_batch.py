@@ -90,7 +90,7 @@ def _route(
     cap_max: Any,
     cap_growth: float,
 ) -> None:
-    loads, ring, clock = window
+    loads = window.loads
     key_of, slots, row, bound, q, last, _, _, meta = table
     n = np.int64(loads.shape[0])
     total = np.int64(0)
@@ -99,7 +99,7 @@ def _route(
             loads[worker] = 0
         total += loads[worker]
     for i in range(keys.shape[0]):
-        if not by_batch and advance(loads, ring, clock, times[i]):
+        if not by_batch and advance(window, times[i]):
             total = np.int64(0)
             for worker in range(n):
                 total += loads[worker]
@@ -114,7 +114,7 @@ def _route(
         if by_batch:
             loads[chosen] += 1
         else:
-            add(loads, ring, clock, chosen)
+            add(window, chosen)
         total += 1
         out[i] = chosen
         if hot:

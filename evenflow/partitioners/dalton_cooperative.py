@@ -79,13 +79,13 @@ _ALONE = -1
 @kernel
 def _end_interval(window: WindowLoads, stats: Int64s, fill: Int64s, table: QTable, time: Any) -> None:
     """Begin the statistics window of `time`, and the slide if it is a new one."""
-    _, ring, clock = window
+    clock = window.clock[()]
     key_of, slots, row, bound, q, last, kept, gain, meta = table
-    if time >= clock[2]:
+    if time >= clock["end"]:
         slide_to(window, row, last, meta, stats, time)
     begin_window(stats, time)
     fill[0] = 0
-    oldest = clock[0] - ring.shape[0] + 1
+    oldest = clock["slide"] - window.ring.shape[0] + 1
     purge(key_of, slots, row, bound, q, last, kept, gain, meta, stats[WINDOW], oldest)
 
 
@@ -296,7 +296,7 @@ class DaltonCooperative(BanditPartitioner):
         slides = np.full(len(table.keys), NEVER, np.int64)
         counted = np.isin(table.keys, keys)
         slides[counted] = last[np.searchsorted(keys, table.keys[counted])]
-        now = int(self._loads.clock[0])
+        now = int(self._loads.clock["slide"])
         oldest = now - len(self._loads.ring) + 1 if now != NEVER else NEVER + 1
         homes = candidate(table.keys, 1, self.workers, self.seed)
         _adopt(self._split.table, table.keys, values, homes, slides, oldest, window)

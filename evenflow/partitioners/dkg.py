@@ -84,12 +84,12 @@ def _route(
     check_ms: int,
     warm_up_ms: int,
 ) -> None:
-    loads, ring, clock = window
+    loads = window.loads
     entry, group, order, table, counts = summary
     n, capacity = loads.shape[0], order.shape[0]
     for row in range(keys.shape[0]):
         key = keys[row]
-        if windowed and advance(loads, ring, clock, times[row]):
+        if windowed and advance(window, times[row]):
             meta[_TOTAL] = loads.sum()
         now = max(meta[_NOW], times[row])
         meta[_NOW] = now
@@ -112,7 +112,7 @@ def _route(
                 width[at] += change
                 changed[at] = now
                 best = _lightest(first, width[at], loads)
-        add(loads, ring, clock, best)
+        add(window, best)
         meta[_TOTAL] += 1
         out[row] = best
 

@@ -99,22 +99,22 @@ def _route_exact(
     row: int,
     out: Int32s,
 ) -> int:
-    key_of, link, table, ring, distinct, clock = pool
-    loads, load_ring, load_clock = window
+    distinct = pool.distinct
+    loads = window.loads
     _measure(loads, load_spread)
     _measure(distinct, spread)
     while row < keys.shape[0]:
-        if due(clock, times[row]):
-            advance_loads(loads, load_ring, load_clock, times[row])
-            advance_holders(key_of, link, table, ring, distinct, clock, times[row])
+        if due(pool.clock, times[row]):
+            advance_loads(window, times[row])
+            advance_holders(pool, times[row])
             _measure(loads, load_spread)
             _measure(distinct, spread)
-        if room(clock) < 2:
+        if room(pool) < 2:
             return row
         best = _least_hybrid(keys[row], family, workers, p, loads, load_spread, distinct, spread)
-        if touch_holder(key_of, link, table, ring, distinct, clock, keys[row], best):
+        if touch_holder(pool, keys[row], best):
             _raised(distinct, spread, distinct[best] - 1, distinct[best])
-        add(loads, load_ring, load_clock, best)
+        add(window, best)
         _raised(loads, load_spread, loads[best] - 1, loads[best])
         out[row] = best
         row += 1
@@ -134,29 +134,29 @@ def _route_sketched(
     spread: Float64s,
     out: Int32s,
 ) -> None:
-    loads, load_ring, load_clock = window
-    values, sums, empty, estimates, ring, newer, clock = sketches
+    loads = window.loads
+    estimates = sketches.whole.estimates
     _measure(loads, load_spread)
     unknown = True
     for row in range(keys.shape[0]):
         hashed = sketch_hash(keys[row])
-        if due(clock, times[row]):
-            advance_loads(loads, load_ring, load_clock, times[row])
-            advance_sketches(values, sums, empty, estimates, ring, newer, clock, times[row])
+        if due(sketches.clock, times[row]):
+            advance_loads(window, times[row])
+            advance_sketches(sketches, times[row])
             _measure(loads, load_spread)
             unknown = True
         if unknown:
             for worker in range(loads.shape[0]):
-                estimate(values, sums, empty, estimates, worker)
+                estimate(sketches.whole, worker)
             _measure(estimates, spread)
             unknown = False
         best = _least_hybrid(keys[row], family, workers, p, loads, load_spread, estimates, spread)
         before = estimates[best]
-        if touch_sketch(values, sums, empty, estimates, ring, newer, clock, best, hashed):
-            after = estimate(values, sums, empty, estimates, best)
+        if touch_sketch(sketches, best, hashed):
+            after = estimate(sketches.whole, best)
             if after > before:
                 _raised(estimates, spread, before, after)
-        add(loads, load_ring, load_clock, best)
+        add(window, best)
         _raised(loads, load_spread, loads[best] - 1, loads[best])
         out[row] = best
 

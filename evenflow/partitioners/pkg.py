@@ -64,11 +64,10 @@ def _route_many(keys: UInt64s, family: UInt64s, workers: np.uint64, loads: Int64
 def _route_windowed(
     keys: UInt64s, times: Int64s, family: UInt64s, workers: np.uint64, window: WindowLoads, out: Int32s
 ) -> None:
-    loads, ring, clock = window
     for row in range(keys.shape[0]):
-        advance(loads, ring, clock, times[row])
-        best = least_loaded(keys[row], family, family.shape[0], workers, loads)
-        add(loads, ring, clock, best)
+        advance(window, times[row])
+        best = least_loaded(keys[row], family, family.shape[0], workers, window.loads)
+        add(window, best)
         out[row] = best
 
 

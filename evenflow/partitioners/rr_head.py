@@ -23,7 +23,7 @@ from evenflow.kernels import kernel
 from evenflow.partitioners.head import HeadOptions, HeadPartitioner, forget, is_older, offered_is_head
 from evenflow.partitioners.pkg import sent_to_one_of_two
 from evenflow.sketches.space_saving import Summary
-from evenflow.sketches.window_loads import ROW, WindowLoads, advance
+from evenflow.sketches.window_loads import WindowLoads, advance, note
 
 
 @kernel
@@ -40,7 +40,7 @@ def _route(
     theta: float,
     warm_up: int,
 ) -> None:
-    loads, ring, clock = window
+    loads = window.loads
     entry, group, order, table, meta = summary
     n = loads.shape[0]
     workers = np.uint64(n)
@@ -49,7 +49,7 @@ def _route(
         if is_older(ages, times[row]):
             forget(summary, ages, times[row])
         if windowed:
-            advance(loads, ring, clock, times[row])
+            advance(window, times[row])
         if offered_is_head(entry, group, order, table, meta, keys[row], theta, warm_up):
             best = turn[0]
             turn[0] = best + 1 if best + 1 < n else 0
@@ -57,7 +57,7 @@ def _route(
         else:
             best = sent_to_one_of_two(keys[row], one, two, workers, loads)
         if windowed:
-            ring[clock[ROW], best] += 1
+            note(window, best)
         out[row] = best
 
 

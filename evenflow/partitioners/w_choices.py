@@ -27,7 +27,7 @@ from evenflow.partitioners.head import HeadOptions, HeadPartitioner, forget, is_
 from evenflow.partitioners.pkg import sent_to_one_of_two
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.space_saving import Summary
-from evenflow.sketches.window_loads import ROW, WindowLoads, advance
+from evenflow.sketches.window_loads import WindowLoads, advance, note
 
 
 @kernel
@@ -44,7 +44,7 @@ def _route(
     theta: float,
     warm_up: int,
 ) -> None:
-    loads, ring, clock = window
+    loads = window.loads
     entry, group, order, table, meta = summary
     workers = np.uint64(loads.shape[0])
     one, two = family[0], family[1]
@@ -52,7 +52,7 @@ def _route(
     for row in range(keys.shape[0]):
         if is_older(ages, times[row]):
             forget(summary, ages, times[row])
-        if windowed and advance(loads, ring, clock, times[row]):
+        if windowed and advance(window, times[row]):
             rebuild(tree, loads)
         if offered_is_head(entry, group, order, table, meta, keys[row], theta, warm_up):
             best = winner(tree)
@@ -60,7 +60,7 @@ def _route(
         else:
             best = sent_to_one_of_two(keys[row], one, two, workers, loads)
         if windowed:
-            ring[clock[ROW], best] += 1
+            note(window, best)
         raised(tree, loads, best)
         out[row] = best
 

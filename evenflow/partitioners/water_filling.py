@@ -43,7 +43,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, as_records, plain
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import members, mix64
@@ -177,7 +177,7 @@ class Evenflow(Partitioner):
                 mark = members(self.seed, 1, first=(1 << 41) + self.workers)[0]
                 release(weights[before:].sum() / weights.sum(), mark, self._places)
         self._window = self._no_loads()
-        self._window.clock[:] = clock
+        self._window.clock[()] = clock
         self._progress[[BUCKET, TUPLES, KNOWN, DOUBTED]] = 0
         self._progress[SINCE] = self._progress[LATEST]
         if self._remembers and self.options.windowed:  # kept homes count like those just placed
@@ -247,7 +247,7 @@ class Evenflow(Partitioner):
         loads, sent, clock = self._window
         own = loads - self._others
         if now is not None and self.options.windowed and self._tuples:
-            slide, slides, n = int(clock[0]), len(sent), self.workers
+            slide, slides, n = int(clock["slide"]), len(sent), self.workers
             for left in range(
                 slide + 1, slide + 1 + min(slides, max(0, now // self.options.slide_ms - slide))
             ):
@@ -293,11 +293,7 @@ class Evenflow(Partitioner):
         parts = (("summary", self._summary), ("places", self._places), ("rings", self._rings))
         return {
             **self._window._asdict(),
-            **{
-                f"{name}.{field}": plain(array)
-                for name, part in parts
-                for field, array in part._asdict().items()
-            },
+            **{f"{name}.{field}": array for name, part in parts for field, array in part._asdict().items()},
             "tail": self._tail,
             "credit": self._credit,
             "progress": self._progress,
@@ -311,9 +307,7 @@ class Evenflow(Partitioner):
 
         self._window = loads_from(state)
         self._summary, self._places = part("summary", Frequent), part("places", Placements)
-        self._rings = Rings(
-            *(as_records(state[f"rings.{field}"], like) for field, like in self._rings._asdict().items())
-        )
+        self._rings = part("rings", Rings)
         self._tail, self._credit = state["tail"], state["credit"]
         self._progress, self._doubts, self._others = state["progress"], state["doubts"], state["others"]
 
@@ -321,7 +315,7 @@ class Evenflow(Partitioner):
         return self.workers
 
     def _head_keys(self) -> int:
-        return int(self._rings.pool["split"][0])
+        return int(self._rings.meta["split"])
 
     def _state_bound(self, keys: int) -> int:
         options, cell = self.options, self._places.cell.nbytes

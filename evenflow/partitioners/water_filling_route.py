@@ -26,7 +26,7 @@ from evenflow.sketches.holder_rings import (
 )
 from evenflow.sketches.least_loaded import raised, rebuild, winner
 from evenflow.sketches.placements import LIVE, Placements, crowded, move_to, put, worker_of
-from evenflow.sketches.window_loads import ROW, WindowLoads, end_of, passed
+from evenflow.sketches.window_loads import WindowLoads, end_of, passed
 
 _LOOKS = 8
 """Holders looked at per tuple from the oldest on, and again as many in turn."""
@@ -51,28 +51,20 @@ _FILLED = 128
 """As long as no window has been full, so many tuples per watched key are priced as if it were."""
 _AGES = 16
 """The summary forgets half at least so many times in a window, if it knows enough for its least share."""
-_SLIDE, _LENGTH, _END = range(3)
 _BUCKET, _HOME, _COLUMN = range(3)
 """Of a doubt: bucket and home of the tuple's key, and where it counts in a row of the window."""
 
 
 @kernel
-def _next_slide(
-    time: Any,
-    loads: Int64s,
-    tail: Int64s,
-    credit: Int64s,
-    sent: Int64s,
-    clock: Int64s,
-    progress: Int64s,
-) -> None:
+def _next_slide(time: Any, window: WindowLoads, tail: Int64s, credit: Int64s, progress: Int64s) -> None:
     """Move the window to `time`: what leaves it is taken off, credit fades; a gap begins a new window."""
+    loads, sent, clock = window.loads, window.ring, window.clock[()]
     slides, n = np.int64(sent.shape[0]), credit.shape[0]
-    now = time // clock[_LENGTH]
-    gone = slides if clock[_SLIDE] == NEVER else passed(slides, clock[_SLIDE], now)
+    now = time // clock["length"]
+    gone = slides if clock["slide"] == NEVER else passed(slides, clock["slide"], now)
     if gone == slides:
         progress[SINCE] = time
-    if gone == slides or time - progress[SINCE] >= slides * clock[_LENGTH]:
+    if gone == slides or time - progress[SINCE] >= slides * clock["length"]:
         progress[KNOWN] = 0
     kept = 0.0 if gone == slides else (1.0 - 1.0 / slides) ** gone
     for step in range(gone):
@@ -87,7 +79,7 @@ def _next_slide(
         left = np.int64(credit[worker] * kept)
         tail[worker] -= credit[worker] - left
         credit[worker] = left
-    clock[_SLIDE], clock[_END], clock[ROW] = now, end_of(now, clock[_LENGTH]), now % slides
+    clock["slide"], clock["end"], clock["row"] = now, end_of(now, clock["length"]), now % slides
 
 
 @kernel
@@ -107,21 +99,20 @@ def _lowest(tree: Int64s, loads: Int64s) -> np.int64:
 
 
 @kernel
-def _when_full(slides: Any, clock: Int64s, progress: Int64s, tuples: Any, filled: Any) -> float:
+def _when_full(window: WindowLoads, progress: Int64s, tuples: Any, filled: Any) -> float:
     """How many times its present `tuples` the window will hold when it has filled, at the present rate."""
-    if clock[_SLIDE] == NEVER or progress[FULL] > 0:  # cumulative loads, or it is known
+    slides, clock = window.ring.shape[0], window.clock[()]
+    if clock["slide"] == NEVER or progress[FULL] > 0:  # cumulative loads, or it is known
         return 1.0
     span = progress[LATEST] - progress[SINCE] + 1
-    return max(1.0, min(slides * _INSTANTS, slides * clock[_LENGTH] / span, filled / tuples))
+    return max(1.0, min(slides * _INSTANTS, slides * clock["length"] / span, filled / tuples))
 
 
 @kernel
 def _believe(
     doubts: Int64s,
-    loads: Int64s,
+    window: WindowLoads,
     tail: Int64s,
-    sent: Int64s,
-    clock: Int64s,
     progress: Int64s,
     step: Int64s,
     cell: UInt32s,
@@ -129,6 +120,7 @@ def _believe(
     remembers: bool,
 ) -> None:
     """There was a silence: the tuples that were doubted are the first ones of the window that has just begun."""
+    loads, sent, clock = window.loads, window.ring, window.clock[()]
     n = loads.shape[0]
     for doubt in range(progress[DOUBTED]):
         column = doubts[doubt, _COLUMN]
@@ -137,8 +129,8 @@ def _believe(
             put(cell, place, doubts[doubt, _BUCKET], doubts[doubt, _HOME])
         loads[worker] += step[worker]
         tail[worker] += step[worker] if column >= n else 0
-        sent[clock[ROW], column] += step[worker]
-    sent[clock[ROW], 2 * n] += progress[DOUBTED]
+        sent[clock["row"], column] += step[worker]
+    sent[clock["row"], 2 * n] += progress[DOUBTED]
     progress[TUPLES] += progress[DOUBTED]
     progress[DOUBTED] = 0
 
@@ -275,7 +267,7 @@ def route(
     key_of, count, error, seen = summary
     cell, place = places
     used, ring = holders.used, holders.ring
-    loads, sent, clock = window
+    loads, sent, clock = window.loads, window.ring, window.clock[()]
     n = loads.shape[0]
     workers = np.uint64(n)
     slides = np.int64(sent.shape[0])
@@ -287,7 +279,7 @@ def route(
     ages: Any = max(1, slides // _AGES)
     total, fresh = progress[TUPLES], np.int64(0)
     priced = progress[FULL] * share
-    now = clock[_SLIDE]
+    now = clock["slide"]
     oldest = now - slides + 1 if windowed and now != NEVER else np.int64(NEVER)
     doubted: Any = False
     rebuild(lowest, loads)
@@ -296,17 +288,17 @@ def route(
         key = keys[row]
         if windowed:
             time = times[row]
-            due_now = time >= clock[_END]
-            silence = due_now and now != NEVER and passed(slides + 1, now, time // clock[_LENGTH]) > slides
+            due_now = time >= clock["end"]
+            silence = due_now and now != NEVER and passed(slides + 1, now, time // clock["length"]) > slides
             doubted = silence and progress[DOUBTED] < DOUBTS - 1
             if due_now and not doubted:
-                sent[clock[ROW], 2 * n] += fresh
+                sent[clock["row"], 2 * n] += fresh
                 progress[TUPLES] += fresh
-                if time - progress[SINCE] >= slides * clock[_LENGTH] and not silence:
+                if time - progress[SINCE] >= slides * clock["length"] and not silence:
                     progress[FULL] = progress[TUPLES]
                     priced = progress[FULL] * share
-                _next_slide(time, loads, tail, credit, sent, clock, progress)
-                now = clock[_SLIDE]
+                _next_slide(time, window, tail, credit, progress)
+                now = clock["slide"]
                 oldest = now - slides + 1
                 move_to(cell, place, now)
                 drop_unused(holders, oldest)
@@ -314,9 +306,9 @@ def route(
                     _forget(count, error, seen, holders, watched)
                     progress[AGED] = now
                 if silence:
-                    _believe(doubts, loads, tail, sent, clock, progress, step, cell, place, remembers)
+                    _believe(doubts, window, tail, progress, step, cell, place, remembers)
                 total, fresh = progress[TUPLES], np.int64(0)
-                full = time - progress[SINCE] >= slides * clock[_LENGTH]
+                full = time - progress[SINCE] >= slides * clock["length"]
                 brings = tuples_per_bucket(tail, credit, step, place[LIVE]) - np.int64(full)
                 progress[BUCKET] = max(brings, progress[KNOWN])
                 if remembers and crowded(cell, place):
@@ -359,7 +351,7 @@ def route(
         weight = certain & ~too_rare  # one branch that is rarely taken, not three
         mean = priced if priced > 0 else level
         if over * abs(over) * weight > dear * seen[SEEN] * mean * mean and over > _when_full(
-            slides, clock, progress, total + fresh, _FILLED * watched
+            window, progress, total + fresh, _FILLED * watched
         ) * mean * math.sqrt(dear * seen[SEEN] / certain):
             lightest = _lowest(lowest, loads)
             mine = edge_to(holders, at, lightest)
@@ -374,7 +366,7 @@ def route(
         column = worker if split else n + worker
         load = step[worker]
         loads[worker] += load
-        sent[clock[ROW], column] += load
+        sent[clock["row"], column] += load
         tail[worker] += np.int64(0) if split else load
         out[row] = worker
         if doubted:
@@ -382,6 +374,6 @@ def route(
             doubts[doubt, _BUCKET] = (spot >> np.uint64(32)) & buckets
             doubts[doubt, _HOME], doubts[doubt, _COLUMN] = home, column
             progress[DOUBTED] += 1
-    sent[clock[ROW], 2 * n] += fresh
+    sent[clock["row"], 2 * n] += fresh
     progress[TUPLES] += fresh
     return keys.shape[0]

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Rows
 from evenflow.partitioners.base import Options
 from evenflow.partitioners.load_options import check_whole_slides
 from evenflow.sketches.window_cardinalities import WindowCardinalities, window_cardinalities
@@ -61,6 +61,6 @@ class WindowOptions(Options):
         self._hold(cardinalities.clock)
         return cardinalities
 
-    def _hold(self, clock: Int64s) -> None:
+    def _hold(self, clock: Rows) -> None:
         if self.mode == "cumulative":
-            clock[_END] = _NEVER_ENDS
+            clock["end"] = _NEVER_ENDS

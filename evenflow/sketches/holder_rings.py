@@ -13,12 +13,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from evenflow.arrays import Int32s, Int64s
+from evenflow.arrays import Int32s, Int64s, Rows, record
 from evenflow.kernels import kernel
-
-Rows = npt.NDArray[np.void]
 
 _SPREAD = 0x9E3779B1
 
@@ -45,8 +42,8 @@ class Rings(NamedTuple):
     """(owners,) of RING."""
     table: Int32s
     """First edge of each hash chain, or -1."""
-    pool: Rows
-    """(1,) of POOL."""
+    meta: Rows
+    """One of POOL."""
 
 
 def rings(owners: int, edges: int) -> Rings:
@@ -58,7 +55,7 @@ def rings(owners: int, edges: int) -> Rings:
         used=np.zeros(edges, np.int64),
         ring=np.zeros(owners, RING),
         table=np.full(1 << (2 * edges - 1).bit_length(), -1, np.int32),
-        pool=np.zeros(1, POOL),
+        meta=record(POOL),
     )
 
 
@@ -80,17 +77,17 @@ def edge_to(rings: Rings, owner: Any, worker: Any) -> np.int64:
 @kernel
 def adopt(rings: Rings, owner: Any, worker: Any, now: Any) -> bool:
     """Give the owner one more worker, one it does not have; False when the pool is empty."""
-    edge, ring, pool = rings.edge, rings.ring, rings.pool
-    if pool[0]["edges"] == edge.shape[0]:
+    edge, ring, pool = rings.edge, rings.ring, rings.meta[()]
+    if pool["edges"] == edge.shape[0]:
         return False
-    at = np.int64(edge[pool[0]["edges"]]["free"])
-    pool[0]["edges"] += 1
+    at = np.int64(edge[pool["edges"]]["free"])
+    pool["edges"] += 1
     home = _home(rings.table, owner, worker)
     edge[at]["worker"], edge[at]["owner"], edge[at]["chain"] = worker, owner, rings.table[home]
     rings.table[home] = at
     rings.used[at] = now
     if ring[owner]["size"] == 0:
-        pool[0]["split"] += 1
+        pool["split"] += 1
         edge[at]["next"] = at
         ring[owner]["first"] = ring[owner]["turn"] = at
         ring[owner]["current"] = 0
@@ -104,7 +101,7 @@ def adopt(rings: Rings, owner: Any, worker: Any, now: Any) -> bool:
 
 @kernel
 def _give_back(rings: Rings, at: Any) -> None:
-    edge, table = rings.edge, rings.table
+    edge, table, pool = rings.edge, rings.table, rings.meta[()]
     home = _home(table, edge[at]["owner"], edge[at]["worker"])
     other = np.int64(table[home])
     if other == at:
@@ -113,8 +110,8 @@ def _give_back(rings: Rings, at: Any) -> None:
         while edge[other]["chain"] != at:
             other = np.int64(edge[other]["chain"])
         edge[other]["chain"] = edge[at]["chain"]
-    rings.pool[0]["edges"] -= 1
-    edge[rings.pool[0]["edges"]]["free"] = at
+    pool["edges"] -= 1
+    edge[pool["edges"]]["free"] = at
 
 
 @kernel
@@ -124,7 +121,7 @@ def drop_after(rings: Rings, owner: Any, before: Any) -> None:
     at = np.int64(edge[before]["next"])
     ring[owner]["size"] -= 1
     if ring[owner]["size"] == 0:
-        rings.pool[0]["split"] -= 1
+        rings.meta[()]["split"] -= 1
     else:
         edge[before]["next"] = edge[at]["next"]
         if ring[owner]["first"] == at:
@@ -163,4 +160,4 @@ def drop_all(rings: Rings, owner: Any) -> None:
         _give_back(rings, at)
         at = following
     ring[owner]["size"] = 0
-    rings.pool[0]["split"] -= 1
+    rings.meta[()]["split"] -= 1

@@ -19,29 +19,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int64s, State
+from evenflow.arrays import NEVER, Rows, State, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import home_slot
 from evenflow.sketches.window_loads import end_of
 
-_NOW, _LENGTH, _END, _ORDINAL, _SEEN, _BEFORE, _USED, _HOT, _FRESH = range(9)
-_KEY, _COUNT, _COUNTED, _UNTIL = range(4)
+CLOCK = np.dtype(
+    [
+        (name, np.int64)
+        for name in ("window", "length", "end", "ordinal", "seen", "before", "used", "hot", "fresh")
+    ]
+)
+"""The present window, its length in ms, its end in ms, its ordinal, its tuples so far, tuples of the one before; entries
+in use, keys hot now, keys hot in the next window too."""
+ENTRY = np.dtype([(name, np.int64) for name in ("key", "count", "counted", "until")])
+"""The key's bits, its count, ordinal of the window of that count (0: no entry), ordinal of the last window in which it is
+hot."""
 _LEAST_CAPACITY = 64
 
 
 class HotTable(NamedTuple):
-    """The arrays. A kernel unpacks them once, before its loop."""
+    """What kernels take as one argument."""
 
-    entries: Int64s
-    """(capacity, 4): key (its bits), its count, ordinal of the window of that count (0: no entry), ordinal
-    of the last window in which it is hot."""
-    clock: Int64s
-    """[present window, its length in ms, its end in ms, its ordinal, its tuples so far, tuples of the one
-    before, entries in use, keys hot now, keys hot in the next window too]"""
-
-
-def _table(capacity: int) -> Int64s:
-    return np.zeros((capacity, 4), np.int64)
+    entries: Rows
+    """(capacity,) of ENTRY."""
+    clock: Rows
+    """One of CLOCK."""
 
 
 def _capacity(kept: int) -> int:
@@ -50,79 +53,79 @@ def _capacity(kept: int) -> int:
 
 
 @inlined
-def crowded(entries: Int64s, clock: Int64s) -> Any:
+def crowded(table: HotTable) -> Any:
     """Whether there may be no place for one more key."""
-    return 4 * clock[_USED] >= 3 * entries.shape[0]
+    return 4 * table.clock[()]["used"] >= 3 * table.entries.shape[0]
 
 
 @kernel
-def roll(clock: Int64s, time: Any) -> None:
+def roll(table: HotTable, time: Any) -> None:
     """Begin the window of `time` when it is later than the present one. Ask `window_loads.due` first."""
-    if time < clock[_END]:
+    clock = table.clock[()]
+    if time < clock["end"]:
         return
-    now = time // clock[_LENGTH]
-    if now == clock[_NOW] and now != NEVER:  # the last window of all
+    now = time // clock["length"]
+    if now == clock["window"] and now != NEVER:  # the last window of all
         return
-    follows = now == clock[_NOW] + 1 and clock[_NOW] != NEVER
-    clock[_ORDINAL] += 1 if follows else 2
-    clock[_HOT] = clock[_FRESH] if follows else 0
-    clock[_FRESH] = 0
-    clock[_BEFORE] = clock[_SEEN]
-    clock[_SEEN] = 0
-    clock[_NOW] = now
-    clock[_END] = end_of(now, clock[_LENGTH])
+    follows = now == clock["window"] + 1 and clock["window"] != NEVER
+    clock["ordinal"] += 1 if follows else 2
+    clock["hot"] = clock["fresh"] if follows else 0
+    clock["fresh"] = 0
+    clock["before"] = clock["seen"]
+    clock["seen"] = 0
+    clock["window"] = now
+    clock["end"] = end_of(now, clock["length"])
 
 
 @inlined
-def _entry(entries: Int64s, wanted: np.int64) -> np.int64:
+def _entry(entries: Rows, wanted: np.int64) -> np.int64:
     """The key's entry, or the free one where it belongs."""
     mask = np.int64(entries.shape[0] - 1)
     at = home_slot(np.uint64(wanted), mask)
-    while entries[at, _COUNTED] != 0 and entries[at, _KEY] != wanted:
+    while entries[at]["counted"] != 0 and entries[at]["key"] != wanted:
         at = (at + 1) & mask
     return at
 
 
 @kernel
-def count(entries: Int64s, clock: Int64s, share: float, key: np.uint64) -> bool:
+def count(table: HotTable, share: float, key: np.uint64) -> bool:
     """One tuple of this key in the present window; whether the key is hot."""
-    wanted = np.int64(key)
-    at = _entry(entries, wanted)
-    ordinal = clock[_ORDINAL]
-    clock[_SEEN] += 1
-    if entries[at, _COUNTED] != ordinal:
-        clock[_USED] += entries[at, _COUNTED] == 0
-        entries[at, _KEY] = wanted
-        entries[at, _COUNTED] = ordinal
-        entries[at, _COUNT] = 0
-    entries[at, _COUNT] += 1
-    enough = max(1.0, share * clock[_BEFORE])
-    if entries[at, _UNTIL] <= ordinal and clock[_BEFORE] > 0 and entries[at, _COUNT] > enough:
-        clock[_HOT] += entries[at, _UNTIL] < ordinal
-        clock[_FRESH] += 1
-        entries[at, _UNTIL] = ordinal + 1
-    return entries[at, _UNTIL] >= ordinal
+    wanted, entries, clock = np.int64(key), table.entries, table.clock[()]
+    entry = entries[_entry(entries, wanted)]
+    ordinal = clock["ordinal"]
+    clock["seen"] += 1
+    if entry["counted"] != ordinal:
+        clock["used"] += entry["counted"] == 0
+        entry["key"] = wanted
+        entry["counted"] = ordinal
+        entry["count"] = 0
+    entry["count"] += 1
+    enough = max(1.0, share * clock["before"])
+    if entry["until"] <= ordinal and clock["before"] > 0 and entry["count"] > enough:
+        clock["hot"] += entry["until"] < ordinal
+        clock["fresh"] += 1
+        entry["until"] = ordinal + 1
+    return entry["until"] >= ordinal
 
 
 @kernel
-def _fill(entries: Int64s, kept: Int64s) -> None:
+def _fill(entries: Rows, kept: Rows) -> None:
     for row in range(kept.shape[0]):
-        at = _entry(entries, kept[row, _KEY])
-        for column in range(4):
-            entries[at, column] = kept[row, column]
+        at = _entry(entries, kept[row]["key"])
+        entries[at] = kept[row]
 
 
 class HotKeys:
     """The table and its growth; kernels work on `table`, which `make_room` replaces."""
 
     def __init__(self, *, window_ms: int) -> None:
-        clock = np.array([NEVER, window_ms, NEVER, 0, 0, 0, 0, 0, 0], np.int64)
-        self.table = HotTable(_table(_LEAST_CAPACITY), clock)
+        clock = record(CLOCK, window=NEVER, length=window_ms, end=NEVER)
+        self.table = HotTable(np.zeros(_LEAST_CAPACITY, ENTRY), clock)
 
     @property
     def hot(self) -> int:
         """How many keys are hot now."""
-        return int(self.table.clock[_HOT])
+        return int(self.table.clock["hot"])
 
     @property
     def nbytes(self) -> int:
@@ -136,7 +139,7 @@ class HotKeys:
         4 x 2^ceil(log2 keys) entries, and at least 64, of 32 bytes; and there is the clock.
         """
         entries, clock = self.table
-        return _capacity(keys) * entries.itemsize * entries.shape[1] + clock.nbytes
+        return _capacity(keys) * entries.itemsize + clock.nbytes
 
     def make_room(self) -> None:
         """Forget what means nothing any more; a table a quarter to an eighth full, or less."""
@@ -145,25 +148,23 @@ class HotKeys:
     def snapshot(self) -> State:
         """The table in a form that does not depend on its history: entries ordered by key."""
         kept = self._meaningful()
-        kept[kept[:, _COUNTED] != self.table.clock[_ORDINAL], _COUNT] = 0
+        kept["count"][kept["counted"] != self.table.clock["ordinal"]] = 0
         clock = self.table.clock.copy()
-        clock[_USED] = 0
-        return {"entries": kept[np.argsort(kept[:, _KEY])], "clock": clock}
+        clock["used"] = 0
+        return {"entries": kept[np.argsort(kept["key"])], "clock": clock}
 
     def load(self, state: State) -> None:
         """Take over what `snapshot` gave."""
         self.table = HotTable(self.table.entries, state["clock"])
         self._keep(state["entries"])
 
-    def _meaningful(self) -> Int64s:
-        entries, ordinal = self.table.entries, self.table.clock[_ORDINAL]
-        kept: Int64s = entries[
-            (entries[:, _COUNTED] > 0) & ((entries[:, _COUNTED] == ordinal) | (entries[:, _UNTIL] >= ordinal))
-        ]
-        return kept
+    def _meaningful(self) -> Rows:
+        entries, ordinal = self.table.entries, self.table.clock["ordinal"]
+        present = (entries["counted"] == ordinal) | (entries["until"] >= ordinal)
+        return entries[(entries["counted"] > 0) & present]
 
-    def _keep(self, kept: Int64s) -> None:
-        entries = _table(_capacity(len(kept)))
+    def _keep(self, kept: Rows) -> None:
+        entries = np.zeros(_capacity(len(kept)), ENTRY)
         _fill(entries, kept)
-        self.table.clock[_USED] = len(kept)
+        self.table.clock["used"] = len(kept)
         self.table = HotTable(entries, self.table.clock)

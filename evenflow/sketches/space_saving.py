@@ -27,13 +27,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from evenflow.arrays import Int64s, UInt32s, UInt64s
+from evenflow.arrays import Int64s, Rows, UInt32s, UInt64s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import GOLDEN
-
-Rows = npt.NDArray[np.void]
 
 _ONE = np.uint32(1)
 _BOTTOM, _TOP = np.uint32(0), np.uint32(1)

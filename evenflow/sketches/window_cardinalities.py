@@ -16,34 +16,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Float64s, Int64s, State, UInt8s
+from evenflow.arrays import NEVER, Float64s, Rows, State, UInt8s, record
 from evenflow.kernels import inlined, kernel
 from evenflow.sketches import hyperloglog
-from evenflow.sketches.hyperloglog import add, rank_of, register_of, registers
+from evenflow.sketches.hyperloglog import Registers, add, rank_of, register_of, registers
 from evenflow.sketches.window_loads import end_of, passed
 
-_NOW, _SLIDE, _END, _SLOT, _PIVOT = range(5)
+CLOCK = np.dtype([(name, np.int64) for name in ("slide", "length", "end", "slot", "pivot")])
+"""The current slide, slide length in ms, end of the current slide in ms, its place in `ring`, the pivot."""
 
 
 class WindowCardinalities(NamedTuple):
-    """`values`, `sums`, `empty`, `estimates` are `Registers` of the whole window, one row per worker; read
-    them with `hyperloglog.estimate` and `would_change`. A kernel unpacks all once, before its loop."""
+    """What kernels take as one argument."""
 
-    values: UInt8s
-    sums: Int64s
-    empty: Int64s
-    estimates: Float64s
+    whole: Registers
+    """Of the whole window, one row per worker; read them with `hyperloglog.estimate` and `would_change`."""
     ring: UInt8s
     """(slides, workers, m): registers of each slide, or maxima from it up to the pivot; empty for 1 slide."""
     newer: UInt8s
     """(workers, m): maxima of the complete slides from the pivot on; empty for 1 slide."""
-    clock: Int64s
-    """[current slide, slide length in ms, end of the current slide in ms, its row in `ring`, the pivot]"""
+    clock: Rows
+    """One of CLOCK."""
 
     @property
     def kept(self) -> State:
         """What a snapshot needs; the rest follows from it."""
-        return {"values": self.values, "ring": self.ring, "newer": self.newer, "clock": self.clock}
+        return {"values": self.whole.values, "ring": self.ring, "newer": self.newer, "clock": self.clock}
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all arrays."""
+        return sum(array.nbytes for array in (*self.whole, self.ring, self.newer, self.clock))
 
 
 def window_cardinalities(
@@ -54,18 +57,18 @@ def window_cardinalities(
     banks = slides if slides > 1 else 0
     shape = (workers, 1 << precision)
     return WindowCardinalities(
-        *registers(workers, precision),
+        whole=registers(workers, precision),
         ring=np.zeros((banks, *shape), np.uint8),
         newer=np.zeros(shape if banks else (0, 0), np.uint8),
-        clock=np.array([NEVER, slide_ms, NEVER, 0, 0], np.int64),
+        clock=record(CLOCK, slide=NEVER, length=slide_ms, end=NEVER),
     )
 
 
 def restored(kept: State) -> WindowCardinalities:
     """The window that has this `kept`."""
     workers, slots = kept["values"].shape
-    fresh = registers(workers, slots.bit_length() - 1)
-    return WindowCardinalities(**{**fresh._asdict(), **kept})
+    whole = registers(workers, slots.bit_length() - 1)._replace(values=kept["values"])
+    return WindowCardinalities(whole, kept["ring"], kept["newer"], kept["clock"])
 
 
 @kernel
@@ -99,37 +102,30 @@ def _raise_slide_to_slide(ring: UInt8s, slot: Any, source: Any) -> None:
 
 
 @kernel
-def _begin_slide(ring: UInt8s, newer: UInt8s, clock: Int64s, slide: Any) -> None:
+def _begin_slide(window: WindowCardinalities, slide: Any) -> None:
     """`slide` begins and the one `slides` before it leaves."""
+    ring, newer, clock = window.ring, window.newer, window.clock[()]
     slides = ring.shape[0]
     _raise_to_slide(newer, ring, (slide - 1) % slides)
     _clear_slide(ring, slide % slides)
     oldest = slide - slides + 1
-    if oldest >= clock[_PIVOT]:
+    if oldest >= clock["pivot"]:
         for older in range(slide - 2, oldest - 1, -1):
             _raise_slide_to_slide(ring, older % slides, (older + 1) % slides)
         _clear(newer)
-        clock[_PIVOT] = slide
+        clock["pivot"] = slide
 
 
 @kernel
-def advance(
-    values: UInt8s,
-    sums: Int64s,
-    empty: Int64s,
-    estimates: Float64s,
-    ring: UInt8s,
-    newer: UInt8s,
-    clock: Int64s,
-    time: Any,
-) -> bool:
-    """Move the window to `time`; True when estimates may have changed. The window's arrays come first."""
-    if time < clock[_END]:
+def advance(window: WindowCardinalities, time: Any) -> bool:
+    """Move the window to `time`; True when estimates may have changed."""
+    values, ring, newer, clock = window.whole.values, window.ring, window.newer, window.clock[()]
+    if time < clock["end"]:
         return False
-    now = time // clock[_SLIDE]
-    current, slides = clock[_NOW], ring.shape[0]
+    now = time // clock["length"]
+    current, slides = clock["slide"], ring.shape[0]
     if current == NEVER:
-        clock[_PIVOT] = now
+        clock["pivot"] = now
     elif now == current:  # the last slide of all
         return False
     elif passed(slides, current, now) == slides:
@@ -137,55 +133,46 @@ def advance(
         _clear(newer)
         for slot in range(slides):
             _clear_slide(ring, slot)
-        clock[_PIVOT] = now
+        clock["pivot"] = now
     else:
         for slide in range(current + 1, now + 1):
-            _begin_slide(ring, newer, clock, slide)
+            _begin_slide(window, slide)
         _clear(values)
         oldest = now - slides + 1
-        if oldest < clock[_PIVOT]:
+        if oldest < clock["pivot"]:
             _raise_to_slide(values, ring, oldest % slides)
         for worker in range(values.shape[0]):
             for at in range(values.shape[1]):
                 value, other = values[worker, at], newer[worker, at]
                 values[worker, at] = other if other > value else value
     for worker in range(values.shape[0]):
-        sums[worker] = -1
-        estimates[worker] = -1
-    clock[_NOW] = now
-    clock[_END] = end_of(now, clock[_SLIDE])
-    clock[_SLOT] = now % max(1, slides)
+        window.whole.sums[worker] = -1
+        window.whole.estimates[worker] = -1
+    clock["slide"] = now
+    clock["end"] = end_of(now, clock["length"])
+    clock["slot"] = now % max(1, slides)
     return True
 
 
 @inlined
-def touch_slide(ring: UInt8s, clock: Int64s, worker: Any, hashed: np.uint64) -> None:
+def touch_slide(window: WindowCardinalities, worker: Any, hashed: np.uint64) -> None:
     """As `touch`, for a key that is known to change nothing in the window as a whole."""
+    ring = window.ring
     if ring.shape[0] > 0:
-        slot, slots = clock[_SLOT], ring.shape[2]
+        slot, slots = window.clock[()]["slot"], ring.shape[2]
         at = register_of(hashed, slots)
         ring[slot, worker, at] = max(np.int64(ring[slot, worker, at]), rank_of(hashed, slots))
 
 
 @kernel
-def touch(
-    values: UInt8s,
-    sums: Int64s,
-    empty: Int64s,
-    estimates: Float64s,
-    ring: UInt8s,
-    newer: UInt8s,
-    clock: Int64s,
-    worker: Any,
-    hashed: np.uint64,
-) -> bool:
+def touch(window: WindowCardinalities, worker: Any, hashed: np.uint64) -> bool:
     """The worker gets a tuple of the key `hashed` (`sketch_hash`) in the current slide; True when that has
     changed the window."""
-    touch_slide(ring, clock, worker, hashed)
-    return add(values, sums, empty, estimates, worker, hashed)
+    touch_slide(window, worker, hashed)
+    return add(window.whole, worker, hashed)
 
 
 def estimates(window: WindowCardinalities) -> Float64s:
     """C[w] of every worker; a copy."""
-    arrays = window.values, window.sums, window.empty, window.estimates
-    return np.array([hyperloglog.estimate(*arrays, worker) for worker in range(len(window.sums))])
+    whole = window.whole
+    return np.array([hyperloglog.estimate(whole, worker) for worker in range(len(whole.sums))])
