@@ -29,13 +29,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int32s, Int64s, State, UInt32s, UInt64s
+from evenflow.arrays import Float64s, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
 from evenflow.partitioners.head import HeadOptions, HeadPartitioner, forget, is_older, offered_is_head
 from evenflow.partitioners.pkg import least_loaded, sent_to_one_of_two
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
-from evenflow.sketches.space_saving import SIZE, TOTAL, Rows, Summary, count_of
+from evenflow.sketches.space_saving import Summary, count_of
 from evenflow.sketches.window_loads import WindowLoads, advance, note
 
 _NEXT, _D, _MARK = 0, 1, 2
@@ -80,16 +80,15 @@ def find_optimal_choices(p_sorted: Float64s, n: int, eps: float = 1e-4) -> int:
 
 
 @kernel
-def _head_shares(
-    entry: Rows, group: Rows, order: UInt32s, meta: Int64s, threshold: float, shares: Float64s
-) -> int:
+def _head_shares(summary: Summary, threshold: float, shares: Float64s) -> int:
     """Write est/N of the keys whose estimate reaches the threshold, descending; how many they are."""
+    order, meta = summary.order, summary.meta[()]
     size = 0
-    while size < meta[SIZE]:
-        count = count_of(entry, group, order[order.shape[0] - 1 - size])
+    while size < meta["size"]:
+        count = count_of(summary, order[order.shape[0] - 1 - size])
         if count < threshold:
             break
-        shares[size] = count / meta[TOTAL]
+        shares[size] = count / meta["total"]
         size += 1
     return size
 
@@ -135,7 +134,6 @@ def _route(
     warm_up: int,
 ) -> None:
     loads = window.loads
-    entry, group, order, table, meta = summary
     n = loads.shape[0]
     workers = np.uint64(n)
     one, two = family[0], family[1]
@@ -149,13 +147,13 @@ def _route(
             schedule[_NEXT] = 0
         if windowed and advance(window, times[row]) and d >= n:
             rebuild(tree, loads)
-        if not offered_is_head(entry, group, order, table, meta, key, theta, warm_up):
+        if not offered_is_head(summary, key, theta, warm_up):
             best = sent_to_one_of_two(key, one, two, workers, loads)
         else:
-            total = meta[TOTAL]
+            total = summary.meta[()]["total"]
             if total >= schedule[_NEXT]:
                 before = d
-                heads = _head_shares(entry, group, order, meta, theta * total, shares)
+                heads = _head_shares(summary, theta * total, shares)
                 d = _optimal_choices(shares, heads, n, eps)
                 schedule[_D] = d
                 schedule[_NEXT] = max(total + 1, np.int64(math.ceil(total * (1.0 + growth))))

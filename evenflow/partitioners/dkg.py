@@ -31,7 +31,7 @@ from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, members
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.load_options import LoadOptions
-from evenflow.sketches.space_saving import MAX_CAPACITY, SIZE, SpaceSaving, Summary, offer
+from evenflow.sketches.space_saving import MAX_CAPACITY, SpaceSaving, Summary, offer
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 
 _TOTAL, _NOW, _BEGIN = 0, 1, 2
@@ -85,8 +85,7 @@ def _route(
     warm_up_ms: int,
 ) -> None:
     loads = window.loads
-    entry, group, order, table, counts = summary
-    n, capacity = loads.shape[0], order.shape[0]
+    n, capacity = loads.shape[0], summary.order.shape[0]
     for row in range(keys.shape[0]):
         key = keys[row]
         if windowed and advance(window, times[row]):
@@ -95,7 +94,7 @@ def _route(
         meta[_NOW] = now
         if meta[_BEGIN] == NEVER:
             meta[_BEGIN] = now
-        at = offer(entry, group, order, table, counts, key)
+        at = offer(summary, key)
         if width[at] == 0 or owner[at] != key:  # new in the summary
             owner[at] = key
             width[at] = min(2, n)
@@ -103,7 +102,7 @@ def _route(
         first = candidate_kernel(key, family[0], np.uint64(n))
         best = _lightest(first, width[at], loads)
         if (
-            capacity - entry[at]["position"] <= math.ceil(frequent * counts[SIZE])
+            capacity - summary.entry[at]["position"] <= math.ceil(frequent * summary.meta[()]["size"])
             and now - changed[at] >= check_ms
             and now - meta[_BEGIN] >= warm_up_ms
         ):

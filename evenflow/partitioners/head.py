@@ -20,15 +20,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import LAST_TIME, NEVER, Int32s, Int64s, State, UInt32s, UInt64s
+from evenflow.arrays import LAST_TIME, NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import members
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.space_saving import (
-    SIZE,
-    TOTAL,
-    Rows,
     SpaceSaving,
     Summary,
     count_of,
@@ -43,20 +40,11 @@ HALF, LENGTH, END = range(3)
 
 
 @inlined
-def offered_is_head(
-    entry: Rows,
-    group: Rows,
-    order: UInt32s,
-    table: UInt32s,
-    meta: Int64s,
-    key: np.uint64,
-    theta: float,
-    warm_up: int,
-) -> bool:
-    """Count one tuple of this key (a `Summary` comes first); whether the key is head now."""
-    at = offer(entry, group, order, table, meta, key)
-    total = meta[TOTAL]
-    return total > warm_up and count_of(entry, group, at) >= theta * total
+def offered_is_head(summary: Summary, key: np.uint64, theta: float, warm_up: int) -> bool:
+    """Count one tuple of this key; whether the key is head now."""
+    at = offer(summary, key)
+    total = summary.meta[()]["total"]
+    return total > warm_up and count_of(summary, at) >= theta * total
 
 
 @inlined
@@ -80,9 +68,9 @@ def forget(summary: Summary, ages: Int64s, time: Any) -> None:
 
 @kernel
 def _head_size(summary: Summary, threshold: float) -> int:
-    entry, group, order, _, meta = summary
+    order, many = summary.order, summary.meta[()]["size"]
     size = 0
-    while size < meta[SIZE] and count_of(entry, group, order[order.shape[0] - 1 - size]) >= threshold:
+    while size < many and count_of(summary, order[order.shape[0] - 1 - size]) >= threshold:
         size += 1
     return size
 

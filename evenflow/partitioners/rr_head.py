@@ -41,7 +41,6 @@ def _route(
     warm_up: int,
 ) -> None:
     loads = window.loads
-    entry, group, order, table, meta = summary
     n = loads.shape[0]
     workers = np.uint64(n)
     one, two = family[0], family[1]
@@ -50,7 +49,7 @@ def _route(
             forget(summary, ages, times[row])
         if windowed:
             advance(window, times[row])
-        if offered_is_head(entry, group, order, table, meta, keys[row], theta, warm_up):
+        if offered_is_head(summary, keys[row], theta, warm_up):
             best = turn[0]
             turn[0] = best + 1 if best + 1 < n else 0
             loads[best] += 1

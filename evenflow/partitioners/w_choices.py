@@ -45,7 +45,6 @@ def _route(
     warm_up: int,
 ) -> None:
     loads = window.loads
-    entry, group, order, table, meta = summary
     workers = np.uint64(loads.shape[0])
     one, two = family[0], family[1]
     rebuild(tree, loads)
@@ -54,7 +53,7 @@ def _route(
             forget(summary, ages, times[row])
         if windowed and advance(window, times[row]):
             rebuild(tree, loads)
-        if offered_is_head(entry, group, order, table, meta, keys[row], theta, warm_up):
+        if offered_is_head(summary, keys[row], theta, warm_up):
             best = winner(tree)
             loads[best] += 1
         else:
