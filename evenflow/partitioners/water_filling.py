@@ -65,7 +65,6 @@ from evenflow.sketches.frequent import Frequent, frequent, move_all
 from evenflow.sketches.holder_rings import Rings, rings
 from evenflow.sketches.least_loaded import tournament
 from evenflow.sketches.placements import (
-    LIVE,
     Placements,
     bound,
     buckets_of,
@@ -164,7 +163,7 @@ class Evenflow(Partitioner):
         new workers idle for ever. Holders are bought anew.
         """
         known, clock, before = self._summary, self._window.clock, len(self._tail)
-        brings = tuples_per_bucket(self._tail, self._credit, self._step, self._places.meta[LIVE])
+        brings = tuples_per_bucket(self._tail, self._credit, self._step, int(self._places.meta["live"]))
         brings = max(brings, self._progress[KNOWN])  # soon after another rescale the window is not full
         self._shape()
         spots = np.empty(len(known.key), np.uint64)

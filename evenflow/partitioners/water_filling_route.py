@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int32s, Int64s, UInt32s, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, UInt64s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, mix64
-from evenflow.sketches.frequent import MEMORY, SEEN, Frequent, due, halve, offer, sure
+from evenflow.sketches.frequent import Frequent, due, halve, offer, sure
 from evenflow.sketches.holder_rings import (
     Rings,
     adopt,
@@ -25,7 +25,7 @@ from evenflow.sketches.holder_rings import (
     edge_to,
 )
 from evenflow.sketches.least_loaded import raised, rebuild, winner
-from evenflow.sketches.placements import LIVE, Placements, crowded, move_to, put, worker_of
+from evenflow.sketches.placements import Placements, crowded, move_to, put, worker_of
 from evenflow.sketches.window_loads import WindowLoads, end_of, passed
 
 _LOOKS = 8
@@ -115,8 +115,7 @@ def _believe(
     tail: Int64s,
     progress: Int64s,
     step: Int64s,
-    cell: UInt32s,
-    place: Int64s,
+    places: Placements,
     remembers: bool,
 ) -> None:
     """There was a silence: the tuples that were doubted are the first ones of the window that has just begun."""
@@ -126,7 +125,7 @@ def _believe(
         column = doubts[doubt, _COLUMN]
         worker = column % n
         if remembers:
-            put(cell, place, doubts[doubt, _BUCKET], doubts[doubt, _HOME])
+            put(places, doubts[doubt, _BUCKET], doubts[doubt, _HOME])
         loads[worker] += step[worker]
         tail[worker] += step[worker] if column >= n else 0
         sent[clock["row"], column] += step[worker]
@@ -203,17 +202,15 @@ def _holder(
 
 @kernel
 def _forget(
-    count: Int32s,
-    error: Int32s,
-    seen: Int64s,
+    summary: Frequent,
     holders: Rings,
     watched: int,
 ) -> None:
     """The summary forgets half. Keys below half the threshold keep their home alone."""
-    halve(count, error, seen)
-    for owner in range(count.shape[0]):
+    halve(summary)
+    for owner in range(summary.key.shape[0]):
         split = holders.ring[owner]["size"] > 0
-        if split and 2 * watched * np.int64(sure(count, error, owner)) < seen[SEEN]:
+        if split and 2 * watched * np.int64(sure(summary, owner)) < summary.meta[()]["seen"]:
             drop_all(holders, owner)
 
 
@@ -264,14 +261,13 @@ def route(
     first: int,
 ) -> int:
     """Route from row `first` on; the row before which there must be more cells (`placements.grown`), or the end."""
-    key_of, count, error, seen = summary
-    cell, place = places
+    known = summary.meta[()]
     used, ring = holders.used, holders.ring
     loads, sent, clock = window.loads, window.ring, window.clock[()]
     n = loads.shape[0]
     workers = np.uint64(n)
     slides = np.int64(sent.shape[0])
-    buckets = np.uint64(cell.shape[0] - 1)
+    buckets = np.uint64(places.cell.shape[0] - 1)
     margin = _MARGIN * unit / math.sqrt(sources)
     fewest = max(_FEWEST_OF_MANY, math.ceil(_FEWEST / math.sqrt(sources)))
     share = unit / n
@@ -300,18 +296,18 @@ def route(
                 _next_slide(time, window, tail, credit, progress)
                 now = clock["slide"]
                 oldest = now - slides + 1
-                move_to(cell, place, now)
+                move_to(places, now)
                 drop_unused(holders, oldest)
-                if passed(slides, progress[AGED], now) >= ages and 4 * seen[SEEN] >= seen[MEMORY]:
-                    _forget(count, error, seen, holders, watched)
+                if passed(slides, progress[AGED], now) >= ages and 4 * known["seen"] >= known["memory"]:
+                    _forget(summary, holders, watched)
                     progress[AGED] = now
                 if silence:
-                    _believe(doubts, window, tail, progress, step, cell, place, remembers)
+                    _believe(doubts, window, tail, progress, step, places, remembers)
                 total, fresh = progress[TUPLES], np.int64(0)
                 full = time - progress[SINCE] >= slides * clock["length"]
-                brings = tuples_per_bucket(tail, credit, step, place[LIVE]) - np.int64(full)
+                brings = tuples_per_bucket(tail, credit, step, places.meta[()]["live"]) - np.int64(full)
                 progress[BUCKET] = max(brings, progress[KNOWN])
-                if remembers and crowded(cell, place):
+                if remembers and crowded(places):
                     return row
                 rebuild(lowest, loads)
                 rebuild(lowest_tail, tail)
@@ -321,38 +317,38 @@ def route(
                     progress[DOUBTED] -= 1
         fresh += 1
         spot = mix64(key ^ salt)
-        at, taken = offer(key_of, count, error, seen, spot, key)
+        at, taken = offer(summary, spot, key)
         if ring[at]["size"] > (_MANY & ~taken):  # "split and taken over", as one branch that is rarely taken
             drop_all(holders, at)
-        if due(seen):
-            _forget(count, error, seen, holders, watched)
+        if due(summary):
+            _forget(summary, holders, watched)
             progress[AGED] = now
         if remembers:
             bucket = (spot >> np.uint64(32)) & buckets
-            home = worker_of(cell, place, bucket)
+            home = worker_of(places, bucket)
             if home < 0:
                 home = _lowest(lowest_tail, tail)
                 credit[home] += progress[BUCKET] * step[home]
                 tail[home] += progress[BUCKET] * step[home]
-            put(cell, place, bucket, home)
+            put(places, bucket, home)
         else:
             home = candidate_kernel(key, family[0], workers)
         worker = home
         level = (total + fresh) * share
-        certain = np.int64(sure(count, error, at))
+        certain = np.int64(sure(summary, at))
         split = ring[at]["size"] > 0
         if split:
-            if 2 * watched * certain < seen[SEEN]:
+            if 2 * watched * certain < known["seen"]:
                 drop_all(holders, at)
             else:
                 worker = _holder(holders, at, home, loads, level, margin, now, oldest)
         over = loads[worker] - level - margin
-        too_rare = (certain * watched - seen[SEEN] | certain - fewest) >> _SIGN  # all bits set, or none
+        too_rare = (certain * watched - known["seen"] | certain - fewest) >> _SIGN  # all bits set, or none
         weight = certain & ~too_rare  # one branch that is rarely taken, not three
         mean = priced if priced > 0 else level
-        if over * abs(over) * weight > dear * seen[SEEN] * mean * mean and over > _when_full(
+        if over * abs(over) * weight > dear * known["seen"] * mean * mean and over > _when_full(
             window, progress, total + fresh, _FILLED * watched
-        ) * mean * math.sqrt(dear * seen[SEEN] / certain):
+        ) * mean * math.sqrt(dear * known["seen"] / certain):
             lightest = _lowest(lowest, loads)
             mine = edge_to(holders, at, lightest)
             if mine >= 0:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import NEVER, Int64s, UInt32s
+from evenflow.arrays import NEVER, Int64s, Rows, UInt32s, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
 
@@ -29,17 +29,23 @@ _SLOWEST, _FASTEST = 1024, 16
 _BITS = 20
 _WORKER = np.uint32((1 << _BITS) - 1)
 _FOURFOLD = 4
-_STAMP, LIVE, _SWEPT, _EPOCH, _LIFE, _SPAN, _PASS, _MOST, _GREW = range(9)
+META = np.dtype(
+    [
+        (name, np.int64)
+        for name in ("stamp", "live", "swept", "epoch", "life", "span", "sweep", "most", "grew")
+    ]
+)
+"""Stamp of now - 1, cells not free, next cell to sweep, epoch of now, epochs that a cell lives, slides per epoch, epochs in
+which every cell is swept, cells at most, epoch of the last growth."""
 
 
 class Placements(NamedTuple):
-    """A kernel unpacks this once, before its loop."""
+    """What kernels take as one argument."""
 
     cell: UInt32s
     """stamp << 20 | worker; 0: free."""
-    meta: Int64s
-    """[stamp of now - 1, cells not free, next cell to sweep, epoch of now, epochs that a cell lives, slides
-    per epoch, epochs in which every cell is swept, cells at most, epoch of the last growth]"""
+    meta: Rows
+    """One of META."""
 
 
 def _epochs(slides: int) -> tuple[int, int, int]:
@@ -58,7 +64,7 @@ def placements(buckets: int, slides: int, *, most: int = 0) -> Placements:
     limit = max(buckets, most) if slides else buckets
     return Placements(
         np.zeros(buckets, np.uint32),
-        np.array([0, 0, 0, NEVER, life, span, sweep, limit, NEVER], np.int64),
+        record(META, epoch=NEVER, life=life, span=span, sweep=sweep, most=limit, grew=NEVER),
     )
 
 
@@ -75,73 +81,78 @@ def bound(keys: int, buckets: int, slides: int, most: int) -> int:
 
 
 @inlined
-def crowded(cell: UInt32s, meta: Int64s) -> bool:
+def crowded(places: Placements) -> bool:
     """Whether it is time for more cells. Ask after `move_to`."""
+    cell, meta = places.cell, places.meta[()]
     return (
-        2 * meta[LIVE] > cell.shape[0]
-        and cell.shape[0] < meta[_MOST]
-        and meta[_EPOCH] >= meta[_GREW] + meta[_LIFE] + meta[_PASS]
+        2 * meta["live"] > cell.shape[0]
+        and cell.shape[0] < meta["most"]
+        and meta["epoch"] >= meta["grew"] + meta["life"] + meta["sweep"]
     )
 
 
 def grown(places: Placements) -> Placements:
     """Four times as many cells, or as many as there may be: a bucket's keys are in several now, each with its worker."""
     cell, meta = places.cell, places.meta.copy()
-    factor = min(_FOURFOLD, int(meta[_MOST]) // len(cell))
-    meta[LIVE] *= factor
-    meta[_GREW] = meta[_EPOCH]
+    factor = min(_FOURFOLD, int(meta["most"]) // len(cell))
+    meta["live"] *= factor
+    meta["grew"] = meta["epoch"]
     return Placements(np.tile(cell, factor), meta)
 
 
 @inlined
-def _expired(held: Any, meta: Int64s) -> bool:
-    age = meta[_STAMP] + 1 - np.int64(held >> np.uint32(_BITS))
-    return (age if age >= 0 else age + _STAMPS) >= meta[_LIFE]
+def _expired(held: Any, places: Placements) -> bool:
+    meta = places.meta[()]
+    age = meta["stamp"] + 1 - np.int64(held >> np.uint32(_BITS))
+    return (age if age >= 0 else age + _STAMPS) >= meta["life"]
 
 
 @kernel
-def move_to(cell: UInt32s, meta: Int64s, slide: Any) -> None:
-    """The clock shows this slide; `Placements` comes first."""
-    epoch = slide // meta[_SPAN]
-    if meta[_EPOCH] == NEVER:
-        meta[_EPOCH] = epoch
-    passed = min(epoch - meta[_EPOCH], _SLOWEST)
-    meta[_EPOCH] = epoch
+def move_to(places: Placements, slide: Any) -> None:
+    """The clock shows this slide."""
+    cell, meta = places.cell, places.meta[()]
+    epoch = slide // meta["span"]
+    if meta["epoch"] == NEVER:
+        meta["epoch"] = epoch
+    passed = min(epoch - meta["epoch"], _SLOWEST)
+    meta["epoch"] = epoch
     if passed == 0:
         return
-    meta[_STAMP] = (meta[_STAMP] + min(passed, meta[_LIFE])) % _STAMPS
+    meta["stamp"] = (meta["stamp"] + min(passed, meta["life"])) % _STAMPS
     buckets = cell.shape[0]
-    at = meta[_SWEPT]
-    for _ in range(min(buckets, passed * (buckets // meta[_PASS] + 1))):
-        if cell[at] != 0 and _expired(cell[at], meta):
+    at = meta["swept"]
+    for _ in range(min(buckets, passed * (buckets // meta["sweep"] + 1))):
+        if cell[at] != 0 and _expired(cell[at], places):
             cell[at] = 0
-            meta[LIVE] -= 1
+            meta["live"] -= 1
         at += 1
         if at == buckets:
             at = 0
-    meta[_SWEPT] = at
+    meta["swept"] = at
 
 
 @inlined
-def worker_of(cell: UInt32s, meta: Int64s, at: Any) -> np.int64:
+def worker_of(places: Placements, at: Any) -> np.int64:
     """The bucket's worker, or -1 when it is free."""
+    cell = places.cell
     held = cell[at]
     worker = np.int64(held & _WORKER)
     if held == 0:
         worker = np.int64(-1)
-    elif _expired(held, meta):
+    elif _expired(held, places):
         cell[at] = 0
-        meta[LIVE] -= 1
+        places.meta[()]["live"] -= 1
         worker = np.int64(-1)
     return worker
 
 
 @inlined
-def put(cell: UInt32s, meta: Int64s, at: Any, worker: Any) -> None:
+def put(places: Placements, at: Any, worker: Any) -> None:
     """A tuple of this bucket went to this worker now."""
+    cell, meta = places.cell, places.meta[()]
     if cell[at] == 0:
-        meta[LIVE] += 1
-    cell[at] = (np.uint32(meta[_STAMP] + 1) << np.uint32(_BITS)) | np.uint32(worker)
+        meta["live"] += 1
+    cell[at] = (np.uint32(meta["stamp"] + 1) << np.uint32(_BITS)) | np.uint32(worker)
 
 
 def release(share: float, mark: np.uint64, places: Placements) -> None:
@@ -149,8 +160,8 @@ def release(share: float, mark: np.uint64, places: Placements) -> None:
 
     Which ones, a hash of bucket and `mark` says: no randomness, and another mark frees others.
     """
-    cell, meta = places
-    _drop_expired(cell, meta)
+    cell = places.cell
+    _drop_expired(places)
     live = np.flatnonzero(cell)
     rank = np.empty(len(live), np.uint64)
     _ranks(live, mark, rank)
@@ -158,7 +169,7 @@ def release(share: float, mark: np.uint64, places: Placements) -> None:
     _, first, held = np.unique(cell[live] & _WORKER, return_index=True, return_counts=True)
     within = np.arange(len(live)) - np.repeat(first, held)
     cell[live[within < np.repeat(np.rint(share * held), held)]] = 0
-    meta[LIVE] = np.count_nonzero(cell)
+    places.meta["live"] = np.count_nonzero(cell)
 
 
 def buckets_of(workers: int, places: Placements) -> Int64s:
@@ -169,9 +180,10 @@ def buckets_of(workers: int, places: Placements) -> Int64s:
 
 
 @kernel
-def _drop_expired(cell: UInt32s, meta: Int64s) -> None:
+def _drop_expired(places: Placements) -> None:
+    cell = places.cell
     for at in range(cell.shape[0]):
-        if cell[at] != 0 and _expired(cell[at], meta):
+        if cell[at] != 0 and _expired(cell[at], places):
             cell[at] = 0
 
 
@@ -184,4 +196,4 @@ def _ranks(buckets: Int64s, mark: np.uint64, ranks: npt.NDArray[np.uint64]) -> N
 def without_workers_from(workers: int, places: Placements) -> None:
     """Free the buckets of workers that are gone: those numbered `workers` and above."""
     places.cell[(places.cell & _WORKER) >= workers] = 0
-    places.meta[LIVE] = np.count_nonzero(places.cell)
+    places.meta["live"] = np.count_nonzero(places.cell)
