@@ -8,32 +8,41 @@ Paper: Zapridou et al., PVLDB 16(3) 2022 (000), equations 3 and 4.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from evenflow.arrays import Int64s, UInt64s
+from evenflow.arrays import UInt64s
 from evenflow.draws import draw, draw_unit
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Options
 from evenflow.partitioners.load_options import check_whole_slides
-from evenflow.sketches.q_table import CAP, CAPPED, HELD, HOT, best_of, count_capped, nth_holder
+from evenflow.sketches.q_table import QTable, best_of, count_capped, nth_holder
 
 _UNCAPPED = 1 << 40
 
 
+class Policy(NamedTuple):
+    """What kernels know of the options."""
+
+    gamma: float
+    eps: float
+    p1: float
+    p2: float
+    cap_max: int
+    cap_growth: float
+
+
 @kernel
-def choose(
-    row: Int64s, last: Int64s, meta: Int64s, rng: UInt64s, r: Any, eps: float, oldest: Any
-) -> np.int64:
+def choose(table: QTable, rng: UInt64s, r: Any, eps: float, oldest: Any) -> np.int64:
     """The worker for a tuple of the hot key in row r: the best one, or now and then any one."""
     if draw_unit(rng) >= eps:
-        return best_of(row, r)
-    held = row[r, HELD]
-    if held >= meta[CAP]:
-        return nth_holder(last, r, np.int64(draw(rng) % np.uint64(held)), oldest)
-    return np.int64(draw(rng) % np.uint64(last.shape[1]))
+        return best_of(table, r)
+    held = table.row[r]["held"]
+    if held >= table.meta[()]["cap"]:
+        return nth_holder(table, r, np.int64(draw(rng) % np.uint64(held)), oldest)
+    return np.int64(draw(rng) % np.uint64(table.last.shape[1]))
 
 
 @kernel
@@ -44,11 +53,12 @@ def reward(load: Any, total: Any, held: Any, workers: Any, p1: float, p2: float)
 
 
 @kernel
-def raise_cap(row: Int64s, meta: Int64s, cap_max: Any, growth: float) -> None:
+def raise_cap(table: QTable, policy: Policy) -> None:
     """One more holder for all when enough hot keys have as many as they may."""
-    if meta[CAP] < cap_max and meta[CAPPED] > 0 and meta[CAPPED] >= growth * meta[HOT]:
-        meta[CAP] += 1
-        count_capped(row, meta)
+    meta = table.meta[()]
+    if meta["cap"] < policy.cap_max and 0 < meta["capped"] >= policy.cap_growth * meta["hot"]:
+        meta["cap"] += 1
+        count_capped(table)
 
 
 class BanditOptions(Options):
@@ -83,6 +93,10 @@ class BanditOptions(Options):
     def first_cap(self) -> int:
         """Holders from which a key explores among them, at first; out of reach when uniform."""
         return self.cap if self.explore == "capped" else _UNCAPPED
+
+    def policy(self, gamma: float) -> Policy:
+        """For kernels, with this step of learning."""
+        return Policy(gamma, self.eps, self.p1, self.p2, self.last_cap, self.cap_growth)
 
     @property
     def last_cap(self) -> int:

@@ -25,7 +25,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -107,6 +107,15 @@ def _first_late(times: Int64s, bound: np.uint64, latest: Int64s) -> int:
             break
     latest[0] = greatest
     return late
+
+
+class Block(NamedTuple):
+    """Consecutive tuples of a stream: what kernels take as one argument."""
+
+    keys: UInt64s
+    times: Int64s
+    out: Int32s
+    """Where the worker of each is written."""
 
 
 class Partitioner(ABC):

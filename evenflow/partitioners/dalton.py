@@ -37,41 +37,69 @@ Paper: Zapridou et al., "Dalton: Learned Partitioning for Distributed Data Strea
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
 from evenflow.draws import generator
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.bandit import BanditOptions, choose, raise_cap, reward
-from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.bandit import BanditOptions, Policy, choose, raise_cap, reward
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.sketches import split_keys
 from evenflow.sketches.count_min import CountMin, CountMinTable, clear, increment, width_for
 from evenflow.sketches.q_table import (
     COLD,
-    EXPIRY,
-    HELD,
-    ROWS,
+    Home,
     QTable,
     admit,
     defer,
     find,
+    has_no_room,
     hold,
     learn,
     purge,
     slide_on,
 )
 from evenflow.sketches.split_keys import SplitKeys
-from evenflow.sketches.tumbling_counts import COUNT, LAST, TumblingCounts, limit, slot_of
+from evenflow.sketches.tumbling_counts import Counts, Entries, TumblingCounts, is_full, slot_of
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
 
 _REACH = 1 << 61
-WINDOW, END, LENGTH, SEEN, PREVIOUS, INSIDE = range(6)
-"""Of `stats`: number, end in ms and length of the statistics window, its tuples so far, the load that
-the threshold is made of, tuples in the sliding window."""
+STATS = np.dtype([(name, np.int64) for name in ("window", "end", "length", "seen", "previous", "inside")])
+"""Number, end in ms and length of the statistics window, its tuples so far, the load that the threshold is made of,
+tuples in the sliding window."""
+
+
+class Learned(NamedTuple):
+    """All that a Dalton knows: what kernels take as one argument."""
+
+    window: WindowLoads
+    others: Int64s
+    """Loads that other partitioners make."""
+    stats: Rows
+    """One of STATS."""
+    counts: Counts
+    sketch: CountMinTable
+    table: QTable
+    rng: UInt64s
+
+
+class Rule(NamedTuple):
+    """How kernels go about it."""
+
+    member: np.uint64
+    exact: bool
+    """Keys are counted exactly, not by the sketch."""
+    manual: bool
+    """Stop where a statistics window ends."""
+    deferring: bool
+    """Rewards are kept back instead of being learned."""
+    most: int
+    """Keys that may be hot at once."""
+    policy: Policy
 
 
 def within_reach(times: Any) -> Any:
@@ -80,136 +108,111 @@ def within_reach(times: Any) -> Any:
 
 
 @kernel
-def begin_window(stats: Int64s, time: Any) -> None:
+def begin_window(known: Learned, time: Any) -> None:
     """Move the statistics window to `time`; a window without tuples in between leaves no threshold."""
-    length = stats[LENGTH]
-    if stats[END] == NEVER:
-        stats[END] = (time // length + 1) * length
+    stats = known.stats[()]
+    length = stats["length"]
+    if stats["end"] == NEVER:
+        stats["end"] = (time // length + 1) * length
         return
-    steps = (time - stats[END]) // length + 1
-    stats[PREVIOUS] = stats[SEEN] if steps == 1 else 0
-    stats[SEEN] = 0
-    stats[WINDOW] += steps
-    stats[END] += steps * length
+    steps = (time - stats["end"]) // length + 1
+    stats["previous"] = stats["seen"] if steps == 1 else 0
+    stats["seen"] = 0
+    stats["window"] += steps
+    stats["end"] += steps * length
 
 
 @kernel
-def slide_to(window: WindowLoads, row: Int64s, last: Int64s, meta: Int64s, stats: Int64s, time: Any) -> None:
+def slide_to(known: Learned, time: Any) -> None:
     """Move the sliding window to `time`, which lies behind its current slide."""
+    window, stats = known.window, known.stats[()]
     advance(window, time)
-    stats[INSIDE] = 0
+    stats["inside"] = 0
     for worker in range(window.loads.shape[0]):
-        stats[INSIDE] += window.loads[worker]
-    slide_on(row, last, meta, window.clock[()]["slide"] - window.ring.shape[0] + 1)
+        stats["inside"] += window.loads[worker]
+    slide_on(known.table, window.clock[()]["slide"] - window.ring.shape[0] + 1)
 
 
 @kernel
-def route(
-    keys: UInt64s,
-    times: Int64s,
-    first: Any,
-    out: Int32s,
-    window: WindowLoads,
-    others: Int64s,
-    stats: Int64s,
-    cells: Int64s,
-    fill: Int64s,
-    sketch: CountMinTable,
-    table: QTable,
-    rng: UInt64s,
-    member: np.uint64,
-    exact: bool,
-    manual: bool,
-    deferring: bool,
-    most: Any,
-    gamma: float,
-    eps: float,
-    p1: float,
-    p2: float,
-    cap_max: Any,
-    cap_growth: float,
-) -> int:
+def route(block: Block, first: Any, known: Learned, rule: Rule) -> int:
     """Route from tuple `first` on; the tuple it stopped at, or their number.
 
-    It stops where the caller must make room, or, when `manual`, where a statistics window ends.
-    `deferring`: rewards are kept back instead of being learned. `others`: the loads of other partitioners.
+    It stops where the caller must make room, or where a statistics window ends, if the rule says so.
     """
-    loads, clock = window.loads, window.clock[()]
-    columns, hashes = sketch
-    key_of, slots, row, bound, q, last, kept, gain, meta = table
+    keys, times, out = block
+    window, others, stats, table = known.window, known.others, known.stats[()], known.table
+    loads, clock, cells, row = window.loads, window.clock[()], known.counts.cells, table.row
+    policy = rule.policy
     workers = np.uint64(loads.shape[0])
     n = np.int64(loads.shape[0])
     slides = np.int64(window.ring.shape[0])
     oldest = clock["slide"] - slides + 1 if clock["slide"] != NEVER else clock["slide"]
-    many = limit(cells)
     elsewhere = np.sum(others)
-    capacity = np.int64(key_of.shape[0])
     for i in range(first, keys.shape[0]):
         time = times[i]
         if time >= clock["end"]:
-            slide_to(window, row, last, meta, stats, time)
+            slide_to(known, time)
             oldest = clock["slide"] - slides + 1
-        if time >= stats[END]:
-            if stats[END] == NEVER:
-                begin_window(stats, time)
-            elif manual:
+        if time >= stats["end"]:
+            if stats["end"] == NEVER:
+                begin_window(known, time)
+            elif rule.manual:
                 return i
             else:
-                begin_window(stats, time)
-                fill[0] = 0
-                if not exact:
-                    clear(columns)
-                purge(key_of, slots, row, bound, q, last, kept, gain, meta, stats[WINDOW], oldest)
-        if fill[0] >= many or meta[ROWS] >= capacity:
+                begin_window(known, time)
+                known.counts.fill[0] = 0
+                if not rule.exact:
+                    clear(known.sketch)
+                purge(table, stats["window"], oldest)
+        if is_full(known.counts) or has_no_room(table):
             return i
         key = keys[i]
-        home = candidate_kernel(key, member, workers)
+        home = candidate_kernel(key, rule.member, workers)
         slot = np.int64(0)
         home_slide = clock["slide"]
-        if exact:
-            slot = slot_of(cells, fill, key, stats[WINDOW])
-            cells[slot, COUNT] += 1
-            frequency = cells[slot, COUNT]
-            home_slide = cells[slot, LAST]
+        if rule.exact:
+            slot = slot_of(known.counts, key, stats["window"])
+            cells[slot]["count"] += 1
+            frequency = cells[slot]["count"]
+            home_slide = cells[slot]["last"]
         else:
-            frequency = increment(columns, hashes, key)
-        stats[SEEN] += 1
-        r = find(key_of, slots, key)
-        if frequency * n >= stats[PREVIOUS] and frequency > 1 and stats[PREVIOUS] > 0:
-            expiry = stats[WINDOW] + 1
-            if r >= 0 and row[r, EXPIRY] != COLD:
-                row[r, EXPIRY] = max(row[r, EXPIRY], expiry)
+            frequency = increment(known.sketch, key)
+        stats["seen"] += 1
+        r = find(table, key)
+        if frequency * n >= stats["previous"] and frequency > 1 and stats["previous"] > 0:
+            expiry = stats["window"] + 1
+            if r >= 0 and row[r]["expiry"] != COLD:
+                row[r]["expiry"] = max(row[r]["expiry"], expiry)
             else:
-                r = admit(
-                    key_of, slots, row, bound, q, last, kept, gain, meta,
-                    key, r, home, home_slide, oldest, expiry, most,
-                )  # fmt: skip
-        stats[INSIDE] += 1
+                r = admit(table, key, r, Home(home, home_slide, oldest), expiry, rule.most)
+        stats["inside"] += 1
         if r < 0:
             add(window, home)
-            if exact:
-                cells[slot, LAST] = clock["slide"]
+            if rule.exact:
+                cells[slot]["last"] = clock["slide"]
             out[i] = home
             continue
-        hot = row[r, EXPIRY] != COLD
-        worker = choose(row, last, meta, rng, r, eps, oldest) if hot else home
+        hot = row[r]["expiry"] != COLD
+        worker = choose(table, known.rng, r, policy.eps, oldest) if hot else home
         add(window, worker)
-        hold(row, last, meta, r, worker, clock["slide"], oldest)
+        hold(table, r, worker, clock["slide"], oldest)
         if hot:
-            load = loads[worker] + others[worker]
-            value = reward(load, stats[INSIDE] + elsewhere, row[r, HELD], n, p1, p2)
-            if deferring:
-                defer(kept, gain, r, worker, value, gamma)
+            load, inside = loads[worker] + others[worker], stats["inside"] + elsewhere
+            value = reward(load, inside, row[r]["held"], n, policy.p1, policy.p2)
+            if rule.deferring:
+                defer(table, r, worker, value, policy.gamma)
             else:
-                learn(row, bound, q, r, worker, value, gamma)
-            raise_cap(row, meta, cap_max, cap_growth)
+                learn(table, r, worker, value, policy.gamma)
+            raise_cap(table, policy)
         out[i] = worker
     return keys.shape[0]
 
 
+_COUNTED = ("count_key", "count", "count_last")
+"""Names of the entries in the state."""
 _VARIABLE: dict[str, tuple[str, ...]] = {
     **split_keys.VARIABLE,
-    **dict.fromkeys(("count_key", "count", "count_last"), ("counted",)),
+    **dict.fromkeys(_COUNTED, ("counted",)),
 }
 
 
@@ -235,7 +238,7 @@ class BanditPartitioner(Partitioner):
         return self.options.slide_ms
 
     def _start(self) -> None:
-        self._stats = np.array([1, NEVER, self._statistics_ms, 0, 0, 0], np.int64)
+        self._stats = record(STATS, window=1, end=NEVER, length=self._statistics_ms)
         self._counts = TumblingCounts()
         self._rng = generator(self.seed, self.source)
         self._shape()
@@ -244,7 +247,7 @@ class BanditPartitioner(Partitioner):
     def _rescale(self) -> None:
         """Counts of keys stay; loads, holders and values are of workers and begin again."""
         self._shape()
-        self._stats[INSIDE] = 0
+        self._stats["inside"] = 0
         self._counts.forget_slides()
         if not self._exact:
             self._sketch = self._new_sketch()
@@ -277,44 +280,30 @@ class BanditPartitioner(Partitioner):
         manual: bool = False,
         deferring: bool = False,
     ) -> int:
-        options = self.options
-        return int(
-            route(
-                keys,
-                times,
-                first,
-                out,
-                self._loads,
-                self._others,
-                self._stats,
-                self._counts.cells,
-                self._counts.fill,
-                self._sketch.table,
-                self._split.table,
-                self._rng,
-                self._member,
-                self._exact,
-                manual,
-                deferring,
-                4 * self.workers,
-                self._gamma,
-                options.eps,
-                options.p1,
-                options.p2,
-                options.last_cap,
-                options.cap_growth,
-            )
+        policy, exact, most = self.options.policy(self._gamma), self._exact, 4 * self.workers
+        rule = Rule(self._member, exact, manual, deferring, most, policy)
+        return int(route(Block(keys, times, out), first, self._learned(), rule))
+
+    def _learned(self) -> Learned:
+        return Learned(
+            self._loads,
+            self._others,
+            self._stats,
+            self._counts.table,
+            self._sketch.table,
+            self._split.table,
+            self._rng,
         )
 
     def _make_room(self) -> None:
         if self._counts.full:
-            self._counts.grow(int(self._stats[WINDOW]))
+            self._counts.grow(int(self._stats["window"]))
         if self._split.full:
             self._split.grow()
 
     def _state(self) -> State:
-        keys, counts, last = self._counts.entries(int(self._stats[WINDOW]))
-        counted: State = {"count_key": keys, "count": counts, "count_last": last}
+        entries = self._counts.entries(int(self._stats["window"]))
+        counted: State = dict(zip(_COUNTED, entries, strict=True))
         if not self._exact:
             counted = {"sketch": self._sketch.table.cells}
         return {
@@ -331,8 +320,8 @@ class BanditPartitioner(Partitioner):
         self._stats = state["stats"]
         self._rng = state["rng"]
         if self._exact:
-            window = int(self._stats[WINDOW])
-            self._counts.load(window, state["count_key"], state["count"], state["count_last"])
+            window = int(self._stats["window"])
+            self._counts.load(window, Entries(*(state[name] for name in _COUNTED)))
         else:
             self._sketch.table.cells[:] = state["sketch"]
 

@@ -14,7 +14,7 @@ Paper: Zapridou et al., PVLDB 16(3) 2022 (000), section 3.4.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -23,104 +23,86 @@ from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.draws import generator
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.bandit import BanditOptions, choose, raise_cap, reward
-from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.bandit import BanditOptions, Policy, choose, raise_cap, reward
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.sketches import split_keys
-from evenflow.sketches.q_table import (
-    EXPIRY,
-    HELD,
-    QTable,
-    admit,
-    find,
-    hold,
-    learn,
-    purge,
-    slide_on,
-)
+from evenflow.sketches.q_table import Home, QTable, admit, find, hold, learn, purge, slide_on
 from evenflow.sketches.split_keys import SplitKeys
-from evenflow.sketches.tumbling_counts import COUNT, TumblingCounts, limit, slot_of
+from evenflow.sketches.tumbling_counts import Counts, TumblingCounts, is_full, slot_of
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
 
 
+class BatchRule(NamedTuple):
+    """How kernels go about a batch."""
+
+    member: np.uint64
+    batch: np.int64
+    """Its number."""
+    by_batch: bool
+    """Loads are those of the batch, not of the window."""
+    policy: Policy
+
+
 @kernel
-def _count_batch(keys: UInt64s, first: Any, cells: Int64s, fill: Int64s, batch: Any) -> int:
+def _count_batch(keys: UInt64s, first: Any, counts: Counts, batch: Any) -> int:
     """Count from tuple `first` on; the tuple for which there was no room, or their number."""
     for i in range(first, keys.shape[0]):
-        if fill[0] >= limit(cells):
+        if is_full(counts):
             return i
-        cells[slot_of(cells, fill, keys[i], batch), COUNT] += 1
+        counts.cells[slot_of(counts, keys[i], batch)]["count"] += 1
     return keys.shape[0]
 
 
 @kernel
 def _begin_batch(frequent: UInt64s, table: QTable, member: np.uint64, batch: Any) -> None:
     """Nobody holds anything; the frequent keys are hot in this batch and the next."""
-    key_of, slots, row, bound, q, last, kept, gain, meta = table
-    n = q.shape[1]
-    slide_on(row, last, meta, batch)
-    purge(key_of, slots, row, bound, q, last, kept, gain, meta, batch, batch)
+    n = table.q.shape[1]
+    slide_on(table, batch)
+    purge(table, batch, batch)
     for i in range(frequent.shape[0]):
         key = frequent[i]
-        r = find(key_of, slots, key)
+        r = find(table, key)
         if r >= 0:
-            row[r, EXPIRY] = batch + 1
+            table.row[r]["expiry"] = batch + 1
         else:
             home = candidate_kernel(key, member, np.uint64(n))
-            admit(
-                key_of, slots, row, bound, q, last, kept, gain, meta,
-                key, r, home, NEVER, batch, batch + 1, 2 * n,
-            )  # fmt: skip
+            admit(table, key, r, Home(home, NEVER, batch), batch + 1, 2 * n)
 
 
 @kernel
-def _route(
-    keys: UInt64s,
-    times: Int64s,
-    out: Int32s,
-    window: WindowLoads,
-    table: QTable,
-    rng: UInt64s,
-    member: np.uint64,
-    batch: Any,
-    by_batch: bool,
-    gamma: float,
-    eps: float,
-    p1: float,
-    p2: float,
-    cap_max: Any,
-    cap_growth: float,
-) -> None:
-    loads = window.loads
-    key_of, slots, row, bound, q, last, _, _, meta = table
+def _route(block: Block, window: WindowLoads, table: QTable, rng: UInt64s, rule: BatchRule) -> None:
+    keys, times, out = block
+    loads, row, policy, batch = window.loads, table.row, rule.policy, rule.batch
     n = np.int64(loads.shape[0])
     total = np.int64(0)
     for worker in range(n):
-        if by_batch:
+        if rule.by_batch:
             loads[worker] = 0
         total += loads[worker]
     for i in range(keys.shape[0]):
-        if not by_batch and advance(window, times[i]):
+        if not rule.by_batch and advance(window, times[i]):
             total = np.int64(0)
             for worker in range(n):
                 total += loads[worker]
         key = keys[i]
-        r = find(key_of, slots, key)
+        r = find(table, key)
         hot = r >= 0
         chosen = (
-            choose(row, last, meta, rng, r, eps, batch)
+            choose(table, rng, r, policy.eps, batch)
             if hot
-            else candidate_kernel(key, member, np.uint64(n))
+            else candidate_kernel(key, rule.member, np.uint64(n))
         )
-        if by_batch:
+        if rule.by_batch:
             loads[chosen] += 1
         else:
             add(window, chosen)
         total += 1
         out[i] = chosen
         if hot:
-            hold(row, last, meta, r, chosen, batch, batch)
-            learn(row, bound, q, r, chosen, reward(loads[chosen], total, row[r, HELD], n, p1, p2), gamma)
-            raise_cap(row, meta, cap_max, cap_growth)
+            hold(table, r, chosen, batch, batch)
+            value = reward(loads[chosen], total, row[r]["held"], n, policy.p1, policy.p2)
+            learn(table, r, chosen, value, policy.gamma)
+            raise_cap(table, policy)
 
 
 class DaltonBatchOptions(BanditOptions):
@@ -159,29 +141,14 @@ class DaltonBatch(Partitioner):
         while len(self._split.table.key) < len(self._split) + len(frequent):
             self._split.grow()
         _begin_batch(frequent, self._split.table, self._member, batch)
-        _route(
-            keys,
-            times,
-            out,
-            self._loads,
-            self._split.table,
-            self._rng,
-            self._member,
-            batch,
-            options.load_scope == "batch",
-            options.gamma,
-            options.eps,
-            options.p1,
-            options.p2,
-            options.last_cap,
-            options.cap_growth,
-        )
+        rule = BatchRule(self._member, batch, options.load_scope == "batch", options.policy(options.gamma))
+        _route(Block(keys, times, out), self._loads, self._split.table, self._rng, rule)
 
     def _frequent(self, keys: UInt64s, batch: np.int64) -> UInt64s:
         """The keys that are hot by their own frequency in this batch."""
         self._counts.begin()
         row = 0
-        while (row := _count_batch(keys, row, self._counts.cells, self._counts.fill, batch)) < len(keys):
+        while (row := _count_batch(keys, row, self._counts.table, batch)) < len(keys):
             self._counts.grow(int(batch))
         return self._counts.frequent(int(batch), max(2, -(-len(keys) // self.workers)))
 

@@ -49,18 +49,14 @@ from typing import Any, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import candidate
 from evenflow.partitioners.bandit import BanditOptions
 from evenflow.partitioners.dalton import (
-    END,
-    LENGTH,
-    PREVIOUS,
-    SEEN,
-    WINDOW,
     BanditPartitioner,
+    Learned,
     begin_window,
     slide_to,
     within_reach,
@@ -68,42 +64,23 @@ from evenflow.partitioners.dalton import (
 from evenflow.partitioners.exchange import Exchange
 from evenflow.partitioners.q_table_reducer import QTableReducer, dsync_bounds
 from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage, not_told
-from evenflow.sketches.q_table import INITIAL, QTable, adopt, purge
+from evenflow.sketches.q_table import INITIAL, Told, adopt, purge
 from evenflow.sketches.split_keys import SplitKeys
-from evenflow.sketches.window_loads import WindowLoads
 
 _AWAIT, _ROUND, _LATE, _TOTAL = range(4)
 _ALONE = -1
 
 
 @kernel
-def _end_interval(window: WindowLoads, stats: Int64s, fill: Int64s, table: QTable, time: Any) -> None:
+def _end_interval(known: Learned, time: Any) -> None:
     """Begin the statistics window of `time`, and the slide if it is a new one."""
+    window = known.window
     clock = window.clock[()]
-    key_of, slots, row, bound, q, last, kept, gain, meta = table
     if time >= clock["end"]:
-        slide_to(window, row, last, meta, stats, time)
-    begin_window(stats, time)
-    fill[0] = 0
-    oldest = clock["slide"] - window.ring.shape[0] + 1
-    purge(key_of, slots, row, bound, q, last, kept, gain, meta, stats[WINDOW], oldest)
-
-
-@kernel
-def _adopt(
-    table: QTable,
-    keys: UInt64s,
-    values: Float64s,
-    homes: Int32s,
-    home_slides: Int64s,
-    oldest: Any,
-    window: Any,
-) -> None:
-    key_of, slots, row, bound, q, last, kept, gain, meta = table
-    adopt(
-        key_of, slots, row, bound, q, last, kept, gain, meta,
-        keys, values, homes, home_slides, oldest, window, window + 1,
-    )  # fmt: skip
+        slide_to(known, time)
+    begin_window(known, time)
+    known.counts.fill[0] = 0
+    purge(known.table, known.stats[()]["window"], clock["slide"] - window.ring.shape[0] + 1)
 
 
 class DaltonCooperativeOptions(BanditOptions):
@@ -163,7 +140,7 @@ class DaltonCooperative(BanditPartitioner):
     @property
     def dsync_ms(self) -> int:
         """Interval of synchronisation now."""
-        return int(self._stats[LENGTH])
+        return int(self._stats["length"])
 
     @property
     def deferred(self) -> int:
@@ -185,12 +162,12 @@ class DaltonCooperative(BanditPartitioner):
         if not low <= table.dsync_ms <= high:
             raise ConfigError(f"the table asks for {table.dsync_ms} ms between messages, not {low} to {high}")
         self._adopt(table)
-        length, end = self.dsync_ms, int(self._stats[END])
+        length, end = self.dsync_ms, int(self._stats["end"])
         expected = table.total * table.dsync_ms // length
-        self._stats[PREVIOUS] = self._sync[_TOTAL] = expected
-        self._stats[LENGTH] = table.dsync_ms
+        self._stats["previous"] = self._sync[_TOTAL] = expected
+        self._stats["length"] = table.dsync_ms
         if end != NEVER:
-            self._stats[END] = ((end - length) // table.dsync_ms + 1) * table.dsync_ms
+            self._stats["end"] = ((end - length) // table.dsync_ms + 1) * table.dsync_ms
         if len(table.loads) == self.workers:
             self._others = table.loads - self._told
         self._sync[_ROUND] = table.round + 1
@@ -201,7 +178,7 @@ class DaltonCooperative(BanditPartitioner):
     def advance_to(self, time: int) -> None:
         """Time has come this far without a tuple: messages that are due are made."""
         time = int(within_reach(time))
-        if self._stats[END] == NEVER or time >= self._stats[END]:
+        if self._stats["end"] == NEVER or time >= self._stats["end"]:
             self._boundary(time)
 
     @classmethod
@@ -246,14 +223,14 @@ class DaltonCooperative(BanditPartitioner):
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         times, row = within_reach(times), 0
         while (row := self._route(keys, times, row, out, manual=True, deferring=self.awaiting)) < len(keys):
-            if times[row] >= self._stats[END]:
+            if times[row] >= self._stats["end"]:
                 self._boundary(int(times[row]))
             else:
                 self._make_room()
 
     def _boundary(self, time: int) -> None:
         """An interval ends. The message is made before its statistics are forgotten."""
-        begun = self._stats[END] != NEVER
+        begun = self._stats["end"] != NEVER
         if begun and self.awaiting:
             self._sync[_LATE] = 1
             self._split.apply_deferred()
@@ -261,12 +238,12 @@ class DaltonCooperative(BanditPartitioner):
         elif begun:
             self._outbox = [self._message()]
             self._sync[[_AWAIT, _LATE]] = 1, 0
-        _end_interval(self._loads, self._stats, self._counts.fill, self._split.table, time)
+        _end_interval(self._learned(), time)
         if begun and self._sync[_TOTAL] != _ALONE and not self._sync[_LATE]:
-            self._stats[PREVIOUS] = self._sync[_TOTAL]
+            self._stats["previous"] = self._sync[_TOTAL]
 
     def _message(self) -> SyncMessage:
-        keys, counts, _ = self._counts.entries(int(self._stats[WINDOW]))
+        keys, counts, _ = self._counts.entries(int(self._stats["window"]))
         rows = self._split.hot_rows()
         row_keys = self._split.table.key[rows]
         told = np.isin(keys, row_keys, assume_unique=True)
@@ -276,7 +253,7 @@ class DaltonCooperative(BanditPartitioner):
         return SyncMessage(
             member=self.source,
             round=self.round,
-            total=int(self._stats[SEEN]),
+            total=int(self._stats["seen"]),
             late=bool(self._sync[_LATE]),
             keys=keys[told],
             frequencies=counts[told],
@@ -291,7 +268,7 @@ class DaltonCooperative(BanditPartitioner):
             values = np.full((len(table.keys), self.workers), INITIAL)
         while len(self._split.table.key) < len(self._split) + len(table.keys) + 1:
             self._split.grow()
-        window = int(self._stats[WINDOW])
+        window = int(self._stats["window"])
         keys, _, last = self._counts.entries(window)
         slides = np.full(len(table.keys), NEVER, np.int64)
         counted = np.isin(table.keys, keys)
@@ -299,7 +276,7 @@ class DaltonCooperative(BanditPartitioner):
         now = int(self._loads.clock["slide"])
         oldest = now - len(self._loads.ring) + 1 if now != NEVER else NEVER + 1
         homes = candidate(table.keys, 1, self.workers, self.seed)
-        _adopt(self._split.table, table.keys, values, homes, slides, oldest, window)
+        adopt(self._split.table, Told(table.keys, values, homes, slides), oldest, window)
 
     def _fixed_bytes(self) -> int:
         return super()._fixed_bytes() + self._told.nbytes

@@ -46,7 +46,8 @@ def _column(hashes: UInt64s, row: int, key: np.uint64) -> np.uint64:
 
 
 @kernel
-def _estimate(cells: Int64s, hashes: UInt64s, key: np.uint64) -> np.int64:
+def _estimate(table: CountMinTable, key: np.uint64) -> np.int64:
+    cells, hashes = table
     least = np.int64(2**63 - 1)
     for row in range(hashes.shape[0]):
         least = min(least, cells[row, _column(hashes, row, key)])
@@ -54,8 +55,9 @@ def _estimate(cells: Int64s, hashes: UInt64s, key: np.uint64) -> np.int64:
 
 
 @kernel
-def _increment_four(cells: Int64s, hashes: UInt64s, key: np.uint64) -> np.int64:
+def _increment_four(table: CountMinTable, key: np.uint64) -> np.int64:
     """Four rows written out: measured 4.6 ns where the loop of `increment` takes 11.8."""
+    cells, hashes = table
     a, b = _column(hashes, 0, key), _column(hashes, 1, key)
     c, d = _column(hashes, 2, key), _column(hashes, 3, key)
     in_a, in_b, in_c, in_d = cells[0, a], cells[1, b], cells[2, c], cells[3, d]
@@ -68,11 +70,12 @@ def _increment_four(cells: Int64s, hashes: UInt64s, key: np.uint64) -> np.int64:
 
 
 @kernel
-def increment(cells: Int64s, hashes: UInt64s, key: np.uint64) -> np.int64:
-    """Count one occurrence; the estimate with it. The first arguments are a `CountMinTable`."""
+def increment(table: CountMinTable, key: np.uint64) -> np.int64:
+    """Count one occurrence; the estimate with it."""
+    cells, hashes = table
     if hashes.shape[0] == 4:
-        return _increment_four(cells, hashes, key)
-    raised = _estimate(cells, hashes, key) + 1
+        return _increment_four(table, key)
+    raised = _estimate(table, key) + 1
     for row in range(hashes.shape[0]):
         column = _column(hashes, row, key)
         cells[row, column] = max(cells[row, column], raised)
@@ -80,8 +83,9 @@ def increment(cells: Int64s, hashes: UInt64s, key: np.uint64) -> np.int64:
 
 
 @kernel
-def clear(cells: Int64s) -> None:
+def clear(table: CountMinTable) -> None:
     """Forget everything."""
+    cells = table.cells
     for row in range(cells.shape[0]):
         for column in range(cells.shape[1]):
             cells[row, column] = 0
@@ -89,16 +93,14 @@ def clear(cells: Int64s) -> None:
 
 @kernel
 def _count_all(table: CountMinTable, keys: UInt64s) -> None:
-    cells, hashes = table
     for row in range(keys.shape[0]):
-        increment(cells, hashes, keys[row])
+        increment(table, keys[row])
 
 
 @kernel
 def _estimate_all(table: CountMinTable, keys: UInt64s, out: Int64s) -> None:
-    cells, hashes = table
     for row in range(keys.shape[0]):
-        out[row] = _estimate(cells, hashes, keys[row])
+        out[row] = _estimate(table, keys[row])
 
 
 def width_for(error: float) -> int:

@@ -27,25 +27,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, UInt64s
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, Rows, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import home_slot
 
 INITIAL = -2.0
-EXPIRY, _BEST, HELD, _HOME = range(4)
-ROWS, HOT, CAPPED, CAP = range(4)
 COLD = -1
+ROW = np.dtype([(name, np.int64) for name in ("expiry", "best", "held", "home")])
+"""Last statistics window in which the key is hot (-1: cold), best worker, number of holders, home."""
+META = np.dtype([(name, np.int64) for name in ("rows", "hot", "capped", "cap")])
+"""Rows in use, hot rows, hot rows with at least `cap` holders, cap of holders."""
 
 
 class QTable(NamedTuple):
-    """The arrays. A kernel unpacks them once, before its loop, in this order; rows are 0..meta[ROWS]-1."""
+    """What kernels take as one argument; rows in use are the first ones."""
 
     key: UInt64s
     slots: Int32s
     """Row of each slot of the hash table, or -1."""
-    row: Int64s
-    """(capacity, 4): last statistics window in which the key is hot (-1: cold), best worker, number of
-    holders, home."""
+    row: Rows
+    """(capacity,) of ROW."""
     bound: Float64s
     """No value but the best is above this."""
     q: Float64s
@@ -56,13 +57,41 @@ class QTable(NamedTuple):
     """(capacity, n) or empty: share of the present value that remains when deferred rewards are applied."""
     gain: Float64s
     """(capacity, n) or empty: what they add."""
-    meta: Int64s
-    """[rows in use, hot rows, hot rows with at least `cap` holders, cap of holders]"""
+    meta: Rows
+    """One of META."""
+
+
+class Home(NamedTuple):
+    """Where a key was until now."""
+
+    worker: Any
+    slide: Any
+    """Slide of its last tuple there."""
+    oldest: Any
+    """First slide of the window."""
+
+
+class Told(NamedTuple):
+    """Keys that others know to be hot."""
+
+    keys: UInt64s
+    values: Float64s
+    """(keys, n)"""
+    homes: Int32s
+    home_slides: Int64s
+    """Slide of the last tuple of each at home, or NEVER."""
 
 
 @kernel
-def find(key: UInt64s, slots: Int32s, wanted: np.uint64) -> np.int64:
+def has_no_room(table: QTable) -> bool:
+    """Whether the next new row needs a larger table."""
+    return table.meta[()]["rows"] >= table.key.shape[0]
+
+
+@kernel
+def find(table: QTable, wanted: np.uint64) -> np.int64:
     """The key's row, or -1."""
+    key, slots = table.key, table.slots
     mask = np.int64(slots.shape[0] - 1)
     at = home_slot(wanted, mask)
     row = np.int64(slots[at])
@@ -82,19 +111,20 @@ def _enter(slots: Int32s, key: np.uint64, row: Any) -> None:
 
 
 @kernel
-def index(key: UInt64s, slots: Int32s, meta: Int64s) -> None:
+def index(table: QTable) -> None:
     """Enter every row into the hash table afresh."""
+    slots = table.slots
     for at in range(slots.shape[0]):
         slots[at] = -1
-    for row in range(meta[ROWS]):
-        _enter(slots, key[row], np.int64(row))
+    for row in range(table.meta[()]["rows"]):
+        _enter(slots, table.key[row], np.int64(row))
 
 
 @kernel
-def _scan(row: Int64s, bound: Float64s, q: Float64s, r: Any) -> None:
+def _scan(table: QTable, r: Any) -> None:
     """Find the best worker and the bound afresh."""
-    home = row[r, _HOME]
-    best = home
+    q = table.q
+    best = table.row[r]["home"]
     for worker in range(q.shape[1]):
         if q[r, worker] > q[r, best]:
             best = np.int64(worker)
@@ -102,69 +132,70 @@ def _scan(row: Int64s, bound: Float64s, q: Float64s, r: Any) -> None:
     for worker in range(q.shape[1]):
         if worker != best:
             second = max(second, q[r, worker])
-    row[r, _BEST] = best
-    bound[r] = second
+    table.row[r]["best"] = best
+    table.bound[r] = second
 
 
 @kernel
-def best_of(row: Int64s, r: Any) -> np.int64:
+def best_of(table: QTable, r: Any) -> np.int64:
     """argmax of the row's values."""
-    return row[r, _BEST]
+    return table.row[r]["best"]
 
 
 @kernel
-def learn(
-    row: Int64s, bound: Float64s, q: Float64s, r: Any, worker: Any, reward: float, gamma: float
-) -> None:
+def learn(table: QTable, r: Any, worker: Any, reward: float, gamma: float) -> None:
     """Q += gamma (reward - Q) (000, eq. 5)."""
-    best = row[r, _BEST]
+    row, bound, q = table.row, table.bound, table.q
+    best = row[r]["best"]
     value = q[r, worker] + gamma * (reward - q[r, worker])
     q[r, worker] = value
     if worker == best:
         if value <= bound[r]:
-            _scan(row, bound, q, r)
+            _scan(table, r)
     elif value > q[r, best]:
         bound[r] = q[r, best]
-        row[r, _BEST] = worker
+        row[r]["best"] = worker
     elif value == q[r, best]:
-        _scan(row, bound, q, r)
+        _scan(table, r)
     else:
         bound[r] = max(bound[r], value)
 
 
 @kernel
-def defer(kept: Float64s, gain: Float64s, r: Any, worker: Any, reward: float, gamma: float) -> None:
+def defer(table: QTable, r: Any, worker: Any, reward: float, gamma: float) -> None:
     """Note a reward to be learned later. Any number of them is one affine map Q -> kept*Q + gain."""
+    kept, gain = table.kept, table.gain
     kept[r, worker] *= 1.0 - gamma
     gain[r, worker] += gamma * (reward - gain[r, worker])
 
 
 @kernel
-def apply_deferred(
-    row: Int64s, bound: Float64s, q: Float64s, kept: Float64s, gain: Float64s, meta: Int64s
-) -> None:
+def apply_deferred(table: QTable) -> None:
     """Learn all deferred rewards and forget them."""
-    for r in range(meta[ROWS]):
+    q, kept, gain = table.q, table.kept, table.gain
+    for r in range(table.meta[()]["rows"]):
         for worker in range(q.shape[1]):
             q[r, worker] = kept[r, worker] * q[r, worker] + gain[r, worker]
             kept[r, worker] = 1.0
             gain[r, worker] = 0.0
-        _scan(row, bound, q, np.int64(r))
+        _scan(table, np.int64(r))
 
 
 @kernel
-def hold(row: Int64s, last: Int64s, meta: Int64s, r: Any, worker: Any, slide: Any, oldest: Any) -> None:
+def hold(table: QTable, r: Any, worker: Any, slide: Any, oldest: Any) -> None:
     """The worker gets the key in this slide; `oldest` is the first slide of the window."""
+    row, last, meta = table.row, table.last, table.meta[()]
     if last[r, worker] < oldest:
-        row[r, HELD] += 1
-        if row[r, HELD] == meta[CAP] and row[r, EXPIRY] != COLD:
-            meta[CAPPED] += 1
+        row[r]["held"] += 1
+        if row[r]["held"] == meta["cap"] and row[r]["expiry"] != COLD:
+            meta["capped"] += 1
     last[r, worker] = slide
 
 
 @kernel
-def nth_holder(last: Int64s, r: Any, wanted: Any, oldest: Any) -> np.int64:
+def nth_holder(table: QTable, r: Any, wanted: Any, oldest: Any) -> np.int64:
     """The holder number `wanted` (from 0) in ascending order of workers."""
+    last = table.last
     left = wanted
     for worker in range(last.shape[1]):
         if last[r, worker] >= oldest:
@@ -175,44 +206,36 @@ def nth_holder(last: Int64s, r: Any, wanted: Any, oldest: Any) -> np.int64:
 
 
 @kernel
-def count_capped(row: Int64s, meta: Int64s) -> None:
+def count_capped(table: QTable) -> None:
     """Count the hot rows, and those of them at or above the cap, afresh."""
-    meta[HOT] = 0
-    meta[CAPPED] = 0
-    for r in range(meta[ROWS]):
-        if row[r, EXPIRY] != COLD:
-            meta[HOT] += 1
-            if row[r, HELD] >= meta[CAP]:
-                meta[CAPPED] += 1
+    row, meta = table.row, table.meta[()]
+    meta["hot"] = 0
+    meta["capped"] = 0
+    for r in range(meta["rows"]):
+        if row[r]["expiry"] != COLD:
+            meta["hot"] += 1
+            if row[r]["held"] >= meta["cap"]:
+                meta["capped"] += 1
 
 
 @kernel
-def slide_on(row: Int64s, last: Int64s, meta: Int64s, oldest: Any) -> None:
+def slide_on(table: QTable, oldest: Any) -> None:
     """The window has moved: count the holders of every row afresh."""
-    for r in range(meta[ROWS]):
+    row, last = table.row, table.last
+    for r in range(table.meta[()]["rows"]):
         held = 0
         for worker in range(last.shape[1]):
             held += last[r, worker] >= oldest
-        row[r, HELD] = held
-    count_capped(row, meta)
+        row[r]["held"] = held
+    count_capped(table)
 
 
 @kernel
-def _move(
-    key: UInt64s,
-    row: Int64s,
-    bound: Float64s,
-    q: Float64s,
-    last: Int64s,
-    kept: Float64s,
-    gain: Float64s,
-    source: Any,
-    target: Any,
-) -> None:
-    key[target] = key[source]
-    bound[target] = bound[source]
-    for at in range(row.shape[1]):
-        row[target, at] = row[source, at]
+def _move(table: QTable, source: Any, target: Any) -> None:
+    q, last, kept, gain = table.q, table.last, table.kept, table.gain
+    table.key[target] = table.key[source]
+    table.bound[target] = table.bound[source]
+    table.row[target] = table.row[source]
     for worker in range(q.shape[1]):
         q[target, worker] = q[source, worker]
         last[target, worker] = last[source, worker]
@@ -223,127 +246,83 @@ def _move(
 
 
 @kernel
-def purge(
-    key: UInt64s,
-    slots: Int32s,
-    row: Int64s,
-    bound: Float64s,
-    q: Float64s,
-    last: Int64s,
-    kept: Float64s,
-    gain: Float64s,
-    meta: Int64s,
-    window: Any,
-    oldest: Any,
-) -> None:
+def purge(table: QTable, window: Any, oldest: Any) -> None:
     """A statistics window begins: cool the rows that have expired, give up those that hold nothing."""
+    row, last, meta = table.row, table.last, table.meta[()]
     rows = 0
-    for r in range(meta[ROWS]):
-        if row[r, EXPIRY] < window:
-            row[r, EXPIRY] = COLD
-            at_home = last[r, row[r, _HOME]] >= oldest
-            if row[r, HELD] == at_home:
+    for r in range(meta["rows"]):
+        if row[r]["expiry"] < window:
+            row[r]["expiry"] = COLD
+            at_home = last[r, row[r]["home"]] >= oldest
+            if row[r]["held"] == at_home:
                 continue
         if rows < r:
-            _move(key, row, bound, q, last, kept, gain, r, rows)
+            _move(table, r, rows)
         rows += 1
-    meta[ROWS] = rows
-    index(key, slots, meta)
-    count_capped(row, meta)
+    meta["rows"] = rows
+    index(table)
+    count_capped(table)
 
 
 @kernel
-def admit(
-    key: UInt64s,
-    slots: Int32s,
-    row: Int64s,
-    bound: Float64s,
-    q: Float64s,
-    last: Int64s,
-    kept: Float64s,
-    gain: Float64s,
-    meta: Int64s,
-    fresh: np.uint64,
-    r: Any,
-    home: Any,
-    home_slide: Any,
-    oldest: Any,
-    expiry: Any,
-    most: Any,
-) -> np.int64:
+def admit(table: QTable, key: np.uint64, r: Any, home: Home, expiry: Any, most: Any) -> np.int64:
     """Make the key hot until `expiry`; its row, or `r` unchanged while `most` keys are hot.
 
-    `r` is its row or -1; a new row starts with home as holder when `home_slide`, the slide of its last
-    tuple there, lies in the window. There must be room for a row.
+    `r` is its row or -1; a new row starts with home as holder when the last tuple there lies in the window.
+    There must be room for a row.
     """
-    if meta[HOT] >= most:
+    row, q, last, meta = table.row, table.q, table.last, table.meta[()]
+    if meta["hot"] >= most:
         return r
     if r < 0:
-        r = meta[ROWS]
-        meta[ROWS] += 1
-        key[r] = fresh
-        _enter(slots, fresh, r)
+        r = meta["rows"]
+        meta["rows"] += 1
+        table.key[r] = key
+        _enter(table.slots, key, r)
         for worker in range(q.shape[1]):
             last[r, worker] = NEVER
-        row[r, HELD] = 0
-        row[r, _HOME] = home
-        if home_slide >= oldest:
-            last[r, home] = home_slide
-            row[r, HELD] = 1
+        row[r]["held"] = 0
+        row[r]["home"] = home.worker
+        if home.slide >= home.oldest:
+            last[r, home.worker] = home.slide
+            row[r]["held"] = 1
     for worker in range(q.shape[1]):
         q[r, worker] = INITIAL
-    if kept.shape[0]:
+    if table.kept.shape[0]:
         for worker in range(q.shape[1]):
-            kept[r, worker] = 1.0
-            gain[r, worker] = 0.0
-    row[r, _BEST] = home
-    bound[r] = INITIAL if q.shape[1] > 1 else -np.inf
-    row[r, EXPIRY] = expiry
-    meta[HOT] += 1
-    if row[r, HELD] >= meta[CAP]:
-        meta[CAPPED] += 1
+            table.kept[r, worker] = 1.0
+            table.gain[r, worker] = 0.0
+    row[r]["best"] = home.worker
+    table.bound[r] = INITIAL if q.shape[1] > 1 else -np.inf
+    row[r]["expiry"] = expiry
+    meta["hot"] += 1
+    if row[r]["held"] >= meta["cap"]:
+        meta["capped"] += 1
     return r
 
 
 @kernel
-def adopt(
-    key: UInt64s,
-    slots: Int32s,
-    row: Int64s,
-    bound: Float64s,
-    q: Float64s,
-    last: Int64s,
-    kept: Float64s,
-    gain: Float64s,
-    meta: Int64s,
-    keys: UInt64s,
-    values: Float64s,
-    homes: Int32s,
-    home_slides: Int64s,
-    oldest: Any,
-    window: Any,
-    expiry: Any,
-) -> None:
-    """These keys with these values are the hot ones now, and no others; deferred rewards are learned.
+def adopt(table: QTable, told: Told, oldest: Any, window: Any) -> None:
+    """The keys that were told, with their values, are the hot ones in this statistics window and the next, and no others.
 
-    There must be room for `keys`. Rewards deferred for other keys are dropped with their rows.
+    Deferred rewards are learned, those of other keys are dropped with their rows. There must be room for the keys.
     """
-    for old in range(meta[ROWS]):
-        row[old, EXPIRY] = COLD
-    meta[HOT] = 0
-    for at in range(keys.shape[0]):
-        r = find(key, slots, keys[at])
+    row, q, kept, gain, meta = table.row, table.q, table.kept, table.gain, table.meta[()]
+    many = told.keys.shape[0]
+    for old in range(meta["rows"]):
+        row[old]["expiry"] = COLD
+    meta["hot"] = 0
+    for at in range(many):
+        r = find(table, told.keys[at])
         if r < 0:
-            r = admit(
-                key, slots, row, bound, q, last, kept, gain, meta,
-                keys[at], r, np.int64(homes[at]), home_slides[at], oldest, expiry, keys.shape[0],
-            )  # fmt: skip
-        row[r, EXPIRY] = expiry
+            home = Home(np.int64(told.homes[at]), told.home_slides[at], oldest)
+            r = admit(table, told.keys[at], r, home, window + 1, many)
+        row[r]["expiry"] = window + 1
         for worker in range(q.shape[1]):
-            q[r, worker] = kept[r, worker] * values[at, worker] + gain[r, worker]
-        _scan(row, bound, q, r)
-    for every in range(meta[ROWS]):
+            q[r, worker] = kept[r, worker] * told.values[at, worker] + gain[r, worker]
+        _scan(table, r)
+    for every in range(meta["rows"]):
         for worker in range(q.shape[1]):
             kept[every, worker] = 1.0
             gain[every, worker] = 0.0
-    purge(key, slots, row, bound, q, last, kept, gain, meta, window, oldest)
+    purge(table, window, oldest)

@@ -9,21 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Float64s, Int64s, State
-from evenflow.sketches.q_table import (
-    CAP,
-    CAPPED,
-    COLD,
-    EXPIRY,
-    HOT,
-    INITIAL,
-    ROWS,
-    QTable,
-    apply_deferred,
-    index,
-)
+from evenflow.arrays import NEVER, Float64s, Int64s, State, record
+from evenflow.sketches.q_table import COLD, INITIAL, META, ROW, QTable, apply_deferred, index
 
 _LEAST_ROWS = 16
+_COUNTED = ("hot", "capped", "cap")
 
 VARIABLE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("row_key", "bound"), ("rows",)),
@@ -37,13 +27,13 @@ def _arrays(workers: int, capacity: int, deferring: bool, cap: int) -> QTable:
     return QTable(
         key=np.zeros(capacity, np.uint64),
         slots=np.full(8 * capacity, -1, np.int32),
-        row=np.zeros((capacity, 4), np.int64),
+        row=np.zeros(capacity, ROW),
         bound=np.zeros(capacity),
         q=np.full((capacity, workers), INITIAL),
         last=np.full((capacity, workers), NEVER, np.int64),
         kept=np.ones(buffered),
         gain=np.zeros(buffered),
-        meta=np.array([0, 0, 0, cap], np.int64),
+        meta=record(META, cap=cap),
     )
 
 
@@ -68,17 +58,17 @@ class SplitKeys:
         self.table = _arrays(workers, _LEAST_ROWS, deferring, cap)
 
     def __len__(self) -> int:
-        return int(self.table.meta[ROWS])
+        return int(self.table.meta["rows"])
 
     @property
     def hot(self) -> int:
         """Keys that are hot."""
-        return int(self.table.meta[HOT])
+        return int(self.table.meta["hot"])
 
     @property
     def cap(self) -> int:
         """Holders from which a row counts as capped."""
-        return int(self.table.meta[CAP])
+        return int(self.table.meta["cap"])
 
     @property
     def full(self) -> bool:
@@ -106,7 +96,7 @@ class SplitKeys:
 
     def hot_rows(self) -> Int64s:
         """Row numbers of the hot keys, by ascending key."""
-        rows = np.flatnonzero(self.table.row[: len(self), EXPIRY] != COLD)
+        rows = np.flatnonzero(self.table.row["expiry"][: len(self)] != COLD)
         return rows[np.argsort(self.table.key[rows])]
 
     def holders(self, oldest: int) -> dict[int, set[int]]:
@@ -131,7 +121,7 @@ class SplitKeys:
             "bound": t.bound[:size][order],
             "q": t.q[:size][order],
             "last": t.last[:size][order],
-            "rows": t.meta[[HOT, CAPPED, CAP]],
+            "rows": np.array([t.meta[name] for name in _COUNTED]),
         }
         if self.deferring:
             state |= {"kept": t.kept[:size][order], "gain": t.gain[:size][order]}
@@ -143,15 +133,15 @@ class SplitKeys:
         while capacity < size + 1:
             capacity *= 2
         t = _arrays(self.table.q.shape[1], capacity, self.deferring, 0)
-        t.meta[ROWS] = size
-        t.meta[[HOT, CAPPED, CAP]] = state["rows"]
+        t.meta["rows"] = size
+        for name, value in zip(_COUNTED, state["rows"], strict=True):
+            t.meta[name] = value
         for name in ("row", "bound", "q", "last", *(("kept", "gain") if self.deferring else ())):
             getattr(t, name)[:size] = state[name]
         t.key[:size] = state["row_key"]
-        index(t.key, t.slots, t.meta)
+        index(t)
         self.table = t
 
     def apply_deferred(self) -> None:
         """Learn all rewards kept back."""
-        t = self.table
-        apply_deferred(t.row, t.bound, t.q, t.kept, t.gain, t.meta)
+        apply_deferred(self.table)
