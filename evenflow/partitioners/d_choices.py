@@ -23,22 +23,53 @@ Paper: Nasir et al., "When Two Choices Are not Enough", ICDE 2016 (002), Algorit
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, plain, record
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.head import HeadOptions, HeadPartitioner, forget, is_older, offered_is_head
-from evenflow.partitioners.pkg import least_loaded, sent_to_one_of_two
+from evenflow.partitioners.base import Block
+from evenflow.partitioners.head import (
+    Head,
+    HeadOptions,
+    HeadPartitioner,
+    HeadRule,
+    forget,
+    is_older,
+    offered_is_head,
+    send_to_one_of_two,
+)
+from evenflow.partitioners.pkg import least_loaded
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.space_saving import Summary, count_of
-from evenflow.sketches.window_loads import WindowLoads, advance, note
+from evenflow.sketches.window_loads import advance, note
 
-_NEXT, _D, _MARK = 0, 1, 2
+SCHEDULE = np.dtype([(name, np.int64) for name in ("next", "d", "mark")])
+"""Tuples from which d is computed again, d, and the mark of the present tuple in `Choosing.seen`."""
+
+
+class Choosing(NamedTuple):
+    """What finds the workers of frequent keys."""
+
+    schedule: Rows
+    """One of SCHEDULE."""
+    tree: Int64s
+    seen: Int64s
+    """(n,): the mark of the tuple for which a worker was looked at last."""
+    shares: Float64s
+
+
+class ChoiceRule(NamedTuple):
+    """How kernels go about it."""
+
+    head: HeadRule
+    distinct: bool
+    eps: float
+    growth: float
 
 
 @kernel
@@ -94,17 +125,16 @@ def _head_shares(summary: Summary, threshold: float, shares: Float64s) -> int:
 
 
 @kernel
-def _least_loaded_distinct(
-    key: np.uint64, family: UInt64s, d: int, loads: Int64s, seen: Int64s, schedule: Int64s
-) -> np.int64:
+def _least_loaded_distinct(key: np.uint64, head: Head, d: int, choosing: Choosing) -> np.int64:
     """As `least_loaded`, over the first d different workers among F_1, F_2, ... of the family."""
+    family, loads, seen, schedule = head.family, head.window.loads, choosing.seen, choosing.schedule[()]
     workers = np.uint64(loads.shape[0])
-    schedule[_MARK] += 1
+    schedule["mark"] += 1
     best, found = np.int64(-1), 0
     for i in range(family.shape[0]):
         other = candidate_kernel(key, family[i], workers)
-        if seen[other] != schedule[_MARK]:
-            seen[other] = schedule[_MARK]
+        if seen[other] != schedule["mark"]:
+            seen[other] = schedule["mark"]
             found += 1
             if best < 0 or loads[other] < loads[best]:
                 best = other
@@ -114,59 +144,41 @@ def _least_loaded_distinct(
 
 
 @kernel
-def _route(
-    keys: UInt64s,
-    times: Int64s,
-    out: Int32s,
-    summary: Summary,
-    ages: Int64s,
-    window: WindowLoads,
-    tree: Int64s,
-    seen: Int64s,
-    shares: Float64s,
-    schedule: Int64s,
-    family: UInt64s,
-    windowed: bool,
-    distinct: bool,
-    theta: float,
-    eps: float,
-    growth: float,
-    warm_up: int,
-) -> None:
-    loads = window.loads
+def _route(block: Block, head: Head, choosing: Choosing, rule: ChoiceRule) -> None:
+    keys, times, out = block
+    window, loads, family = head.window, head.window.loads, head.family
+    schedule, tree = choosing.schedule[()], choosing.tree
     n = loads.shape[0]
-    workers = np.uint64(n)
-    one, two = family[0], family[1]
-    d = schedule[_D]
+    d = schedule["d"]
     if d >= n:
         rebuild(tree, loads)
     for row in range(keys.shape[0]):
         key = keys[row]
-        if is_older(ages, times[row]):
-            forget(summary, ages, times[row])
-            schedule[_NEXT] = 0
-        if windowed and advance(window, times[row]) and d >= n:
+        if is_older(head, times[row]):
+            forget(head, times[row])
+            schedule["next"] = 0
+        if rule.head.windowed and advance(window, times[row]) and d >= n:
             rebuild(tree, loads)
-        if not offered_is_head(summary, key, theta, warm_up):
-            best = sent_to_one_of_two(key, one, two, workers, loads)
+        if not offered_is_head(head, key, rule.head):
+            best = send_to_one_of_two(head, key)
         else:
-            total = summary.meta[()]["total"]
-            if total >= schedule[_NEXT]:
+            total = head.summary.meta[()]["total"]
+            if total >= schedule["next"]:
                 before = d
-                heads = _head_shares(summary, theta * total, shares)
-                d = _optimal_choices(shares, heads, n, eps)
-                schedule[_D] = d
-                schedule[_NEXT] = max(total + 1, np.int64(math.ceil(total * (1.0 + growth))))
+                heads = _head_shares(head.summary, rule.head.theta * total, choosing.shares)
+                d = _optimal_choices(choosing.shares, heads, n, rule.eps)
+                schedule["d"] = d
+                schedule["next"] = max(total + 1, np.int64(math.ceil(total * (1.0 + rule.growth))))
                 if d >= n and before < n:
                     rebuild(tree, loads)
             if d >= n:
                 best = winner(tree)
-            elif distinct:
-                best = _least_loaded_distinct(key, family, d, loads, seen, schedule)
+            elif rule.distinct:
+                best = _least_loaded_distinct(key, head, d, choosing)
             else:
-                best = least_loaded(key, family, d, workers, loads)
+                best = least_loaded(key, family, d, np.uint64(n), loads)
             loads[best] += 1
-        if windowed:
+        if rule.head.windowed:
             note(window, best)
         if d >= n:
             raised(tree, loads, best)
@@ -192,43 +204,28 @@ class DChoices(HeadPartitioner):
     def _shape(self) -> None:
         super()._shape()
         n = self.workers
-        self._tree = tournament(n)
-        self._seen = np.zeros(n, np.int64)
-        self._shares = np.zeros(self._capacity)
-        self._schedule = np.array([0, min(2, n), 0], np.int64)
+        self._choosing = Choosing(
+            schedule=record(SCHEDULE, d=min(2, n)),
+            tree=tournament(n),
+            seen=np.zeros(n, np.int64),
+            shares=np.zeros(self._capacity),
+        )
         self._family = members(self.seed, max(2, 8 * n if self.options.distinct else n))
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         options = self.options
-        _route(
-            keys,
-            times,
-            out,
-            self._heavy.summary,
-            self._ages,
-            self._loads,
-            self._tree,
-            self._seen,
-            self._shares,
-            self._schedule,
-            self._family,
-            options.windowed,
-            options.distinct,
-            self._theta,
-            options.eps,
-            options.growth,
-            options.warm_up,
-        )
+        rule = ChoiceRule(self._rule(), options.distinct, options.eps, options.growth)
+        _route(Block(keys, times, out), self._head(), self._choosing, rule)
 
     def _state(self) -> State:
-        return {**super()._state(), "schedule": self._schedule[[_NEXT, _D]]}
+        return {**super()._state(), "schedule": plain(self._choosing.schedule)[:2]}
 
     def _load_state(self, state: State) -> None:
         super()._load_state(state)
-        self._schedule[[_NEXT, _D]] = state["schedule"]
+        plain(self._choosing.schedule)[:2] = state["schedule"]
 
     def _choices(self) -> int:
-        return int(self._schedule[_D])
+        return int(self._choosing.schedule["d"])
 
     def _more(self) -> tuple[npt.NDArray[Any], ...]:
-        return self._tree, self._seen, self._shares
+        return self._choosing[1:]

@@ -13,18 +13,18 @@ N are halved, so a tuple that is a window old weighs a quarter, and N tends to t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import LAST_TIME, NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import LAST_TIME, NEVER, Rows, State, UInt64s, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import members
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.load_options import LoadOptions
+from evenflow.partitioners.pkg import sent_to_one_of_two
 from evenflow.sketches.space_saving import (
     SpaceSaving,
     Summary,
@@ -32,38 +32,66 @@ from evenflow.sketches.space_saving import (
     halve,
     offer,
 )
-from evenflow.sketches.window_loads import end_of, loads_from, passed
+from evenflow.sketches.window_loads import WindowLoads, end_of, loads_from, passed
 
 _HALVINGS = 63
-HALF, LENGTH, END = range(3)
-"""Of `ages`: the present half window, its length in ms (0: it never ends), its end in ms."""
+AGES = np.dtype([(name, np.int64) for name in ("half", "length", "end")])
+"""The present half window, its length in ms (0: it never ends), its end in ms."""
+
+
+class Head(NamedTuple):
+    """All that such a scheme knows: what kernels take as one argument."""
+
+    summary: Summary
+    ages: Rows
+    """One of AGES."""
+    window: WindowLoads
+    family: UInt64s
+    """Members of F_1, F_2, ..."""
+
+
+class HeadRule(NamedTuple):
+    """How kernels go about it."""
+
+    windowed: bool
+    """Loads are those of the window."""
+    theta: float
+    warm_up: int
 
 
 @inlined
-def offered_is_head(summary: Summary, key: np.uint64, theta: float, warm_up: int) -> bool:
+def offered_is_head(head: Head, key: np.uint64, rule: HeadRule) -> bool:
     """Count one tuple of this key; whether the key is head now."""
-    at = offer(summary, key)
-    total = summary.meta[()]["total"]
-    return total > warm_up and count_of(summary, at) >= theta * total
+    at = offer(head.summary, key)
+    total = head.summary.meta[()]["total"]
+    return total > rule.warm_up and count_of(head.summary, at) >= rule.theta * total
 
 
 @inlined
-def is_older(ages: Int64s, time: Any) -> Any:
+def is_older(head: Head, time: Any) -> Any:
     """Whether `forget` has anything to do."""
-    return time >= ages[END]
+    return time >= head.ages[()]["end"]
 
 
 @kernel
-def forget(summary: Summary, ages: Int64s, time: Any) -> None:
+def forget(head: Head, time: Any) -> None:
     """Halve the summary once for each half window that has ended before `time`."""
-    if ages[LENGTH] == 0:
+    ages = head.ages[()]
+    if ages["length"] == 0:
         return
-    now = time // ages[LENGTH]
-    if ages[HALF] != NEVER:
-        for _ in range(passed(_HALVINGS, ages[HALF], now)):
-            halve(summary)
-    ages[HALF] = now
-    ages[END] = end_of(now, ages[LENGTH])
+    now = time // ages["length"]
+    if ages["half"] != NEVER:
+        for _ in range(passed(_HALVINGS, ages["half"], now)):
+            halve(head.summary)
+    ages["half"] = now
+    ages["end"] = end_of(now, ages["length"])
+
+
+@inlined
+def send_to_one_of_two(head: Head, key: np.uint64) -> np.int64:
+    """What becomes of a tail key: the less loaded of F_1 and F_2 gets it."""
+    loads, family = head.window.loads, head.family
+    return sent_to_one_of_two(key, family[0], family[1], np.uint64(loads.shape[0]), loads)
 
 
 @kernel
@@ -90,11 +118,11 @@ class HeadOptions(LoadOptions):
         description="Tuples that make a key frequent: all so far, or recent ones (about a window).",
     )
 
-    def new_ages(self) -> Int64s:
+    def new_ages(self) -> Rows:
         """The half window of a summary that has seen nothing; a cumulative one never ends."""
         if self.head == "cumulative":
-            return np.array([NEVER, 0, LAST_TIME], np.int64)
-        return np.array([NEVER, max(1, self.window_ms // 2), NEVER], np.int64)
+            return record(AGES, half=NEVER, end=LAST_TIME)
+        return record(AGES, half=NEVER, length=max(1, self.window_ms // 2), end=NEVER)
 
 
 _VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(("keys", "counts", "errors"), ("counters",))
@@ -124,13 +152,11 @@ class HeadPartitioner(Partitioner):
         self._loads = options.new_loads(n)
         self._family = members(self.seed, 2)
 
-    def _route_by(
-        self, kernel: Callable[..., None], keys: UInt64s, times: Int64s, out: Int32s, own: npt.NDArray[Any]
-    ) -> None:
-        """Run the subclass's kernel over the block; `own` is the array that only this rule has."""
-        summary, windowed = self._heavy.summary, self.options.windowed
-        more = self._family, windowed, self._theta, self.options.warm_up
-        kernel(keys, times, out, summary, self._ages, self._loads, own, *more)
+    def _head(self) -> Head:
+        return Head(self._heavy.summary, self._ages, self._loads, self._family)
+
+    def _rule(self) -> HeadRule:
+        return HeadRule(self.options.windowed, self._theta, self.options.warm_up)
 
     def _state(self) -> State:
         keys, counts, errors = self._heavy.counters()

@@ -20,42 +20,37 @@ import numpy as np
 
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-from evenflow.partitioners.head import HeadOptions, HeadPartitioner, forget, is_older, offered_is_head
-from evenflow.partitioners.pkg import sent_to_one_of_two
-from evenflow.sketches.space_saving import Summary
-from evenflow.sketches.window_loads import WindowLoads, advance, note
+from evenflow.partitioners.base import Block
+from evenflow.partitioners.head import (
+    Head,
+    HeadOptions,
+    HeadPartitioner,
+    HeadRule,
+    forget,
+    is_older,
+    offered_is_head,
+    send_to_one_of_two,
+)
+from evenflow.sketches.window_loads import advance, note
 
 
 @kernel
-def _route(
-    keys: UInt64s,
-    times: Int64s,
-    out: Int32s,
-    summary: Summary,
-    ages: Int64s,
-    window: WindowLoads,
-    turn: Int64s,
-    family: UInt64s,
-    windowed: bool,
-    theta: float,
-    warm_up: int,
-) -> None:
-    loads = window.loads
+def _route(block: Block, head: Head, turn: Int64s, rule: HeadRule) -> None:
+    keys, times, out = block
+    window, loads = head.window, head.window.loads
     n = loads.shape[0]
-    workers = np.uint64(n)
-    one, two = family[0], family[1]
     for row in range(keys.shape[0]):
-        if is_older(ages, times[row]):
-            forget(summary, ages, times[row])
-        if windowed:
+        if is_older(head, times[row]):
+            forget(head, times[row])
+        if rule.windowed:
             advance(window, times[row])
-        if offered_is_head(summary, keys[row], theta, warm_up):
+        if offered_is_head(head, keys[row], rule):
             best = turn[0]
             turn[0] = best + 1 if best + 1 < n else 0
             loads[best] += 1
         else:
-            best = sent_to_one_of_two(keys[row], one, two, workers, loads)
-        if windowed:
+            best = send_to_one_of_two(head, keys[row])
+        if rule.windowed:
             note(window, best)
         out[row] = best
 
@@ -70,7 +65,7 @@ class RRHead(HeadPartitioner):
         self._turn = np.array([self.source * self.workers // self.sources], np.int64)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        self._route_by(_route, keys, times, out, self._turn)
+        _route(Block(keys, times, out), self._head(), self._turn, self._rule())
 
     def _state(self) -> State:
         return {**super()._state(), "turn": self._turn}

@@ -18,47 +18,41 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
-from evenflow.partitioners.head import HeadOptions, HeadPartitioner, forget, is_older, offered_is_head
-from evenflow.partitioners.pkg import sent_to_one_of_two
+from evenflow.partitioners.base import Block
+from evenflow.partitioners.head import (
+    Head,
+    HeadOptions,
+    HeadPartitioner,
+    HeadRule,
+    forget,
+    is_older,
+    offered_is_head,
+    send_to_one_of_two,
+)
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
-from evenflow.sketches.space_saving import Summary
-from evenflow.sketches.window_loads import WindowLoads, advance, note
+from evenflow.sketches.window_loads import advance, note
 
 
 @kernel
-def _route(
-    keys: UInt64s,
-    times: Int64s,
-    out: Int32s,
-    summary: Summary,
-    ages: Int64s,
-    window: WindowLoads,
-    tree: Int64s,
-    family: UInt64s,
-    windowed: bool,
-    theta: float,
-    warm_up: int,
-) -> None:
-    loads = window.loads
-    workers = np.uint64(loads.shape[0])
-    one, two = family[0], family[1]
+def _route(block: Block, head: Head, tree: Int64s, rule: HeadRule) -> None:
+    keys, times, out = block
+    window, loads = head.window, head.window.loads
     rebuild(tree, loads)
     for row in range(keys.shape[0]):
-        if is_older(ages, times[row]):
-            forget(summary, ages, times[row])
-        if windowed and advance(window, times[row]):
+        if is_older(head, times[row]):
+            forget(head, times[row])
+        if rule.windowed and advance(window, times[row]):
             rebuild(tree, loads)
-        if offered_is_head(summary, keys[row], theta, warm_up):
+        if offered_is_head(head, keys[row], rule):
             best = winner(tree)
             loads[best] += 1
         else:
-            best = sent_to_one_of_two(keys[row], one, two, workers, loads)
-        if windowed:
+            best = send_to_one_of_two(head, keys[row])
+        if rule.windowed:
             note(window, best)
         raised(tree, loads, best)
         out[row] = best
@@ -74,7 +68,7 @@ class WChoices(HeadPartitioner):
         self._tree = tournament(self.workers)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        self._route_by(_route, keys, times, out, self._tree)
+        _route(Block(keys, times, out), self._head(), self._tree, self._rule())
 
     def _choices(self) -> int:
         return self.workers

@@ -4,8 +4,9 @@ Idea: a linear-probing table whose slots bear the number of the window that fill
 earlier window counts as empty, so beginning a new window costs nothing. Nothing is deleted within a
 window, so probing stays right.
 
-A kernel cannot enlarge the table: it asks `is_full` before a tuple and returns when there is no room; Python calls `grow` and the kernel again. Cost: O(1). State: 32 bytes per slot, 2 to 4
-slots per distinct key of the fullest window so far.
+A kernel cannot enlarge the table: it asks `is_full` before a tuple and returns when there is no room; Python calls
+`grow` and the kernel again. Cost: O(1). State: 32 bytes per slot, 2 to 4 slots per distinct key of the fullest window so
+far.
 """
 
 from __future__ import annotations
