@@ -29,22 +29,55 @@ Paper: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous Cluster
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, record
 from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, home_slot, member_kernel
-from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.window_loads import WindowLoads, advance, note
 
-_TOTAL, _ROOM, _STEP, _SINCE = 0, 1, 2, 3
+META = np.dtype([(name, np.int64) for name in ("total", "room", "step", "since")])
+"""Tuples that count, tuples that a virtual worker may hold, how often that has changed, tuples since the last check."""
 _MAX_VIRTUAL = 1 << 24
+
+
+class Ring(NamedTuple):
+    """The virtual workers: what kernels take as one argument."""
+
+    window: WindowLoads
+    """Of virtual workers."""
+    owner: Int32s
+    """The worker that each virtual one belongs to."""
+    owned: Int64s
+    """(n,): virtual workers of each; room for a sum."""
+    sums: Int64s
+    """(n,): tuples of each; room for a sum."""
+    shares: Float64s
+    meta: Rows
+    """One of META."""
+
+
+class Cache(NamedTuple):
+    """The probe at which a key's search may begin; it never changes a result."""
+
+    key: UInt64s
+    step: Int64s
+    probe: Int64s
+
+
+class RingRule(NamedTuple):
+    """How kernels go about it."""
+
+    seed: np.uint64
+    windowed: bool
+    eps: float
+    check: int
 
 
 @inlined
@@ -65,7 +98,8 @@ def _first_with_room(
 
 
 @kernel
-def _sums(owner: Int32s, loads: Int64s, owned: Int64s, sums: Int64s) -> None:
+def _sums(ring: Ring) -> None:
+    owner, loads, owned, sums = ring.owner, ring.window.loads, ring.owned, ring.sums
     owned[:] = 0
     sums[:] = 0
     for at in range(owner.shape[0]):
@@ -74,11 +108,11 @@ def _sums(owner: Int32s, loads: Int64s, owned: Int64s, sums: Int64s) -> None:
 
 
 @kernel
-def _rebalance(
-    owner: Int32s, loads: Int64s, owned: Int64s, sums: Int64s, shares: Float64s, total: Any, eps: float
-) -> None:
+def _rebalance(ring: Ring, eps: float) -> None:
     """Move one virtual worker from the most to the least loaded worker, if that one is overloaded."""
-    _sums(owner, loads, owned, sums)
+    owner, loads, owned, sums, shares = ring.owner, ring.window.loads, ring.owned, ring.sums, ring.shares
+    total = ring.meta[()]["total"]
+    _sums(ring)
     high, low = 0, 0
     for worker in range(shares.shape[0]):
         if sums[worker] / shares[worker] > sums[high] / shares[high]:
@@ -112,51 +146,36 @@ def _deal(owner: Int32s, shares: Float64s) -> None:
 
 
 @kernel
-def _route(
-    keys: UInt64s,
-    times: Int64s,
-    out: Int32s,
-    window: WindowLoads,
-    owner: Int32s,
-    owned: Int64s,
-    sums: Int64s,
-    shares: Float64s,
-    meta: Int64s,
-    cached: UInt64s,
-    steps: Int64s,
-    probes: Int64s,
-    seed: np.uint64,
-    windowed: bool,
-    eps: float,
-    check: int,
-) -> None:
+def _route(block: Block, ring: Ring, cache: Cache, rule: RingRule) -> None:
+    keys, times, out = block
+    window, meta = ring.window, ring.meta[()]
     loads = window.loads
-    slack = (1.0 + eps) / loads.shape[0]
-    mask = np.int64(cached.shape[0] - 1)
+    slack = (1.0 + rule.eps) / loads.shape[0]
+    mask = np.int64(cache.key.shape[0] - 1)
     for row in range(keys.shape[0]):
         key = keys[row]
-        if windowed and advance(window, times[row]):
-            meta[_TOTAL] = loads.sum()
-            meta[_ROOM] = 0
-        meta[_TOTAL] += 1
-        room = np.int64(math.ceil(meta[_TOTAL] * slack))
-        if room != meta[_ROOM]:
-            meta[_ROOM] = room
-            meta[_STEP] += 1
+        if rule.windowed and advance(window, times[row]):
+            meta["total"] = loads.sum()
+            meta["room"] = 0
+        meta["total"] += 1
+        room = np.int64(math.ceil(meta["total"] * slack))
+        if room != meta["room"]:
+            meta["room"] = room
+            meta["step"] += 1
         slot = home_slot(key, mask)
-        known = cached[slot] == key and steps[slot] == meta[_STEP]
-        start = probes[slot] if known else 1
-        at, probe = _first_with_room(key, seed, start, loads, room)
+        known = cache.key[slot] == key and cache.step[slot] == meta["step"]
+        start = cache.probe[slot] if known else 1
+        at, probe = _first_with_room(key, rule.seed, start, loads, room)
         if probe > 2 and probe <= loads.shape[0]:
-            cached[slot], steps[slot], probes[slot] = key, meta[_STEP], probe
+            cache.key[slot], cache.step[slot], cache.probe[slot] = key, meta["step"], probe
         loads[at] += 1
-        if windowed:
+        if rule.windowed:
             note(window, at)
-        out[row] = owner[at]
-        meta[_SINCE] += 1
-        if meta[_SINCE] >= check:
-            meta[_SINCE] = 0
-            _rebalance(owner, loads, owned, sums, shares, meta[_TOTAL], eps)
+        out[row] = ring.owner[at]
+        meta["since"] += 1
+        if meta["since"] >= rule.check:
+            meta["since"] = 0
+            _rebalance(ring, rule.eps)
 
 
 class CGOptions(LoadOptions):
@@ -200,7 +219,7 @@ class ConsistentGrouping(Partitioner):
         self._lay(np.full(virtual, -1, np.int32))
 
     def _rescale(self) -> None:
-        owner = self._owner
+        owner = self._ring.owner
         if 2 * len(owner) < self.options.alpha * self.workers or len(owner) < self.workers:
             self._start()
         else:
@@ -211,61 +230,39 @@ class ConsistentGrouping(Partitioner):
         """State for virtual workers with these owners; -1 is still to be dealt."""
         n, options = self.workers, self.options
         capacities = np.resize(np.array(options.capacities or (1.0,)), n)
-        self._shares = capacities / capacities.sum()
-        self._owned, self._sums = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        self._owner = owner
-        _deal(owner, self._shares)
-        self._loads = options.new_loads(len(owner))
-        self._meta = np.zeros(4, np.int64)
+        shares = capacities / capacities.sum()
+        _deal(owner, shares)
+        loads, sums = options.new_loads(len(owner)), np.zeros(n, np.int64)
+        self._ring = Ring(loads, owner, np.zeros(n, np.int64), sums, shares, record(META))
         self._forget()
 
     def _forget(self) -> None:
         """An empty cache: it never changes a result, so it is not part of the state."""
-        places = 1 << (len(self._owner) - 1).bit_length()
-        self._cached = np.zeros(places, np.uint64)
-        self._steps = np.full(places, -1, np.int64)
-        self._probes = np.zeros(places, np.int64)
+        places = 1 << (len(self._ring.owner) - 1).bit_length()
+        self._cache = Cache(
+            np.zeros(places, np.uint64), np.full(places, -1, np.int64), np.zeros(places, np.int64)
+        )
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         options = self.options
-        _route(
-            keys,
-            times,
-            out,
-            self._loads,
-            self._owner,
-            self._owned,
-            self._sums,
-            self._shares,
-            self._meta,
-            self._cached,
-            self._steps,
-            self._probes,
-            np.uint64(self.seed % 2**64),
-            options.windowed,
-            options.eps,
-            10 * len(self._owner) if options.check is None else options.check,
-        )
+        check = 10 * len(self._ring.owner) if options.check is None else options.check
+        rule = RingRule(np.uint64(self.seed % 2**64), options.windowed, options.eps, check)
+        _route(Block(keys, times, out), self._ring, self._cache, rule)
 
     def _state(self) -> State:
-        return {**self._loads._asdict(), "owner": self._owner, "meta": self._meta}
+        ring = self._ring
+        return {**ring.window._asdict(), "owner": ring.owner, "meta": ring.meta}
 
     def _load_state(self, state: State) -> None:
-        self._owner, self._meta = state.pop("owner"), state.pop("meta")
-        if len(self._owner) < self.workers:
-            raise ValueError(f"{len(self._owner)} virtual workers for {self.workers} workers")
-        self._loads = WindowLoads(**state)
+        owner, meta = state.pop("owner"), state.pop("meta")
+        if len(owner) < self.workers:
+            raise ValueError(f"{len(owner)} virtual workers for {self.workers} workers")
+        self._ring = self._ring._replace(window=WindowLoads(**state), owner=owner, meta=meta)
         self._forget()
 
     def _choices(self) -> int:
         return self.workers
 
     def _state_bytes(self) -> int:
-        arrays: tuple[npt.NDArray[Any], ...] = (
-            self._owner,
-            self._shares,
-            self._cached,
-            self._steps,
-            self._probes,
-        )
-        return sum(array.nbytes for array in (*self._loads, *arrays))
+        ring = self._ring
+        return sum(array.nbytes for array in (*ring.window, ring.owner, ring.shares, *self._cache))

@@ -21,20 +21,45 @@ Paper: Dalabasmaz and Can, "Dynamic Key Grouping", 2020, as far as its rule is p
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.space_saving import MAX_CAPACITY, SpaceSaving, Summary, offer
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 
-_TOTAL, _NOW, _BEGIN = 0, 1, 2
+META = np.dtype([(name, np.int64) for name in ("total", "now", "begin")])
+"""Tuples that count, the latest time, the time of the first tuple; ms."""
+
+
+class Neighbours(NamedTuple):
+    """How many neighbouring workers the keys of a summary have: what kernels take as one argument."""
+
+    summary: Summary
+    window: WindowLoads
+    owner: UInt64s
+    """(counters,): the key that the rest is of; a counter may have been taken over since."""
+    width: Int32s
+    changed: Int64s
+    """Time of the last change of the width, ms."""
+    meta: Rows
+    """One of META."""
+
+
+class NeighbourRule(NamedTuple):
+    """How kernels go about it."""
+
+    member: np.uint64
+    windowed: bool
+    frequent: float
+    check_ms: int
+    warm_up_ms: int
 
 
 @inlined
@@ -68,51 +93,44 @@ def _lightest(first: Any, width: int, loads: Int64s) -> Any:
 
 
 @kernel
-def _route(
-    keys: UInt64s,
-    times: Int64s,
-    out: Int32s,
-    summary: Summary,
-    window: WindowLoads,
-    owner: UInt64s,
-    width: Int32s,
-    changed: Int64s,
-    meta: Int64s,
-    family: UInt64s,
-    windowed: bool,
-    frequent: float,
-    check_ms: int,
-    warm_up_ms: int,
-) -> None:
-    loads = window.loads
+def _route(block: Block, known: Neighbours, rule: NeighbourRule) -> None:
+    keys, times, out = block
+    summary, window, owner, width, changed = (
+        known.summary,
+        known.window,
+        known.owner,
+        known.width,
+        known.changed,
+    )
+    loads, meta = window.loads, known.meta[()]
     n, capacity = loads.shape[0], summary.order.shape[0]
     for row in range(keys.shape[0]):
         key = keys[row]
-        if windowed and advance(window, times[row]):
-            meta[_TOTAL] = loads.sum()
-        now = max(meta[_NOW], times[row])
-        meta[_NOW] = now
-        if meta[_BEGIN] == NEVER:
-            meta[_BEGIN] = now
+        if rule.windowed and advance(window, times[row]):
+            meta["total"] = loads.sum()
+        now = max(meta["now"], times[row])
+        meta["now"] = now
+        if meta["begin"] == NEVER:
+            meta["begin"] = now
         at = offer(summary, key)
         if width[at] == 0 or owner[at] != key:  # new in the summary
             owner[at] = key
             width[at] = min(2, n)
             changed[at] = now
-        first = candidate_kernel(key, family[0], np.uint64(n))
+        first = candidate_kernel(key, rule.member, np.uint64(n))
         best = _lightest(first, width[at], loads)
         if (
-            capacity - summary.entry[at]["position"] <= math.ceil(frequent * summary.meta[()]["size"])
-            and now - changed[at] >= check_ms
-            and now - meta[_BEGIN] >= warm_up_ms
+            capacity - summary.entry[at]["position"] <= math.ceil(rule.frequent * summary.meta[()]["size"])
+            and now - changed[at] >= rule.check_ms
+            and now - meta["begin"] >= rule.warm_up_ms
         ):
-            change = _change(first, width[at], loads, meta[_TOTAL], loads[best])
+            change = _change(first, width[at], loads, meta["total"], loads[best])
             if change != 0:
                 width[at] += change
                 changed[at] = now
                 best = _lightest(first, width[at], loads)
         add(window, best)
-        meta[_TOTAL] += 1
+        meta["total"] += 1
         out[row] = best
 
 
@@ -158,27 +176,18 @@ class DynamicKeyGrouping(Partitioner):
         self._owner = np.zeros(self._capacity, np.uint64)
         self._width = np.zeros(self._capacity, np.int32)
         self._changed = np.zeros(self._capacity, np.int64)
-        self._meta = np.array([0, NEVER, NEVER], np.int64)
-        self._family = members(self.seed, 1)
+        self._meta = record(META, now=NEVER, begin=NEVER)
+        self._member = members(self.seed, 1)[0]
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         options = self.options
-        _route(
-            keys,
-            times,
-            out,
-            self._counts.summary,
-            self._loads,
-            self._owner,
-            self._width,
-            self._changed,
-            self._meta,
-            self._family,
-            options.windowed,
-            options.frequent,
-            options.check_ms,
-            options.warm_up_ms,
+        known = Neighbours(
+            self._counts.summary, self._loads, self._owner, self._width, self._changed, self._meta
         )
+        rule = NeighbourRule(
+            self._member, options.windowed, options.frequent, options.check_ms, options.warm_up_ms
+        )
+        _route(Block(keys, times, out), known, rule)
 
     def _state(self) -> State:
         keys, counts, errors = self._counts.counters()
