@@ -15,13 +15,14 @@ Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one; hll O
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, UInt64s
+from evenflow.arrays import Int64s
 from evenflow.kernels import kernel
-from evenflow.keys import candidate_kernel
+from evenflow.keys import Candidates, candidate_kernel
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.cardinality import CardinalityPartitioner, least_estimated
 from evenflow.partitioners.pkg import least_loaded
 from evenflow.sketches.hyperloglog import Registers, sketch_hash, would_change
@@ -42,22 +43,23 @@ from evenflow.sketches.window_loads import WindowLoads, add, due
 from evenflow.sketches.window_loads import advance as advance_loads
 
 
+class Affine(NamedTuple):
+    """Who holds which key, and the loads: what kernels take as one argument."""
+
+    pool: HolderPool
+    window: WindowLoads
+    burden: Int64s
+    """What decides where a new key goes: C (am) or L (cam)."""
+
+
 @kernel
-def route_affine(
-    keys: UInt64s,
-    times: Int64s,
-    family: UInt64s,
-    workers: np.uint64,
-    window: WindowLoads,
-    pool: HolderPool,
-    burden: Int64s,
-    row: int,
-    out: Int32s,
-) -> int:
+def route_affine(block: Block, among: Candidates, known: Affine, row: int) -> int:
     """From this row on: the key's holder (there is one at most), else its least burdened candidate.
 
-    `burden` is C (am) or L (cam). Stops at the row for which the pool has no room.
+    Stops at the row for which the pool has no room.
     """
+    keys, times, out = block
+    pool, window, d = known.pool, known.window, among.family.shape[0]
     while row < keys.shape[0]:
         key = keys[row]
         if due(pool.clock, times[row]):
@@ -70,7 +72,7 @@ def route_affine(
             refresh(pool, held)
             best = worker_of(pool, held)
         else:
-            best = least_loaded(key, family, family.shape[0], workers, burden)
+            best = least_loaded(key, among, d, known.burden)
             touch_holder(pool, key, best)
         add(window, best)
         out[row] = best
@@ -79,35 +81,27 @@ def route_affine(
 
 
 @kernel
-def first_unchanged(
-    key: np.uint64, hashed: np.uint64, family: UInt64s, workers: np.uint64, rows: Registers
-) -> np.int64:
+def first_unchanged(key: np.uint64, hashed: np.uint64, among: Candidates, rows: Registers) -> np.int64:
     """The first candidate whose sketch the key would not change, so that seems to hold it; or -1."""
     best = np.int64(-1)
-    for i in range(family.shape[0] - 1, -1, -1):  # selects, not branches: which one it is nobody can predict
-        other = candidate_kernel(key, family[i], workers)
+    for i in range(among.family.shape[0] - 1, -1, -1):  # selects, not branches: nobody can predict which
+        other = candidate_kernel(key, among.family[i], among.workers)
         best = best if would_change(rows, np.uint64(other), hashed) else other
     return best
 
 
 @kernel
-def _route_sketched(
-    keys: UInt64s,
-    times: Int64s,
-    family: UInt64s,
-    workers: np.uint64,
-    window: WindowCardinalities,
-    out: Int32s,
-) -> None:
+def _route_sketched(block: Block, among: Candidates, window: WindowCardinalities) -> None:
+    keys, times, out = block
     for row in range(keys.shape[0]):
         key, hashed = keys[row], sketch_hash(keys[row])
         if due(window.clock, times[row]):
             advance_sketches(window, times[row])
-        best = first_unchanged(key, hashed, family, workers, window.whole)
+        best = first_unchanged(key, hashed, among, window.whole)
         if best >= 0:
             touch_slide(window, best, hashed)
         else:
-            best = least_estimated(key, family, workers, window.whole)
+            best = least_estimated(key, among, window.whole)
             touch_sketch(window, best, hashed)
         out[row] = best
 
@@ -124,14 +118,9 @@ class Am(CardinalityPartitioner):
     def _burden(self, holders: WindowHolders) -> Any:
         return holders.pool.distinct
 
-    def _route_exact(
-        self, keys: UInt64s, times: Int64s, out: Int32s, holders: WindowHolders, row: int
-    ) -> int:
-        family, workers = self._family, np.uint64(self.workers)
-        burden = self._burden(holders)
-        return int(route_affine(keys, times, family, workers, self._loads, holders.pool, burden, row, out))
+    def _route_exact(self, block: Block, holders: WindowHolders, row: int) -> int:
+        known = Affine(holders.pool, self._loads, self._burden(holders))
+        return int(route_affine(block, self._among, known, row))
 
-    def _route_sketched(
-        self, keys: UInt64s, times: Int64s, out: Int32s, sketches: WindowCardinalities
-    ) -> None:
-        _route_sketched(keys, times, self._family, np.uint64(self.workers), sketches, out)
+    def _route_sketched(self, block: Block, sketches: WindowCardinalities) -> None:
+        _route_sketched(block, self._among, sketches)

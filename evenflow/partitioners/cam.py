@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
+from evenflow.keys import Candidates
 from evenflow.partitioners.am import Am, first_unchanged
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.pkg import least_loaded
 from evenflow.sketches.hyperloglog import sketch_hash
 from evenflow.sketches.window_cardinalities import WindowCardinalities, touch_slide
@@ -31,25 +30,19 @@ from evenflow.sketches.window_loads import advance as advance_loads
 
 @kernel
 def _route_sketched(
-    keys: UInt64s,
-    times: Int64s,
-    family: UInt64s,
-    workers: np.uint64,
-    window: WindowLoads,
-    sketches: WindowCardinalities,
-    out: Int32s,
+    block: Block, among: Candidates, window: WindowLoads, sketches: WindowCardinalities
 ) -> None:
-    loads = window.loads
+    keys, times, out = block
     for row in range(keys.shape[0]):
         key, hashed = keys[row], sketch_hash(keys[row])
         if due(sketches.clock, times[row]):
             advance_loads(window, times[row])
             advance_sketches(sketches, times[row])
-        best = first_unchanged(key, hashed, family, workers, sketches.whole)
+        best = first_unchanged(key, hashed, among, sketches.whole)
         if best >= 0:
             touch_slide(sketches, best, hashed)
         else:
-            best = least_loaded(key, family, family.shape[0], workers, loads)
+            best = least_loaded(key, among, among.family.shape[0], window.loads)
             touch_sketch(sketches, best, hashed)
         add(window, best)
         out[row] = best
@@ -61,7 +54,5 @@ class Cam(Am):
     def _burden(self, holders: WindowHolders) -> Any:
         return self._loads.loads
 
-    def _route_sketched(
-        self, keys: UInt64s, times: Int64s, out: Int32s, sketches: WindowCardinalities
-    ) -> None:
-        _route_sketched(keys, times, self._family, np.uint64(self.workers), self._loads, sketches, out)
+    def _route_sketched(self, block: Block, sketches: WindowCardinalities) -> None:
+        _route_sketched(block, self._among, self._loads, sketches)

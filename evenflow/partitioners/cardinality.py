@@ -22,8 +22,8 @@ from pydantic import Field
 
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Partitioner
+from evenflow.keys import Candidates, candidate_kernel, candidates
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.window_options import WindowOptions
 from evenflow.sketches import window_cardinalities, window_holders
 from evenflow.sketches.hyperloglog import Registers, estimate
@@ -33,13 +33,9 @@ from evenflow.sketches.window_loads import WindowLoads
 
 
 @kernel
-def least_estimated(
-    key: np.uint64,
-    family: UInt64s,
-    workers: np.uint64,
-    rows: Registers,
-) -> np.int64:
+def least_estimated(key: np.uint64, among: Candidates, rows: Registers) -> np.int64:
     """The candidate with the fewest distinct keys, by estimate; the first of them on a tie."""
+    family, workers = among
     best = candidate_kernel(key, family[0], workers)
     if family.shape[0] > 1:
         least = estimate(rows, best)
@@ -82,7 +78,7 @@ class CardinalityPartitioner(Partitioner):
 
     def _start(self) -> None:
         options = self.options
-        self._family = members(self.seed, options.d)
+        self._among = candidates(self.seed, options.d, self.workers)
         self._loads = options.new_loads(self.workers)
         self._holders: WindowHolders | None = None
         self._sketches: WindowCardinalities | None = None
@@ -93,23 +89,19 @@ class CardinalityPartitioner(Partitioner):
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         if self._sketches is not None:
-            self._route_sketched(keys, times, out, self._sketches)
+            self._route_sketched(Block(keys, times, out), self._sketches)
         elif self._holders is not None:
-            row = 0
-            while (row := self._route_exact(keys, times, out, self._holders, row)) < len(keys):
+            block, row = Block(keys, times, out), 0
+            while (row := self._route_exact(block, self._holders, row)) < len(keys):
                 self._holders.grow()
             self._holders.trim()
 
     @abstractmethod
-    def _route_exact(
-        self, keys: UInt64s, times: Int64s, out: Int32s, holders: WindowHolders, row: int
-    ) -> int:
+    def _route_exact(self, block: Block, holders: WindowHolders, row: int) -> int:
         """Route from this row on; stop at the row for which the pool has no room."""
 
     @abstractmethod
-    def _route_sketched(
-        self, keys: UInt64s, times: Int64s, out: Int32s, sketches: WindowCardinalities
-    ) -> None:
+    def _route_sketched(self, block: Block, sketches: WindowCardinalities) -> None:
         """Route the block."""
 
     def _state(self) -> State:

@@ -12,10 +12,9 @@ Paper: 004, Algorithm 2 (CM-2, CM-2-H).
 
 from __future__ import annotations
 
-import numpy as np
-
-from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
+from evenflow.keys import Candidates
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.cardinality import CardinalityPartitioner, least_estimated
 from evenflow.partitioners.pkg import least_loaded
 from evenflow.sketches.hyperloglog import sketch_hash
@@ -29,16 +28,14 @@ from evenflow.sketches.window_loads import due
 
 
 @kernel
-def _route_exact(
-    keys: UInt64s, times: Int64s, family: UInt64s, workers: np.uint64, pool: HolderPool, row: int, out: Int32s
-) -> int:
-    distinct = pool.distinct
+def _route_exact(block: Block, among: Candidates, pool: HolderPool, row: int) -> int:
+    keys, times, out = block
     while row < keys.shape[0]:
         if due(pool.clock, times[row]):
             advance_holders(pool, times[row])
         if room(pool) < 2:
             return row
-        best = least_loaded(keys[row], family, family.shape[0], workers, distinct)
+        best = least_loaded(keys[row], among, among.family.shape[0], pool.distinct)
         touch_holder(pool, keys[row], best)
         out[row] = best
         row += 1
@@ -46,18 +43,12 @@ def _route_exact(
 
 
 @kernel
-def _route_sketched(
-    keys: UInt64s,
-    times: Int64s,
-    family: UInt64s,
-    workers: np.uint64,
-    window: WindowCardinalities,
-    out: Int32s,
-) -> None:
+def _route_sketched(block: Block, among: Candidates, window: WindowCardinalities) -> None:
+    keys, times, out = block
     for row in range(keys.shape[0]):
         if due(window.clock, times[row]):
             advance_sketches(window, times[row])
-        best = least_estimated(keys[row], family, workers, window.whole)
+        best = least_estimated(keys[row], among, window.whole)
         touch_sketch(window, best, sketch_hash(keys[row]))
         out[row] = best
 
@@ -65,12 +56,8 @@ def _route_sketched(
 class Cm(CardinalityPartitioner):
     """Each key has d candidates; every tuple takes the one with the fewest distinct keys."""
 
-    def _route_exact(
-        self, keys: UInt64s, times: Int64s, out: Int32s, holders: WindowHolders, row: int
-    ) -> int:
-        return int(_route_exact(keys, times, self._family, np.uint64(self.workers), holders.pool, row, out))
+    def _route_exact(self, block: Block, holders: WindowHolders, row: int) -> int:
+        return int(_route_exact(block, self._among, holders.pool, row))
 
-    def _route_sketched(
-        self, keys: UInt64s, times: Int64s, out: Int32s, sketches: WindowCardinalities
-    ) -> None:
-        _route_sketched(keys, times, self._family, np.uint64(self.workers), sketches, out)
+    def _route_sketched(self, block: Block, sketches: WindowCardinalities) -> None:
+        _route_sketched(block, self._among, sketches)

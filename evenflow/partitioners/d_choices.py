@@ -31,7 +31,7 @@ from pydantic import Field
 
 from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, plain, record
 from evenflow.kernels import kernel
-from evenflow.keys import candidate_kernel, members
+from evenflow.keys import candidate_kernel, candidates
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.head import (
     Head,
@@ -127,8 +127,8 @@ def _head_shares(summary: Summary, threshold: float, shares: Float64s) -> int:
 @kernel
 def _least_loaded_distinct(key: np.uint64, head: Head, d: int, choosing: Choosing) -> np.int64:
     """As `least_loaded`, over the first d different workers among F_1, F_2, ... of the family."""
-    family, loads, seen, schedule = head.family, head.window.loads, choosing.seen, choosing.schedule[()]
-    workers = np.uint64(loads.shape[0])
+    family, workers = head.among
+    loads, seen, schedule = head.window.loads, choosing.seen, choosing.schedule[()]
     schedule["mark"] += 1
     best, found = np.int64(-1), 0
     for i in range(family.shape[0]):
@@ -146,7 +146,7 @@ def _least_loaded_distinct(key: np.uint64, head: Head, d: int, choosing: Choosin
 @kernel
 def _route(block: Block, head: Head, choosing: Choosing, rule: ChoiceRule) -> None:
     keys, times, out = block
-    window, loads, family = head.window, head.window.loads, head.family
+    window, loads = head.window, head.window.loads
     schedule, tree = choosing.schedule[()], choosing.tree
     n = loads.shape[0]
     d = schedule["d"]
@@ -176,7 +176,7 @@ def _route(block: Block, head: Head, choosing: Choosing, rule: ChoiceRule) -> No
             elif rule.distinct:
                 best = _least_loaded_distinct(key, head, d, choosing)
             else:
-                best = least_loaded(key, family, d, np.uint64(n), loads)
+                best = least_loaded(key, head.among, d, loads)
             loads[best] += 1
         if rule.head.windowed:
             note(window, best)
@@ -210,7 +210,7 @@ class DChoices(HeadPartitioner):
             seen=np.zeros(n, np.int64),
             shares=np.zeros(self._capacity),
         )
-        self._family = members(self.seed, max(2, 8 * n if self.options.distinct else n))
+        self._among = candidates(self.seed, max(2, 8 * n if self.options.distinct else n), n)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         options = self.options

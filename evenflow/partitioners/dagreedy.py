@@ -22,13 +22,15 @@ they leave the window, that a slide ends before its first tuple is counted, that
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from pydantic import Field
 
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.window_options import WindowOptions
 from evenflow.sketches import window_holders
 from evenflow.sketches.hot_keys import HotKeys, HotTable, count, crowded, roll
@@ -48,19 +50,32 @@ from evenflow.sketches.window_loads import advance as advance_loads
 _FULL_HOLDERS, _FULL_COUNTS = 1, 2
 
 
+class Greedy(NamedTuple):
+    """All that the rule knows: what kernels take as one argument."""
+
+    window: WindowLoads
+    tree: Int64s
+    pool: HolderPool
+    counts: HotTable
+    stop: Int64s
+    """(1,): what has to grow."""
+
+
+class GreedyRule(NamedTuple):
+    """How kernels go about it."""
+
+    member: np.uint64
+    alpha: float
+    theta: float
+
+
 @kernel
-def _best(
-    key: np.uint64,
-    home: np.int64,
-    any_worker: np.int64,
-    alpha: float,
-    average: float,
-    loads: Int64s,
-    pool: HolderPool,
-) -> np.int64:
-    """The worker with the largest score; `any_worker` is the least loaded one of all."""
+def _best(key: np.uint64, home: np.int64, known: Greedy, alpha: float, average: float) -> np.int64:
+    """The worker with the largest score."""
+    loads, pool = known.window.loads, known.pool
     price = (1.0 - alpha) / average if average > 0 else 0.0
-    best, best_score = any_worker, -price * (loads[any_worker] - average)
+    best = winner(known.tree)
+    best_score = -price * (loads[best] - average)
     home_score = -price * (loads[home] - average)
     held = first_holder(pool, key) if alpha > 0 else np.int64(-1)
     while held >= 0:
@@ -75,21 +90,10 @@ def _best(
 
 
 @kernel
-def _route(
-    keys: UInt64s,
-    times: Int64s,
-    member: np.uint64,
-    alpha: float,
-    theta: float,
-    window: WindowLoads,
-    tree: Int64s,
-    pool: HolderPool,
-    counts: HotTable,
-    stop: Int64s,
-    row: int,
-    out: Int32s,
-) -> int:
+def _route(block: Block, known: Greedy, rule: GreedyRule, row: int) -> int:
     """From this row on; stops at the row for which something has to grow, and says in `stop` what."""
+    keys, times, out = block
+    window, tree, pool, counts = known.window, known.tree, known.pool, known.counts
     loads = window.loads
     n = loads.shape[0]
     workers = np.uint64(n)
@@ -109,14 +113,14 @@ def _route(
         if due(counts.clock, times[row]):
             roll(counts, times[row])
         if room(pool) < 2:
-            stop[0] = _FULL_HOLDERS
+            known.stop[0] = _FULL_HOLDERS
             return row
         if crowded(counts):
-            stop[0] = _FULL_COUNTS
+            known.stop[0] = _FULL_COUNTS
             return row
-        best = candidate_kernel(key, member, workers)
-        if count(counts, theta, key):
-            best = _best(key, best, winner(tree), alpha, total / n, loads, pool)
+        best = candidate_kernel(key, rule.member, workers)
+        if count(counts, rule.theta, key):
+            best = _best(key, best, known, rule.alpha, total / n)
         touch(pool, key, best)
         add(window, best)
         raised(tree, loads, best)
@@ -169,17 +173,17 @@ class Dagreedy(Partitioner):
         self._counts = counts
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        row = 0
-        while (row := self._route(keys, times, row, out)) < len(keys):
+        block, row = Block(keys, times, out), 0
+        rule = GreedyRule(self._member, self.options.alpha, self._theta)
+        while (row := int(_route(block, self._known(), rule, row))) < len(keys):
             if self._stop[0] == _FULL_HOLDERS:
                 self._holders.grow()
             else:
                 self._counts.make_room()
         self._holders.trim()
 
-    def _route(self, keys: UInt64s, times: Int64s, row: int, out: Int32s) -> int:
-        state = self._loads, self._tree, self._holders.pool, self._counts.table, self._stop
-        return int(_route(keys, times, self._member, self.options.alpha, self._theta, *state, row, out))
+    def _known(self) -> Greedy:
+        return Greedy(self._loads, self._tree, self._holders.pool, self._counts.table, self._stop)
 
     def _state(self) -> State:
         return {

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import LAST_TIME, NEVER, Rows, State, UInt64s, record
+from evenflow.arrays import LAST_TIME, NEVER, Rows, State, record
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import members
+from evenflow.keys import Candidates, candidates
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.partitioners.pkg import sent_to_one_of_two
@@ -46,8 +46,7 @@ class Head(NamedTuple):
     ages: Rows
     """One of AGES."""
     window: WindowLoads
-    family: UInt64s
-    """Members of F_1, F_2, ..."""
+    among: Candidates
 
 
 class HeadRule(NamedTuple):
@@ -90,8 +89,8 @@ def forget(head: Head, time: Any) -> None:
 @inlined
 def send_to_one_of_two(head: Head, key: np.uint64) -> np.int64:
     """What becomes of a tail key: the less loaded of F_1 and F_2 gets it."""
-    loads, family = head.window.loads, head.family
-    return sent_to_one_of_two(key, family[0], family[1], np.uint64(loads.shape[0]), loads)
+    among = head.among
+    return sent_to_one_of_two(key, among.family[0], among.family[1], among.workers, head.window.loads)
 
 
 @kernel
@@ -150,10 +149,10 @@ class HeadPartitioner(Partitioner):
         few = 20 * n if self._theta == 0 else max(1, math.ceil(4 / self._theta))
         self._capacity = min(few, 1 << 24) if options.counters is None else options.counters
         self._loads = options.new_loads(n)
-        self._family = members(self.seed, 2)
+        self._among = candidates(self.seed, 2, n)
 
     def _head(self) -> Head:
-        return Head(self._heavy.summary, self._ages, self._loads, self._family)
+        return Head(self._heavy.summary, self._ages, self._loads, self._among)
 
     def _rule(self) -> HeadRule:
         return HeadRule(self.options.windowed, self._theta, self.options.warm_up)
@@ -184,7 +183,7 @@ class HeadPartitioner(Partitioner):
         )
 
     def _state_bytes(self) -> int:
-        arrays = (*self._heavy.summary, self._ages, *self._loads, self._family, *self._more())
+        arrays = (*self._heavy.summary, self._ages, *self._loads, self._among.family, *self._more())
         return sum(array.nbytes for array in arrays)
 
     def _more(self) -> tuple[npt.NDArray[Any], ...]:

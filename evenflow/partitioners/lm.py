@@ -14,14 +14,15 @@ Paper: 004, equations 7-9 and Algorithm 5 (LM-2, LM-2-H).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int32s, Int64s, UInt64s
+from evenflow.arrays import Rows, record
 from evenflow.kernels import kernel
-from evenflow.keys import candidate_kernel
+from evenflow.keys import Candidates, candidate_kernel
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.cardinality import CardinalityOptions, CardinalityPartitioner
 from evenflow.sketches.hyperloglog import estimate, sketch_hash
 from evenflow.sketches.window_cardinalities import WindowCardinalities
@@ -33,12 +34,29 @@ from evenflow.sketches.window_holders import touch as touch_holder
 from evenflow.sketches.window_loads import WindowLoads, add, due
 from evenflow.sketches.window_loads import advance as advance_loads
 
-_LEAST, _AT_LEAST, _MOST, _SCALE = range(4)
-"""A spread: least value, how many workers have it, largest value, 1/(largest - least) or 0."""
+SPREAD = np.dtype([(name, np.float64) for name in ("least", "at_least", "most", "scale")])
+"""Least value, how many workers have it, largest value, 1/(largest - least) or 0."""
+
+
+class Spread(NamedTuple):
+    """Values of the workers and how far apart they lie: what kernels take as one argument."""
+
+    values: Any
+    spread: Rows
+    """One of SPREAD."""
+
+
+class Hybrid(NamedTuple):
+    """What both kinds of candidates are chosen by."""
+
+    loads: Spread
+    keys: Spread
+    p: float
 
 
 @kernel
-def _measure(values: Any, spread: Float64s) -> None:
+def _measure(of: Spread) -> None:
+    values, spread = of.values, of.spread[()]
     least, most, many = values[0], values[0], 0
     for worker in range(values.shape[0]):
         value = values[worker]
@@ -46,76 +64,59 @@ def _measure(values: Any, spread: Float64s) -> None:
         if value < least:
             least, many = value, 0
         many += value == least
-    spread[_LEAST], spread[_AT_LEAST], spread[_MOST] = least, many, most
-    spread[_SCALE] = 1.0 / (most - least) if most > least else 0.0
+    spread["least"], spread["at_least"], spread["most"] = least, many, most
+    spread["scale"] = 1.0 / (most - least) if most > least else 0.0
 
 
 @kernel
-def _raised(values: Any, spread: Float64s, old: Any, new: Any) -> None:
+def _raised(of: Spread, old: Any, new: Any) -> None:
     """One worker's value has grown."""
-    if old == spread[_LEAST]:
-        spread[_AT_LEAST] -= 1
-        if spread[_AT_LEAST] == 0:
-            _measure(values, spread)
-    if new > spread[_MOST]:
-        spread[_MOST] = new
-        spread[_SCALE] = 1.0 / (new - spread[_LEAST]) if new > spread[_LEAST] else 0.0
+    spread = of.spread[()]
+    if old == spread["least"]:
+        spread["at_least"] -= 1
+        if spread["at_least"] == 0:
+            _measure(of)
+    if new > spread["most"]:
+        spread["most"] = new
+        spread["scale"] = 1.0 / (new - spread["least"]) if new > spread["least"] else 0.0
 
 
 @kernel
-def _least_hybrid(
-    key: np.uint64,
-    family: UInt64s,
-    workers: np.uint64,
-    p: float,
-    loads: Int64s,
-    load_spread: Float64s,
-    cardinalities: Any,
-    spread: Float64s,
-) -> np.int64:
+def _least_hybrid(key: np.uint64, among: Candidates, hybrid: Hybrid) -> np.int64:
+    loads, keys = hybrid.loads, hybrid.keys
+    by_load = hybrid.p * loads.spread[()]["scale"]
+    by_keys = (1.0 - hybrid.p) * keys.spread[()]["scale"]
+    least_load, fewest_keys = loads.spread[()]["least"], keys.spread[()]["least"]
     best, least = np.int64(-1), 0.0
-    by_load, by_keys = p * load_spread[_SCALE], (1.0 - p) * spread[_SCALE]
-    for i in range(family.shape[0]):
-        other = candidate_kernel(key, family[i], workers)
-        hybrid = by_load * (loads[other] - load_spread[_LEAST]) + by_keys * (
-            cardinalities[other] - spread[_LEAST]
-        )
-        if best < 0 or hybrid < least:
-            best, least = other, hybrid
+    for i in range(among.family.shape[0]):
+        other = candidate_kernel(key, among.family[i], among.workers)
+        burden = by_load * (loads.values[other] - least_load) + by_keys * (keys.values[other] - fewest_keys)
+        if best < 0 or burden < least:
+            best, least = other, burden
     return best
 
 
 @kernel
 def _route_exact(
-    keys: UInt64s,
-    times: Int64s,
-    family: UInt64s,
-    workers: np.uint64,
-    p: float,
-    window: WindowLoads,
-    pool: HolderPool,
-    load_spread: Float64s,
-    spread: Float64s,
-    row: int,
-    out: Int32s,
+    block: Block, among: Candidates, window: WindowLoads, pool: HolderPool, hybrid: Hybrid, row: int
 ) -> int:
-    distinct = pool.distinct
-    loads = window.loads
-    _measure(loads, load_spread)
-    _measure(distinct, spread)
+    keys, times, out = block
+    loads, distinct = window.loads, pool.distinct
+    _measure(hybrid.loads)
+    _measure(hybrid.keys)
     while row < keys.shape[0]:
         if due(pool.clock, times[row]):
             advance_loads(window, times[row])
             advance_holders(pool, times[row])
-            _measure(loads, load_spread)
-            _measure(distinct, spread)
+            _measure(hybrid.loads)
+            _measure(hybrid.keys)
         if room(pool) < 2:
             return row
-        best = _least_hybrid(keys[row], family, workers, p, loads, load_spread, distinct, spread)
+        best = _least_hybrid(keys[row], among, hybrid)
         if touch_holder(pool, keys[row], best):
-            _raised(distinct, spread, distinct[best] - 1, distinct[best])
+            _raised(hybrid.keys, distinct[best] - 1, distinct[best])
         add(window, best)
-        _raised(loads, load_spread, loads[best] - 1, loads[best])
+        _raised(hybrid.loads, loads[best] - 1, loads[best])
         out[row] = best
         row += 1
     return row
@@ -123,41 +124,32 @@ def _route_exact(
 
 @kernel
 def _route_sketched(
-    keys: UInt64s,
-    times: Int64s,
-    family: UInt64s,
-    workers: np.uint64,
-    p: float,
-    window: WindowLoads,
-    sketches: WindowCardinalities,
-    load_spread: Float64s,
-    spread: Float64s,
-    out: Int32s,
+    block: Block, among: Candidates, window: WindowLoads, sketches: WindowCardinalities, hybrid: Hybrid
 ) -> None:
-    loads = window.loads
-    estimates = sketches.whole.estimates
-    _measure(loads, load_spread)
+    keys, times, out = block
+    loads, estimates = window.loads, sketches.whole.estimates
+    _measure(hybrid.loads)
     unknown = True
     for row in range(keys.shape[0]):
         hashed = sketch_hash(keys[row])
         if due(sketches.clock, times[row]):
             advance_loads(window, times[row])
             advance_sketches(sketches, times[row])
-            _measure(loads, load_spread)
+            _measure(hybrid.loads)
             unknown = True
         if unknown:
             for worker in range(loads.shape[0]):
                 estimate(sketches.whole, worker)
-            _measure(estimates, spread)
+            _measure(hybrid.keys)
             unknown = False
-        best = _least_hybrid(keys[row], family, workers, p, loads, load_spread, estimates, spread)
+        best = _least_hybrid(keys[row], among, hybrid)
         before = estimates[best]
         if touch_sketch(sketches, best, hashed):
             after = estimate(sketches.whole, best)
             if after > before:
-                _raised(estimates, spread, before, after)
+                _raised(hybrid.keys, before, after)
         add(window, best)
-        _raised(loads, load_spread, loads[best] - 1, loads[best])
+        _raised(hybrid.loads, loads[best] - 1, loads[best])
         out[row] = best
 
 
@@ -175,18 +167,16 @@ class Lm(CardinalityPartitioner):
 
     def _start(self) -> None:
         super()._start()
-        self._spreads = np.zeros(4), np.zeros(4)
+        self._spreads = record(SPREAD), record(SPREAD)
 
-    def _route_exact(
-        self, keys: UInt64s, times: Int64s, out: Int32s, holders: WindowHolders, row: int
-    ) -> int:
-        family, workers, p = self._family, np.uint64(self.workers), self.options.p
-        return int(
-            _route_exact(keys, times, family, workers, p, self._loads, holders.pool, *self._spreads, row, out)
-        )
+    def _hybrid(self, keys: Any) -> Hybrid:
+        by_load, by_keys = self._spreads
+        return Hybrid(Spread(self._loads.loads, by_load), Spread(keys, by_keys), self.options.p)
 
-    def _route_sketched(
-        self, keys: UInt64s, times: Int64s, out: Int32s, sketches: WindowCardinalities
-    ) -> None:
-        family, workers, p = self._family, np.uint64(self.workers), self.options.p
-        _route_sketched(keys, times, family, workers, p, self._loads, sketches, *self._spreads, out)
+    def _route_exact(self, block: Block, holders: WindowHolders, row: int) -> int:
+        pool = holders.pool
+        return int(_route_exact(block, self._among, self._loads, pool, self._hybrid(pool.distinct), row))
+
+    def _route_sketched(self, block: Block, sketches: WindowCardinalities) -> None:
+        hybrid = self._hybrid(sketches.whole.estimates)
+        _route_sketched(block, self._among, self._loads, sketches, hybrid)

@@ -18,8 +18,8 @@ from pydantic import Field
 
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.base import Partitioner
+from evenflow.keys import Candidates, candidate_kernel, candidates
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.window_loads import WindowLoads, add, advance
 
@@ -46,38 +46,39 @@ def sent_to_one_of_two(
 
 
 @kernel
-def _route_two(keys: UInt64s, family: UInt64s, workers: np.uint64, loads: Int64s, out: Int32s) -> None:
-    one, two = family[0], family[1]
-    for row in range(keys.shape[0]):
-        out[row] = sent_to_one_of_two(keys[row], one, two, workers, loads)
+def _route_two(block: Block, among: Candidates, loads: Int64s) -> None:
+    one, two = among.family[0], among.family[1]
+    for row in range(block.keys.shape[0]):
+        block.out[row] = sent_to_one_of_two(block.keys[row], one, two, among.workers, loads)
 
 
 @kernel
-def _route_many(keys: UInt64s, family: UInt64s, workers: np.uint64, loads: Int64s, out: Int32s) -> None:
-    for row in range(keys.shape[0]):
-        best = least_loaded(keys[row], family, family.shape[0], workers, loads)
+def _route_many(block: Block, among: Candidates, loads: Int64s) -> None:
+    d = among.family.shape[0]
+    for row in range(block.keys.shape[0]):
+        best = least_loaded(block.keys[row], among, d, loads)
         loads[best] += 1
-        out[row] = best
+        block.out[row] = best
 
 
 @kernel
-def _route_windowed(
-    keys: UInt64s, times: Int64s, family: UInt64s, workers: np.uint64, window: WindowLoads, out: Int32s
-) -> None:
-    for row in range(keys.shape[0]):
-        advance(window, times[row])
-        best = least_loaded(keys[row], family, family.shape[0], workers, window.loads)
+def _route_windowed(block: Block, among: Candidates, window: WindowLoads) -> None:
+    d = among.family.shape[0]
+    for row in range(block.keys.shape[0]):
+        advance(window, block.times[row])
+        best = least_loaded(block.keys[row], among, d, window.loads)
         add(window, best)
-        out[row] = best
+        block.out[row] = best
 
 
 @kernel
-def least_loaded(key: np.uint64, family: UInt64s, d: int, workers: np.uint64, loads: Int64s) -> np.int64:
+def least_loaded(key: np.uint64, among: Candidates, d: int, loads: Int64s) -> np.int64:
     """The least loaded of F_1(key)..F_d(key); the first of them on a tie."""
-    best = candidate_kernel(key, family[0], workers)
+    family = among.family
+    best = candidate_kernel(key, family[0], among.workers)
     least = loads[best]
     for i in range(1, d):
-        other = candidate_kernel(key, family[i], workers)
+        other = candidate_kernel(key, family[i], among.workers)
         load = loads[other]
         best = other if load < least else best  # selects, not branches: the outcome cannot be predicted
         least = min(least, load)
@@ -97,17 +98,17 @@ class Pkg(Partitioner):
     options: PkgOptions
 
     def _start(self) -> None:
-        self._family = members(self.seed, self.options.d)
+        self._among = candidates(self.seed, self.options.d, self.workers)
         self._loads = self.options.new_loads(self.workers)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        workers = np.uint64(self.workers)
+        block = Block(keys, times, out)
         if self.options.windowed:
-            _route_windowed(keys, times, self._family, workers, self._loads, out)
+            _route_windowed(block, self._among, self._loads)
         elif self.options.d == 2:
-            _route_two(keys, self._family, workers, self._loads.loads, out)
+            _route_two(block, self._among, self._loads.loads)
         else:
-            _route_many(keys, self._family, workers, self._loads.loads, out)
+            _route_many(block, self._among, self._loads.loads)
 
     def _state(self) -> State:
         return dict(self._loads._asdict())
