@@ -30,7 +30,8 @@ once, within the window of the rescale, which is the price of new workers that w
 
 Cost per tuple: one counter, one bucket, at most 16 holders looked at; O(log n), amortised, to find the
 least loaded worker when it is asked for; O(n) per slide. State: 4 bytes x buckets, 240 to 400 x watch x n,
-2n loads (windowed: x slides more). At most 2 watch*n replicas are held at a time. Argument and figures:
+2n loads (windowed: x slides more). At most 2 watch*n replicas are held at a time; watch counts sqrt(S) times
+for each of S sources, here too. Argument and figures:
 docs/evenflow-partitioner.md. Paper: none, this is our own.
 """
 
