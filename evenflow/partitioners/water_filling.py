@@ -154,7 +154,7 @@ class Evenflow(Partitioner):
         self._shape()
         self._window = self._no_loads()
         self._progress = np.array([NEVER, NEVER, 0, 0, 0, 0, 0, NEVER], np.int64)
-        self._doubts = np.zeros((DOUBTS, 3), np.int64)
+        self._doubts = np.zeros((DOUBTS, 4), np.int64)
 
     def _rescale(self) -> None:
         """What is known of keys is kept, and homes too, but for those that added workers need.

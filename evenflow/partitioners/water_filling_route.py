@@ -58,8 +58,8 @@ _FILLED = 128
 _AGES = 16
 """The summary forgets half at least so many times in a window, if it knows enough for its least share."""
 _SLIDE, _LENGTH, _END = range(3)
-_BUCKET, _HOME, _COLUMN = range(3)
-"""Of a doubt: bucket and home of the tuple's key, and where it counts in a row of the window."""
+_BUCKET, _HOME, _COLUMN, _TIME = range(4)
+"""Of a doubt: bucket and home of the tuple's key, where it counts in a row of the window, and its time."""
 
 
 @kernel
@@ -147,6 +147,33 @@ def _believe(
     sent[clock[ROW], 2 * n] += progress[DOUBTED]
     progress[TUPLES] += progress[DOUBTED]
     progress[DOUBTED] = 0
+
+
+@kernel
+def _reached(doubts: Int64s, progress: Int64s, time: Any, slides: Any, length: Any) -> Any:
+    """The time that the clock gets with a tuple of `time`: it lies within a window of what was doubted before."""
+    reached = time
+    for doubt in range(progress[DOUBTED]):
+        then = doubts[doubt, _TIME]
+        if then > reached and passed(slides + 1, time // length, then // length) <= slides:
+            reached = then
+    return reached
+
+
+@kernel
+def _confirm(
+    doubts: Int64s, progress: Int64s, reached: Any, cell: UInt32s, place: Int64s, remembers: bool
+) -> None:
+    """The clock has come to tuples that were doubted: their keys were here just now. They count where they did."""
+    left = np.int64(0)
+    for doubt in range(progress[DOUBTED]):
+        if doubts[doubt, _TIME] > reached:
+            for column in range(doubts.shape[1]):
+                doubts[left, column] = doubts[doubt, column]
+            left += 1
+        elif remembers:
+            put(cell, place, doubts[doubt, _BUCKET], doubts[doubt, _HOME])
+    progress[DOUBTED] = left
 
 
 @kernel
@@ -312,6 +339,7 @@ def route(
             silence = due_now and now != NEVER and passed(slides + 1, now, time // clock[_LENGTH]) > slides
             doubted = silence and progress[DOUBTED] < DOUBTS - 1
             if due_now and not doubted:
+                time = _reached(doubts, progress, time, slides, clock[_LENGTH])
                 sent[clock[ROW], 2 * n] += fresh
                 progress[TUPLES] += fresh
                 if time - progress[SINCE] >= slides * clock[_LENGTH] and not silence:
@@ -327,6 +355,8 @@ def route(
                     progress[AGED] = now
                 if silence:
                     _believe(doubts, loads, tail, sent, clock, progress, step, cell, place, remembers)
+                else:
+                    _confirm(doubts, progress, time, cell, place, remembers)
                 total, fresh = progress[TUPLES], np.int64(0)
                 full = time - progress[SINCE] >= slides * clock[_LENGTH]
                 brings = tuples_per_bucket(tail, credit, step, place[LIVE]) - np.int64(full)
@@ -393,6 +423,7 @@ def route(
             doubt = progress[DOUBTED]
             doubts[doubt, _BUCKET] = (spot >> np.uint64(32)) & buckets
             doubts[doubt, _HOME], doubts[doubt, _COLUMN] = home, column
+            doubts[doubt, _TIME] = times[row]
             progress[DOUBTED] += 1
     sent[clock[ROW], 2 * n] += fresh
     progress[TUPLES] += fresh
