@@ -1,8 +1,9 @@
-"""The partitioner `evenflow` against its goals: `python -m benchmarks.own_grid [part ...]`, about ten minutes.
+"""The partitioner `evenflow` against its goals: `python -m benchmarks.own_grid [part ...]`, about twenty minutes.
 
 Streams: 100,000 keys, 180 slides of 10,000 tuples, windows of 60 slides, seeds 1 to 10 (1 to 3 where only options
-of evenflow change). A figure is the median over the seeds of the mean over slides 60-179 of window_imbalance,
-(max - mean load) / tuples in the window of the last 60 complete slides, and of KSR, Gamma / distinct keys in it.
+of evenflow change, and where streams change). A figure is the median over the seeds of the mean over slides 60-179 of
+window_imbalance, (max - mean load) / tuples in the window of the last 60 complete slides, and of KSR, Gamma / distinct keys
+in it.
 Prints Markdown tables; `--write` puts them into docs/evenflow-partitioner.md, each below its comment
 `<!-- own_grid PART -->`.
 `--quick`: small streams and one seed, to see that it runs; its figures mean nothing.

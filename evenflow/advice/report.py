@@ -13,7 +13,7 @@ from evenflow.advice.sizing import UTILISATION
 
 ENOUGH_A_WORKER = 100
 """Tuples of a worker below which figures of balance say little."""
-CHANGING = 0.05
+CHANGING = 0.1
 """Turnover of hot keys from which they are said to change."""
 
 
@@ -39,7 +39,7 @@ class Advice:
     hot_share: float
     """What they have together."""
     hot_turnover: float | None
-    """Of the tuples of hot keys, those of keys that have just become hot (`drift.hot_turnover`); None: unknown."""
+    """Of the tuples of hot keys, those that came to these keys since (`drift.hot_turnover`); None: unknown."""
     hot_keys: tuple[HotKey, ...]
     """The most frequent of them."""
     window_ms: int | None
@@ -190,12 +190,10 @@ class Advice:
             return []
         share = f"{self.hot_turnover:.0%} of the tuples of hot keys"
         if self.hot_turnover < CHANGING:
-            return [
-                f"the hot keys stay: from one part of the sample to the next, {share} are of newly hot ones"
-            ]
+            return [f"the hot keys stay: {share} have come to them since an earlier part of the sample"]
         return [
-            f"the hot keys change: from one part of the sample to the next, {share} are of newly hot ones; a head of "
-            "all tuples so far (d-choices, w-choices without head=window) is late for them"
+            f"the hot keys change: {share} have come to them since an earlier part of the sample; a head of all tuples "
+            "so far (d-choices, w-choices without head=window) is late for them"
         ]
 
     def _figures(self) -> list[str]:

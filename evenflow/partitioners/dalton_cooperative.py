@@ -24,10 +24,11 @@ interval. One message is open at a time, and it tells of its last interval; thos
 told of by their values alone.
 A row of the common table lasts this interval and the next one, in whose course its successor should come.
 
-What it costs: a partitioner sees a share of the tuples, and the mean of the tables has learned no more than
-each of them. So P partitioners learn P times slower than one, and workers stay overloaded for longer (Zipf
-1.5, eight partitioners: imbalance 3.2e-2, one: 3.9e-3). With `share_steps` (not in the paper) they learn as
-fast as one (4.0e-3). Telling the loads alone mends nothing (3.0e-2).
+What it brings, and costs: keys are on fewer workers than with as many `dalton` that know their own tuples only,
+and the load is less even, not more (half uniform, half Zipf 1.5: imbalance 2.7e-3 of two alone, 8.6e-3 of two
+that cooperate). A partitioner sees a share of the tuples, and the mean of the tables has learned no more than
+each of them. So many partitioners learn slower than one (Zipf 1.5, eight of them: 3.2e-2, one: 3.9e-3). With
+`share_steps` (not in the paper) they learn as fast as one (4.0e-3). Telling the loads alone mends nothing.
 
 Parameters: those of `dalton` with exact counts (every message needs the top n), `dsync_ms` interval at
 first (one slide); the table may change it. Loads and holders, and so rewards, are of this partitioner's
@@ -67,8 +68,10 @@ from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage, not_to
 from evenflow.sketches.q_table import INITIAL, Told, adopt, purge
 from evenflow.sketches.split_keys import SplitKeys
 
-_AWAIT, _ROUND, _LATE, _TOTAL = range(4)
+_AWAIT, _ROUND, _LATE, _TOTAL, _TOLD = range(5)
+"""Of `sync`; the last one is the round in which loads were told, or `_NEVER_TOLD`."""
 _ALONE = -1
+_NEVER_TOLD = -1
 
 
 @kernel
@@ -168,8 +171,10 @@ class DaltonCooperative(BanditPartitioner):
         self._stats["length"] = table.dsync_ms
         if end != NEVER:
             self._stats["end"] = ((end - length) // table.dsync_ms + 1) * table.dsync_ms
-        if len(table.loads) == self.workers:
+        if len(table.loads) == self.workers and table.round == self._sync[_TOLD]:
             self._others = table.loads - self._told
+        else:  # of other workers, or without what this partitioner told
+            self._others[:] = 0
         self._sync[_ROUND] = table.round + 1
         self._sync[_AWAIT] = 0
         self._outbox = []
@@ -209,13 +214,14 @@ class DaltonCooperative(BanditPartitioner):
         return Exchange(first.dsync_ms, tell)
 
     def _start(self) -> None:
+        self._sync = np.array([0, 0, 0, _ALONE, _NEVER_TOLD], np.int64)
         super()._start()
-        self._sync = np.array([0, 0, 0, _ALONE], np.int64)
         self._outbox = []
 
     def _shape(self) -> None:
         super()._shape()
         self._told = np.zeros(self.workers, np.int64)
+        self._sync[_TOLD] = _NEVER_TOLD
 
     def _new_split(self) -> SplitKeys:
         return SplitKeys(self.workers, cap=self.options.first_cap, deferring=True)
@@ -250,6 +256,7 @@ class DaltonCooperative(BanditPartitioner):
         told[_top(counts, self.workers)] = True
         if self.options.share_loads:
             self._told = self._loads.loads.copy()
+            self._sync[_TOLD] = self.round
         return SyncMessage(
             member=self.source,
             round=self.round,

@@ -34,7 +34,8 @@ def fitted(
     windowed = windowed and any(
         {**added, **options}.get(field, "cumulative") != "cumulative" for field in since
     )
-    if (windows_only or windowed) and not _LENGTHS & set(options):
+    recent = options.get("head") == "window"  # forgets by a window, whatever its loads do
+    if (windows_only or windowed or recent) and not _LENGTHS & set(options):
         added |= {"window_ms": window_ms, "slide_ms": slide_ms}
     return {**{field: value for field, value in added.items() if field in fields}, **options}
 

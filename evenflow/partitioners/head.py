@@ -7,7 +7,8 @@ avoids the few extra copies of keys this costs).
 
 `head=cumulative` is the paper's: N and est are of all tuples so far. Where the hot keys change, those of before
 keep being head for long, and new ones become it late. `head=window` forgets: every half window, all counts and
-N are halved, so a tuple that is a window old weighs a quarter, and N tends to the tuples of a window.
+N are halved, so a tuple that is a window old weighs a quarter, and N is half a window's tuples to a whole
+window's. A tuple from the future halves everything away, and nothing is forgotten until time has caught up.
 """
 
 from __future__ import annotations

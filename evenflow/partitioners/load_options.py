@@ -26,7 +26,9 @@ class LoadOptions(Options):
     load: Literal["cumulative", "windowed"] = Field(
         "cumulative", description="Tuples that count as load: all so far, or those of the window."
     )
-    window_ms: int = Field(60_000, ge=1, description="Length of the window, ms; only for load=windowed.")
+    window_ms: int = Field(
+        60_000, ge=1, description="Length of the window, ms; of windowed loads and of a head of the window."
+    )
     slide_ms: int = Field(1_000, ge=1, description="Slide, ms; window_ms is a multiple of it.")
 
     @model_validator(mode="after")

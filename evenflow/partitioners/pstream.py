@@ -6,8 +6,8 @@ in little memory, and forgotten when they no longer come. Tuples of hot keys tak
 to F_1(key).
 
 Parameters: `r` (6), `l` bits of popularity (16), `p` with which popularity declines at each look (0.01): a key is hot
-from a share of about p of the stream on. The tuple is looked at before it is routed. Flips beyond r + l - 1 count as so
-many. Source s of S starts its turns at worker s*n/S, as in shuffle.
+now and then from a share of about p/2 of the stream on, and steadily above p. The tuple is looked at before it is
+routed. Flips beyond r + l - 1 count as so many. Source s of S starts its turns at worker s*n/S, as in shuffle.
 Where the paper is not to be had: the rule is that of the authors' repository; the threshold that adapts itself, of the
 journal's version, is not in it. Where that code is other than its own description: it sets bit c, not c - r, for c
 flips, never lets a key cease to be hot (when one is forgotten it announces the present tuple's), and keeps hot keys in a

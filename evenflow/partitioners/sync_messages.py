@@ -120,6 +120,8 @@ def _checked(message: Any) -> Any:
         array = vars(message)[name]
         if array.dtype != _DTYPES[name] or array.ndim != (2 if name == "values" else 1):
             raise ValueError(f"{name} is of {array.dtype} and shape {array.shape}")
+    if (message.loads < 0).any():
+        raise ValueError("there is a load below 0")
     rows = getattr(message, "row_keys", message.keys)
     if len(message.values) != len(rows):
         raise ValueError(f"{len(message.values)} rows of values for {len(rows)} keys")

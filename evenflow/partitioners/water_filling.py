@@ -30,7 +30,8 @@ once, within the window of the rescale, which is the price of new workers that w
 
 Cost per tuple: one counter, one bucket, at most 16 holders looked at; O(log n), amortised, to find the
 least loaded worker when it is asked for; O(n) per slide. State: 4 bytes x buckets, 240 to 400 x watch x n,
-2n loads (windowed: x slides more). At most 2 watch*n replicas are held at a time. Argument and figures:
+2n loads (windowed: x slides more). At most 2 watch*n replicas are held at a time; watch counts sqrt(S) times
+for each of S sources, here too. Argument and figures:
 docs/evenflow-partitioner.md. Paper: none, this is our own.
 """
 
@@ -43,21 +44,20 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, record
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import members, mix64
-from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.exchange import Exchange
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.partitioners.water_filling_route import (
-    BUCKET,
-    DOUBTED,
+    DOUBT,
     DOUBTS,
-    KNOWN,
-    LATEST,
-    SINCE,
-    TUPLES,
+    PROGRESS,
+    Lowest,
+    Rule,
+    Water,
     route,
     tuples_per_bucket,
 )
@@ -151,8 +151,8 @@ class Evenflow(Partitioner):
         )
         self._shape()
         self._window = self._no_loads()
-        self._progress = np.array([NEVER, NEVER, 0, 0, 0, 0, 0, NEVER], np.int64)
-        self._doubts = np.zeros((DOUBTS, 3), np.int64)
+        self._progress = record(PROGRESS, since=NEVER, latest=NEVER, aged=NEVER)
+        self._doubts = np.zeros(DOUBTS, DOUBT)
 
     def _rescale(self) -> None:
         """What is known of keys is kept, and homes too, but for those that added workers need.
@@ -164,7 +164,9 @@ class Evenflow(Partitioner):
         """
         known, clock, before = self._summary, self._window.clock, len(self._tail)
         brings = tuples_per_bucket(self._tail, self._credit, self._step, int(self._places.meta["live"]))
-        brings = max(brings, self._progress[KNOWN])  # soon after another rescale the window is not full
+        brings = max(
+            brings, int(self._progress["known"])
+        )  # soon after another rescale the window is not full
         self._shape()
         spots = np.empty(len(known.key), np.uint64)
         _spots(known.key, self._salt, spots)
@@ -177,10 +179,11 @@ class Evenflow(Partitioner):
                 release(weights[before:].sum() / weights.sum(), mark, self._places)
         self._window = self._no_loads()
         self._window.clock[()] = clock
-        self._progress[[BUCKET, TUPLES, KNOWN, DOUBTED]] = 0
-        self._progress[SINCE] = self._progress[LATEST]
+        for name in ("bucket", "tuples", "known", "doubted"):
+            self._progress[name] = 0
+        self._progress["since"] = self._progress["latest"]
         if self._remembers and self.options.windowed:  # kept homes count like those just placed
-            self._progress[[BUCKET, KNOWN]] = brings
+            self._progress["bucket"] = self._progress["known"] = brings
             self._credit[:] = brings * self._step * buckets_of(self.workers, self._places)
             self._tail[:] = self._credit
 
@@ -206,36 +209,34 @@ class Evenflow(Partitioner):
         return WindowLoads(loads[: self.workers].copy(), ring, clock)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        done = self._route(keys, times, out, 0)
-        while done < len(keys):
+        block, done = Block(keys, times, out), 0
+        while (done := self._route(block, done)) < len(keys):
             self._places = grown(self._places)
-            done = self._route(keys, times, out, done)
 
-    def _route(self, keys: UInt64s, times: Int64s, out: Int32s, first: int) -> int:
-        return route(
-            keys,
-            times,
-            out,
-            self._summary,
-            self._places,
-            self._rings,
-            self._window,
-            self._tail,
-            self._credit,
-            self._progress,
-            self._doubts,
-            self._step,
-            self._lowest,
-            self._lowest_tail,
-            self._family,
-            self._salt,
-            self.options.windowed,
-            self._remembers,
-            self._unit,
-            self._watched,
-            self.sources,
-            self.options.price,
-            first,
+    def _route(self, block: Block, first: int) -> int:
+        rule = Rule(
+            step=self._step,
+            family=self._family,
+            salt=self._salt,
+            windowed=self.options.windowed,
+            remembers=self._remembers,
+            unit=self._unit,
+            watched=self._watched,
+            sources=self.sources,
+            price=self.options.price,
+        )
+        return route(block, first, self._water(), rule, Lowest(self._lowest, self._lowest_tail))
+
+    def _water(self) -> Water:
+        return Water(
+            summary=self._summary,
+            places=self._places,
+            holders=self._rings,
+            window=self._window,
+            tail=self._tail,
+            credit=self._credit,
+            progress=self._progress,
+            doubts=self._doubts,
         )
 
     def window_tuples(self, now: int | None = None) -> Int64s:

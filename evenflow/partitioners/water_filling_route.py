@@ -1,6 +1,6 @@
 """The way of a tuple through `evenflow`: window, summary, home, holders, and now and then a new holder.
 
-The rule is told in `water_filling`, whose arrays `route` works on. What cannot be predicted about a tuple
+The rule is told in `water_filling`. What cannot be predicted about a tuple
 (whether its key has a counter, is hot, is split) branches as seldom as it can: each wrong guess costs as
 much as a third of a tuple.
 """
@@ -8,22 +8,16 @@ much as a third of a tuple.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int32s, Int64s, UInt64s
+from evenflow.arrays import NEVER, Int64s, Rows, UInt64s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, mix64
+from evenflow.partitioners.base import Block
 from evenflow.sketches.frequent import Frequent, due, halve, offer, sure
-from evenflow.sketches.holder_rings import (
-    Rings,
-    adopt,
-    drop_after,
-    drop_all,
-    drop_unused,
-    edge_to,
-)
+from evenflow.sketches.holder_rings import Rings, adopt, drop_after, drop_all, drop_unused, edge_to
 from evenflow.sketches.least_loaded import raised, rebuild, winner
 from evenflow.sketches.placements import Placements, crowded, move_to, put, worker_of
 from evenflow.sketches.window_loads import WindowLoads, end_of, passed
@@ -40,10 +34,6 @@ _INSTANTS = 8
 _REFERENCE = 0.1
 """sqrt(0.01): the price is that of a key with 1 % of the stream."""
 _SIGN, _MANY = np.int64(63), np.int64(1 << 40)
-SINCE, LATEST, BUCKET, TUPLES, KNOWN, FULL, DOUBTED, AGED = range(8)
-"""Of `progress`: time from which the window fills, latest time, what a bucket brings in a window (once it is full:
-besides the first tuple), tuples in the window; what a bucket brought before a rescale, believed until the window
-has filled anew; tuples in the last window that was full; rows of `doubts` in use; slide in which the summary forgot."""
 DOUBTS = 64
 """A time beyond a silence of a whole window is doubted until so many more tuples say so than deny it: one wrong clock
 is no silence."""
@@ -51,25 +41,105 @@ _FILLED = 128
 """As long as no window has been full, so many tuples per watched key are priced as if it were."""
 _AGES = 16
 """The summary forgets half at least so many times in a window, if it knows enough for its least share."""
-_BUCKET, _HOME, _COLUMN = range(3)
-"""Of a doubt: bucket and home of the tuple's key, and where it counts in a row of the window."""
+PROGRESS = np.dtype(
+    [(name, np.int64) for name in ("since", "latest", "bucket", "tuples", "known", "full", "doubted", "aged")]
+)
+"""`since`: time from which the window fills; `latest` time; what a `bucket` brings in a window (once it is full: besides
+the first tuple); `tuples` in the window; `known`: what a bucket brought before a rescale, believed until the window has
+filled anew; `full`: tuples in the last window that was full; `doubted`: rows of doubts in use; `aged`: slide in which
+the summary forgot."""
+DOUBT = np.dtype([(name, np.int64) for name in ("bucket", "home", "column", "time")])
+"""Bucket and home of a doubted tuple's key, where it counts in a row of the window, and its time."""
+
+
+class Rule(NamedTuple):
+    """What does not change between two rescales."""
+
+    step: Int64s
+    """Load that a tuple is to each worker."""
+    family: UInt64s
+    """Hash functions of the candidates: the home's, then those tried first as holders."""
+    salt: np.uint64
+    """Of the hash that finds a key's place in the summary, and its bucket."""
+    windowed: bool
+    """Loads are those of the window, not of all so far."""
+    remembers: bool
+    """Homes are remembered, not hashed."""
+    unit: int
+    """Load that a tuple is to a worker of mean speed."""
+    watched: int
+    """Keys that may be split at a time."""
+    sources: int
+    price: float
+
+
+class Water(NamedTuple):
+    """What a partitioner knows."""
+
+    summary: Frequent
+    places: Placements
+    holders: Rings
+    window: WindowLoads
+    """A row has, per worker, load of split keys, then of whole ones; then tuples."""
+    tail: Int64s
+    """Load of whole keys of each worker in the window, and its credit."""
+    credit: Int64s
+    """What homes that a worker was given are to bring it yet."""
+    progress: Rows
+    """One of PROGRESS."""
+    doubts: Rows
+    """(DOUBTS,) of DOUBT."""
+
+
+class Lowest(NamedTuple):
+    """Tournaments, which follow from the loads."""
+
+    loads: Int64s
+    tail: Int64s
+
+
+class _Level(NamedTuple):
+    loads: Int64s
+    mean: float
+    margin: float
+    now: Any
+    """The current slide."""
+    oldest: Any
+    """The first slide of the window."""
+
+
+class _Owner(NamedTuple):
+    key: Any
+    at: Any
+    """Its counter in the summary, which is its ring of holders too."""
+    home: Any
 
 
 @kernel
-def _next_slide(time: Any, window: WindowLoads, tail: Int64s, credit: Int64s, progress: Int64s) -> None:
-    """Move the window to `time`: what leaves it is taken off, credit fades; a gap begins a new window."""
-    loads, sent, clock = window.loads, window.ring, window.clock[()]
+def tuples_per_bucket(tail: Int64s, credit: Int64s, step: Int64s, live: Any) -> np.int64:
+    """What a bucket brings its worker in a window: the mean over the live ones."""
+    whole = 0.0
+    for worker in range(tail.shape[0]):
+        whole += (tail[worker] - credit[worker]) / step[worker]
+    return np.int64(whole / max(np.int64(1), live))
+
+
+@kernel
+def _shift(water: Water, time: Any) -> None:
+    """Move the loads to the slide of `time`: what leaves the window is taken off, credit fades."""
+    tail, credit, progress = water.tail, water.credit, water.progress[()]
+    loads, sent, clock = water.window.loads, water.window.ring, water.window.clock[()]
     slides, n = np.int64(sent.shape[0]), credit.shape[0]
     now = time // clock["length"]
     gone = slides if clock["slide"] == NEVER else passed(slides, clock["slide"], now)
     if gone == slides:
-        progress[SINCE] = time
-    if gone == slides or time - progress[SINCE] >= slides * clock["length"]:
-        progress[KNOWN] = 0
+        progress["since"] = time
+    if gone == slides or time - progress["since"] >= slides * clock["length"]:
+        progress["known"] = 0
     kept = 0.0 if gone == slides else (1.0 - 1.0 / slides) ** gone
     for step in range(gone):
         row = (now - step) % slides
-        progress[TUPLES] -= sent[row, 2 * n]
+        progress["tuples"] -= sent[row, 2 * n]
         for worker in range(n):
             loads[worker] -= sent[row, worker] + sent[row, n + worker]
             tail[worker] -= sent[row, n + worker]
@@ -80,6 +150,101 @@ def _next_slide(time: Any, window: WindowLoads, tail: Int64s, credit: Int64s, pr
         tail[worker] -= credit[worker] - left
         credit[worker] = left
     clock["slide"], clock["end"], clock["row"] = now, end_of(now, clock["length"]), now % slides
+
+
+@kernel
+def _next_slide(water: Water, rule: Rule, time: Any, silence: bool) -> None:
+    """Move everything to the slide of `time`; after a silence a new window begins."""
+    window, progress, known = water.window, water.progress[()], water.summary.meta[()]
+    slides, clock = np.int64(window.ring.shape[0]), window.clock[()]
+    time = _reached(water, time)
+    if time - progress["since"] >= slides * clock["length"] and not silence:
+        progress["full"] = progress["tuples"]
+    _shift(water, time)
+    now = clock["slide"]
+    move_to(water.places, now)
+    drop_unused(water.holders, now - slides + 1)
+    ages: Any = max(1, slides // _AGES)
+    if passed(slides, progress["aged"], now) >= ages and 4 * known["seen"] >= known["memory"]:
+        _forget(water, rule)
+    if silence:
+        _believe(water, rule)
+    else:
+        _confirm(water, rule, time)
+    progress["latest"] = max(progress["latest"], time)
+    full = time - progress["since"] >= slides * clock["length"]
+    live = water.places.meta[()]["live"]
+    brings = tuples_per_bucket(water.tail, water.credit, rule.step, live) - np.int64(full)
+    progress["bucket"] = max(brings, progress["known"])
+
+
+@kernel
+def _reached(water: Water, time: Any) -> Any:
+    """The time that the clock gets with a tuple of `time`: it lies within a window of what was doubted before."""
+    slides, length = np.int64(water.window.ring.shape[0]), water.window.clock[()]["length"]
+    reached = time
+    for doubt in range(water.progress[()]["doubted"]):
+        then = water.doubts[doubt]["time"]
+        if then > reached and passed(slides + 1, time // length, then // length) <= slides:
+            reached = then
+    return reached
+
+
+@kernel
+def _believe(water: Water, rule: Rule) -> None:
+    """There was a silence: the tuples that were doubted are the first ones of the window that has just begun."""
+    loads, sent, clock = water.window.loads, water.window.ring, water.window.clock[()]
+    progress, tail, step = water.progress[()], water.tail, rule.step
+    n = loads.shape[0]
+    for at in range(progress["doubted"]):
+        doubt = water.doubts[at]
+        column = doubt["column"]
+        worker = column % n
+        if rule.remembers:
+            put(water.places, doubt["bucket"], doubt["home"])
+        loads[worker] += step[worker]
+        tail[worker] += step[worker] if column >= n else 0
+        sent[clock["row"], column] += step[worker]
+    sent[clock["row"], 2 * n] += progress["doubted"]
+    progress["tuples"] += progress["doubted"]
+    progress["doubted"] = 0
+
+
+@kernel
+def _confirm(water: Water, rule: Rule, reached: Any) -> None:
+    """The clock has come to tuples that were doubted: their keys were here just now. They count where they did."""
+    doubts, progress = water.doubts, water.progress[()]
+    left = np.int64(0)
+    for at in range(progress["doubted"]):
+        doubt, kept = doubts[at], doubts[left]
+        if doubt["time"] > reached:
+            kept["bucket"], kept["home"] = doubt["bucket"], doubt["home"]
+            kept["column"], kept["time"] = doubt["column"], doubt["time"]
+            left += 1
+        elif rule.remembers:
+            put(water.places, doubt["bucket"], doubt["home"])
+    progress["doubted"] = left
+
+
+@kernel
+def _doubt(water: Water, bucket: Any, home: Any, column: Any, time: Any) -> None:
+    """Remember this tuple, which may come from a wrong clock, or be the first one after a silence."""
+    progress = water.progress[()]
+    doubt = water.doubts[progress["doubted"]]
+    doubt["bucket"], doubt["home"], doubt["column"], doubt["time"] = bucket, home, column, time
+    progress["doubted"] += 1
+
+
+@kernel
+def _forget(water: Water, rule: Rule) -> None:
+    """The summary forgets half. Keys below half the threshold keep their home alone."""
+    summary, holders = water.summary, water.holders
+    halve(summary)
+    for owner in range(summary.key.shape[0]):
+        split = holders.ring[owner]["size"] > 0
+        if split and 2 * rule.watched * np.int64(sure(summary, owner)) < summary.meta[()]["seen"]:
+            drop_all(holders, owner)
+    water.progress[()]["aged"] = water.window.clock[()]["slide"]
 
 
 @kernel
@@ -98,84 +263,49 @@ def _lowest(tree: Int64s, loads: Int64s) -> np.int64:
     return worker
 
 
-@kernel
-def _when_full(window: WindowLoads, progress: Int64s, tuples: Any, filled: Any) -> float:
-    """How many times its present `tuples` the window will hold when it has filled, at the present rate."""
-    slides, clock = window.ring.shape[0], window.clock[()]
-    if clock["slide"] == NEVER or progress[FULL] > 0:  # cumulative loads, or it is known
-        return 1.0
-    span = progress[LATEST] - progress[SINCE] + 1
-    return max(1.0, min(slides * _INSTANTS, slides * clock["length"] / span, filled / tuples))
-
-
-@kernel
-def _believe(
-    doubts: Int64s,
-    window: WindowLoads,
-    tail: Int64s,
-    progress: Int64s,
-    step: Int64s,
-    places: Placements,
-    remembers: bool,
-) -> None:
-    """There was a silence: the tuples that were doubted are the first ones of the window that has just begun."""
-    loads, sent, clock = window.loads, window.ring, window.clock[()]
-    n = loads.shape[0]
-    for doubt in range(progress[DOUBTED]):
-        column = doubts[doubt, _COLUMN]
-        worker = column % n
-        if remembers:
-            put(places, doubts[doubt, _BUCKET], doubts[doubt, _HOME])
-        loads[worker] += step[worker]
-        tail[worker] += step[worker] if column >= n else 0
-        sent[clock["row"], column] += step[worker]
-    sent[clock["row"], 2 * n] += progress[DOUBTED]
-    progress[TUPLES] += progress[DOUBTED]
-    progress[DOUBTED] = 0
-
-
-@kernel
-def tuples_per_bucket(tail: Int64s, credit: Int64s, step: Int64s, live: Any) -> np.int64:
-    """What a bucket brings its worker in a window: the mean over the live ones."""
-    whole = 0.0
-    for worker in range(tail.shape[0]):
-        whole += (tail[worker] - credit[worker]) / step[worker]
-    return np.int64(whole / max(np.int64(1), live))
+@inlined
+def _home(water: Water, rule: Rule, lowest: Lowest, key: Any, bucket: Any) -> Any:
+    """Rule 1: where the bucket is; a free one goes to the worker with the least load of whole keys."""
+    if rule.remembers:
+        home = worker_of(water.places, bucket)
+        if home < 0:
+            home = _lowest(lowest.tail, water.tail)
+            brings = water.progress[()]["bucket"] * rule.step[home]
+            water.credit[home] += brings
+            water.tail[home] += brings
+        put(water.places, bucket, home)
+    else:
+        home = candidate_kernel(key, rule.family[0], np.uint64(rule.step.shape[0]))
+    return home
 
 
 @inlined
-def _holder(
-    holders: Rings,
-    owner: Any,
-    home: Any,
-    loads: Int64s,
-    limit: float,
-    margin: float,
-    now: Any,
-    oldest: Any,
-) -> np.int64:
-    """First of home and the ring with a load within `limit`, else the least loaded looked at.
+def _holder(holders: Rings, owner: _Owner, level: _Level) -> np.int64:
+    """Rule 3: the holder in use up to the mean, then the first of home and the others that is below it by the margin,
+    else the least loaded looked at.
 
-    Looks at the oldest edges first, so that the younger ones fall out of use and are dropped (`oldest` is
-    the first slide of the window), then at those whose turn it is.
+    Looks at the oldest edges first, so that the younger ones fall out of use and are dropped, then at those whose turn
+    it is.
     """
-    edge, ring, used = holders.edge, holders.ring, holders.used
-    worker = np.int64(home)
-    current = np.int64(ring[owner]["current"]) - 1
+    edge, used, loads = holders.edge, holders.used, level.loads
+    ring = holders.ring[owner.at]
+    limit = level.mean
+    worker = np.int64(owner.home)
+    current = np.int64(ring["current"]) - 1
     if current >= 0:
         worker = np.int64(edge[current]["worker"])
-    if loads[worker] > limit or (current >= 0 and used[current] < oldest):
-        limit -= margin
-        best, lowest = np.int64(-1), loads[home]
-        before = np.uint64(ring[owner]["last"])
-        looks: Any = np.int64(0) if lowest <= limit else min(np.int64(ring[owner]["size"]), _LOOKS)
+    if loads[worker] > limit or (current >= 0 and used[current] < level.oldest):
+        limit -= level.margin
+        best, lowest = np.int64(-1), loads[owner.home]
+        before = np.uint64(ring["last"])
+        looks: Any = np.int64(0) if lowest <= limit else min(np.int64(ring["size"]), _LOOKS)
         turned = False
         while looks > 0:
             looks -= 1
             at = np.uint64(edge[before]["next"])
-            if used[at] < oldest:
-                drop_after(holders, owner, np.int64(before))
-                if ring[owner]["size"] == 0:
+            if used[at] < level.oldest:
+                drop_after(holders, owner.at, np.int64(before))
+                if ring["size"] == 0:
                     break
             else:
                 load = loads[np.uint64(edge[at]["worker"])]
@@ -184,192 +314,147 @@ def _holder(
                     if load <= limit:
                         break
                 before = at
-            if looks == 0 and not turned and ring[owner]["size"] > _LOOKS:
+            if looks == 0 and not turned and ring["size"] > _LOOKS:
                 turned = True
                 looks = np.int64(_LOOKS)
-                before = np.uint64(ring[owner]["turn"])
+                before = np.uint64(ring["turn"])
         if turned:
-            ring[owner]["turn"] = np.int32(before)
-        ring[owner]["current"] = best + 1
+            ring["turn"] = np.int32(before)
+        ring["current"] = best + 1
         current = best
-        worker = np.int64(home)
+        worker = np.int64(owner.home)
         if current >= 0:
             worker = np.int64(edge[current]["worker"])
     if current >= 0:
-        used[current] = now
+        used[current] = level.now
     return worker
 
 
-@kernel
-def _forget(
-    summary: Frequent,
-    holders: Rings,
-    watched: int,
-) -> None:
-    """The summary forgets half. Keys below half the threshold keep their home alone."""
-    halve(summary)
-    for owner in range(summary.key.shape[0]):
-        split = holders.ring[owner]["size"] > 0
-        if split and 2 * watched * np.int64(sure(summary, owner)) < summary.meta[()]["seen"]:
-            drop_all(holders, owner)
+@inlined
+def _may_pay(water: Water, rule: Rule, over: float, certain: Any, mean: float) -> bool:
+    """Rule 4 without a root, and without what `_when_full` finds: whether an overload may be above the price.
+
+    Rule 2: only a key with at least 1/watched of the recent stream pays, of which enough occurrences are certain.
+    """
+    seen = water.summary.meta[()]["seen"]
+    fewest = max(_FEWEST_OF_MANY, math.ceil(_FEWEST / math.sqrt(rule.sources)))
+    too_rare = (certain * rule.watched - seen | certain - fewest) >> _SIGN  # all bits set, or none
+    weight = certain & ~too_rare  # one branch that is rarely taken, not three
+    return over * abs(over) * weight > (rule.price * _REFERENCE) ** 2 * seen * mean * mean
 
 
 @kernel
-def _newcomer(
-    key: np.uint64,
-    family: UInt64s,
-    holders: Rings,
-    owner: Any,
-    home: Any,
-    loads: Int64s,
-    level: float,
-    lightest: Any,
-) -> np.int64:
+def _price(water: Water, rule: Rule, certain: Any, mean: float) -> float:
+    """Rule 4: price * mean * sqrt(0.01 / share), the overload that a replica of this key must save.
+
+    `mean` is the load of a worker in the present window; it counts as what it will be when the window is full.
+    """
+    dear = (rule.price * _REFERENCE) ** 2
+    return _when_full(water, rule) * mean * math.sqrt(dear * water.summary.meta[()]["seen"] / certain)
+
+
+@kernel
+def _when_full(water: Water, rule: Rule) -> float:
+    """How many times its present tuples the window will hold when it has filled, at the present rate."""
+    slides, clock, progress = water.window.ring.shape[0], water.window.clock[()], water.progress[()]
+    if clock["slide"] == NEVER or progress["full"] > 0:  # cumulative loads, or it is known
+        return 1.0
+    span = progress["latest"] - progress["since"] + 1
+    filled = _FILLED * rule.watched / progress["tuples"]
+    return max(1.0, min(slides * _INSTANTS, slides * clock["length"] / span, filled))
+
+
+@kernel
+def _buy(water: Water, rule: Rule, lowest: Lowest, owner: _Owner, level: _Level) -> Any:
+    """Rule 4: the least loaded worker becomes a holder, if it is below the mean; -1 if there is nothing to gain."""
+    loads, holders = level.loads, water.holders
+    lightest = _lowest(lowest.loads, loads)
+    mine = edge_to(holders, owner.at, lightest)
+    if mine >= 0:
+        holders.used[mine] = level.now
+        return lightest
+    if loads[lightest] < level.mean and lightest != owner.home:
+        other = _newcomer(rule, holders, owner, level, lightest)
+        if adopt(holders, owner.at, other, level.now):
+            return other
+    return np.int64(-1)
+
+
+@kernel
+def _newcomer(rule: Rule, holders: Rings, owner: _Owner, level: _Level, lightest: Any) -> np.int64:
     """The worker to adopt: the first shared candidate below the mean that is no holder, else the least."""
+    loads = level.loads
     workers = np.uint64(loads.shape[0])
-    for i in range(1, family.shape[0]):
-        other = candidate_kernel(key, family[i], workers)
-        if loads[other] < level and other != home and edge_to(holders, owner, other) < 0:
+    for i in range(1, rule.family.shape[0]):
+        other = candidate_kernel(owner.key, rule.family[i], workers)
+        if loads[other] < level.mean and other != owner.home and edge_to(holders, owner.at, other) < 0:
             return other
     return np.int64(lightest)
 
 
 @kernel
-def route(
-    keys: UInt64s,
-    times: Int64s,
-    out: Int32s,
-    summary: Frequent,
-    places: Placements,
-    holders: Rings,
-    window: WindowLoads,
-    tail: Int64s,
-    credit: Int64s,
-    progress: Int64s,
-    doubts: Int64s,
-    step: Int64s,
-    lowest: Int64s,
-    lowest_tail: Int64s,
-    family: UInt64s,
-    salt: np.uint64,
-    windowed: bool,
-    remembers: bool,
-    unit: int,
-    watched: int,
-    sources: int,
-    price: float,
-    first: int,
-) -> int:
+def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) -> int:
     """Route from row `first` on; the row before which there must be more cells (`placements.grown`), or the end."""
-    known = summary.meta[()]
-    used, ring = holders.used, holders.ring
-    loads, sent, clock = window.loads, window.ring, window.clock[()]
-    n = loads.shape[0]
-    workers = np.uint64(n)
-    slides = np.int64(sent.shape[0])
-    buckets = np.uint64(places.cell.shape[0] - 1)
-    margin = _MARGIN * unit / math.sqrt(sources)
-    fewest = max(_FEWEST_OF_MANY, math.ceil(_FEWEST / math.sqrt(sources)))
-    share = unit / n
-    dear = (price * _REFERENCE) ** 2
-    ages: Any = max(1, slides // _AGES)
-    total, fresh = progress[TUPLES], np.int64(0)
-    priced = progress[FULL] * share
+    window, holders, tail, progress = water.window, water.holders, water.tail, water.progress[()]
+    loads, sent, clock, known = window.loads, window.ring, window.clock[()], water.summary.meta[()]
+    n, slides = loads.shape[0], np.int64(sent.shape[0])
+    buckets = np.uint64(water.places.cell.shape[0] - 1)
+    margin = _MARGIN * rule.unit / math.sqrt(rule.sources)
+    share = rule.unit / n
     now = clock["slide"]
-    oldest = now - slides + 1 if windowed and now != NEVER else np.int64(NEVER)
+    oldest = now - slides + 1 if rule.windowed and now != NEVER else np.int64(NEVER)
     doubted: Any = False
-    rebuild(lowest, loads)
-    rebuild(lowest_tail, tail)
-    for row in range(first, keys.shape[0]):
-        key = keys[row]
-        if windowed:
-            time = times[row]
+    rebuild(lowest.loads, loads)
+    rebuild(lowest.tail, tail)
+    for row in range(first, block.keys.shape[0]):
+        key, time = block.keys[row], block.times[row]
+        if rule.windowed:
             due_now = time >= clock["end"]
             silence = due_now and now != NEVER and passed(slides + 1, now, time // clock["length"]) > slides
-            doubted = silence and progress[DOUBTED] < DOUBTS - 1
+            doubted = silence and progress["doubted"] < DOUBTS - 1
             if due_now and not doubted:
-                sent[clock["row"], 2 * n] += fresh
-                progress[TUPLES] += fresh
-                if time - progress[SINCE] >= slides * clock["length"] and not silence:
-                    progress[FULL] = progress[TUPLES]
-                    priced = progress[FULL] * share
-                _next_slide(time, window, tail, credit, progress)
+                _next_slide(water, rule, time, silence)
                 now = clock["slide"]
                 oldest = now - slides + 1
-                move_to(places, now)
-                drop_unused(holders, oldest)
-                if passed(slides, progress[AGED], now) >= ages and 4 * known["seen"] >= known["memory"]:
-                    _forget(summary, holders, watched)
-                    progress[AGED] = now
-                if silence:
-                    _believe(doubts, window, tail, progress, step, places, remembers)
-                total, fresh = progress[TUPLES], np.int64(0)
-                full = time - progress[SINCE] >= slides * clock["length"]
-                brings = tuples_per_bucket(tail, credit, step, places.meta[()]["live"]) - np.int64(full)
-                progress[BUCKET] = max(brings, progress[KNOWN])
-                if remembers and crowded(places):
+                if rule.remembers and crowded(water.places):
                     return row
-                rebuild(lowest, loads)
-                rebuild(lowest_tail, tail)
+                rebuild(lowest.loads, loads)
+                rebuild(lowest.tail, tail)
             if not doubted:
-                progress[LATEST] = max(progress[LATEST], time)
-                if progress[DOUBTED] > 0:
-                    progress[DOUBTED] -= 1
-        fresh += 1
-        spot = mix64(key ^ salt)
-        at, taken = offer(summary, spot, key)
-        if ring[at]["size"] > (_MANY & ~taken):  # "split and taken over", as one branch that is rarely taken
+                progress["latest"] = max(progress["latest"], time)
+                if progress["doubted"] > 0:
+                    progress["doubted"] -= 1
+        progress["tuples"] += 1
+        sent[clock["row"], 2 * n] += 1
+        spot = mix64(key ^ rule.salt)
+        at, taken = offer(water.summary, spot, key)
+        if holders.ring[at]["size"] > (_MANY & ~taken):  # "split and taken over", as one branch rarely taken
             drop_all(holders, at)
-        if due(summary):
-            _forget(summary, holders, watched)
-            progress[AGED] = now
-        if remembers:
-            bucket = (spot >> np.uint64(32)) & buckets
-            home = worker_of(places, bucket)
-            if home < 0:
-                home = _lowest(lowest_tail, tail)
-                credit[home] += progress[BUCKET] * step[home]
-                tail[home] += progress[BUCKET] * step[home]
-            put(places, bucket, home)
-        else:
-            home = candidate_kernel(key, family[0], workers)
+        if due(water.summary):
+            _forget(water, rule)
+        bucket = (spot >> np.uint64(32)) & buckets
+        home = _home(water, rule, lowest, key, bucket)
         worker = home
-        level = (total + fresh) * share
-        certain = np.int64(sure(summary, at))
-        split = ring[at]["size"] > 0
-        if split:
-            if 2 * watched * certain < known["seen"]:
+        level = _Level(loads, progress["tuples"] * share, margin, now, oldest)
+        owner = _Owner(key, at, home)
+        certain = np.int64(sure(water.summary, at))
+        if holders.ring[at]["size"] > 0:
+            if 2 * rule.watched * certain < known["seen"]:
                 drop_all(holders, at)
             else:
-                worker = _holder(holders, at, home, loads, level, margin, now, oldest)
-        over = loads[worker] - level - margin
-        too_rare = (certain * watched - known["seen"] | certain - fewest) >> _SIGN  # all bits set, or none
-        weight = certain & ~too_rare  # one branch that is rarely taken, not three
-        mean = priced if priced > 0 else level
-        if over * abs(over) * weight > dear * known["seen"] * mean * mean and over > _when_full(
-            window, progress, total + fresh, _FILLED * watched
-        ) * mean * math.sqrt(dear * known["seen"] / certain):
-            lightest = _lowest(lowest, loads)
-            mine = edge_to(holders, at, lightest)
-            if mine >= 0:
-                worker = lightest
-                used[mine] = now
-            elif loads[lightest] < level and lightest != home:
-                other = _newcomer(key, family, holders, at, home, loads, level, lightest)
-                if adopt(holders, at, other, now):
-                    worker = other
-        split = ring[at]["size"] > 0
+                worker = _holder(holders, owner, level)
+        over = loads[worker] - level.mean - margin
+        mean = progress["full"] * share if progress["full"] > 0 else level.mean
+        if _may_pay(water, rule, over, certain, mean) and over > _price(water, rule, certain, mean):
+            bought = _buy(water, rule, lowest, owner, level)
+            worker = bought if bought >= 0 else worker
+        split = holders.ring[at]["size"] > 0
         column = worker if split else n + worker
-        load = step[worker]
+        load = rule.step[worker]
         loads[worker] += load
         sent[clock["row"], column] += load
         tail[worker] += np.int64(0) if split else load
-        out[row] = worker
+        block.out[row] = worker
         if doubted:
-            doubt = progress[DOUBTED]
-            doubts[doubt, _BUCKET] = (spot >> np.uint64(32)) & buckets
-            doubts[doubt, _HOME], doubts[doubt, _COLUMN] = home, column
-            progress[DOUBTED] += 1
-    sent[clock["row"], 2 * n] += fresh
-    progress[TUPLES] += fresh
-    return keys.shape[0]
+            _doubt(water, bucket, home, column, time)
+    return block.keys.shape[0]

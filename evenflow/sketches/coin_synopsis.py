@@ -1,11 +1,11 @@
 """Which keys are popular now, by coins: only one tuple in 2^r is looked at, and popularity wears off.
 
 A key that is looked at has a bitmap of l bits. Each time, one bit of it is set: bit j with probability 2^-(j+1),
-the last one with what remains. A key with two bits is *hot*. Then the popularity of all keys declines: each bitmap,
-independently with probability p, moves down by one bit. A key whose bitmap is empty is forgotten.
+the last one with what remains. A key with two bits is *hot*, until it has none. Then the popularity of all keys
+declines: each bitmap, independently with probability p, moves down by one bit. A key whose bitmap is empty is forgotten.
 
-Laws: a key that no longer comes is forgotten after l declines of its own, which are l/p looks in the mean; a key
-with a share below p of the stream declines more often than it is looked at, so it is seldom hot; at most 2/p keys
+Laws: a key that no longer comes is forgotten after at most l declines of its own, which are l/p looks in the mean; a key
+with a share well below p of the stream declines more often than it is looked at, so it is seldom hot; at most 2/p keys
 are known in the mean, whatever the stream.
 
 Structure: sets of eight places, at least 16/p places, so that a set is full next to never; a key that finds its set full

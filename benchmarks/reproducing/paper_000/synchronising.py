@@ -6,14 +6,14 @@ from itertools import pairwise, product
 from statistics import median
 
 from benchmarks.reproducing.claims import Claim, Outcome
-from benchmarks.reproducing.comparing import lower, no_higher
+from benchmarks.reproducing.comparing import lower
 from benchmarks.reproducing.markdown import figure, number, table
 from benchmarks.reproducing.paper_000.grid import NAME, SLIDES, WORKERS
 from benchmarks.reproducing.paper_000.sources import (
     COOPERATIVE,
     FIGURES,
     PAIRS,
-    SLOWER,
+    TOGETHER,
     keep,
     scenario_of,
     stream_of,
@@ -113,7 +113,7 @@ def _more_often(found: Found, plan: Plan) -> Outcome:
     for kind in SYNCED:
         at = [dsync_cell(plan, kind, slides) for slides in DSYNCS]
         held += [
-            no_higher(found.values(short, "imbalance"), found.values(long, "imbalance"))
+            lower(found.values(short, "imbalance"), found.values(long, "imbalance"))
             for short, long in pairwise(at)
         ]
         held += [
@@ -141,12 +141,12 @@ CLAIMS = (
         "slides lower than without any table",
         _never,
         reason="paper",
-        because=SLOWER,
+        because=TOGETHER,
     ),
     Claim(
         "000, fig. 14a, 5.4",
         "More frequent synchronisation improves the policy and costs more messages.",
-        "1/2, 1, 4 and 16 slides: at each step to the shorter interval mean window imbalance is no higher, and more "
+        "1/2, 1, 4 and 16 slides: at each step to the shorter interval mean window imbalance is lower, and more "
         "messages are sent",
         _more_often,
         reason="ours",

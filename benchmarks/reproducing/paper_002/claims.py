@@ -136,7 +136,7 @@ def _memory_measured(found: Found, plan: Plan) -> Outcome:
             ((at, r) for at, r in ratios.items() if at[0] == rule), key=lambda item: item[1]
         )
         said.append(f"{rule} up to {most:.2f} times PKG's copies (n = {n}, z = {zipf})")
-    return Outcome("; ".join(said), tuple(share <= 1.3 + READING for share in ratios.values()))
+    return Outcome("; ".join(said), tuple(share <= 1.3 for share in ratios.values()))
 
 
 def _theta_enough(found: Found, plan: Plan) -> Outcome:
@@ -219,15 +219,16 @@ def _close_to_least(found: Found, plan: Plan) -> Outcome:
 
 
 def _above_least(found: Found, plan: Plan) -> Outcome:
-    held, said, above = [], [], 0
+    held, said, short = [], [], []
     for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
-        d, least, strict = (
-            found.median(least_d_cell(plan, z, n), name) for name in ("d", "matching", "least")
-        )
-        held.append(d >= least)
-        above += d > least
+        cell = least_d_cell(plan, z, n)
+        d, least, strict = (found.median(cell, name) for name in ("d", "matching", "least"))
+        held += [d >= least, d > least]
+        pairs = list(zip(found.values(cell, "d"), found.values(cell, "matching"), strict=True))
+        short.append(sum(ours < theirs for ours, theirs in pairs) / len(pairs))
         said.append(f"z = {z}, n = {n}: {d:g} over {least:g} (within eps: {strict:g})")
-    return Outcome("; ".join(said), (*held, above > len(held) / 2))
+    share = sum(short) / len(short)
+    return Outcome(f"{'; '.join(said)}; seed by seed, d is too low in {share:.0%}", tuple(held))
 
 
 def _pkg_line(found: Found, plan: Plan) -> Outcome:
@@ -350,8 +351,7 @@ CLAIMS = (
     Claim(
         "002, fig. 5 (measured)",
         "The same, at most 30 %, taken as copies of keys that routing really makes.",
-        "distinct (key, worker) pairs against those of PKG: at most 1.30, and 0.02 for reading the chart, at every z and "
-        "n = 50, 100",
+        "distinct (key, worker) pairs against those of PKG: at most 1.30 at every z and n = 50, 100",
         _memory_measured,
         every=True,
         reason="paper",
@@ -421,7 +421,7 @@ CLAIMS = (
     Claim(
         "002, fig. 9, V-B Q2",
         "It is slightly larger than that least d, in all settings.",
-        f"medians: d no lower than the least d at each z and n, and higher at more than half of them. {_MATCHES}",
+        f"medians, two parts at each z and n: d no lower than the least d, and higher. {_MATCHES}",
         _above_least,
         reason="paper",
         because=_COLLISIONS,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from evenflow.metrics import window_figures
 from evenflow.partitioners import Partitioner, create, names
 from evenflow.partitioners.exchange import Exchange
+from evenflow.partitioners.sync_messages import GlobalTable
 from evenflow.partitioners.water_filling_route import DOUBTS
 from tests.unit.partitioners.cooperation import Cooperation, member, reducer
 from tests.unit.partitioners.streams import Stream, zipf
@@ -214,6 +215,36 @@ def test_with_shared_loads_each_knows_what_the_others_window_holds_at_the_latest
     parts[0].advance_to(6200)
     assert parts[0].awaiting
     assert not parts[0]._others.any()
+
+
+def told_loads(parts: list[Any]) -> list[Any]:
+    """The tables that the messages of all give, not yet received."""
+    common = reducer(len(parts), parts[0].workers, dsync_ms=100)
+    return [table for part in parts for message in part.take_messages() if (table := common.receive(message))]
+
+
+def test_loads_told_before_a_rescale_are_not_taken_for_those_of_the_others() -> None:
+    keys, times = zipf(600, keys=300, z=1.4)
+    parts = instances("dalton-cooperative", 2, share_loads=True, workers=4)
+    for part in parts:
+        part.assign(keys, times)
+        part.advance_to(600)
+    (table,) = told_loads(parts)
+    parts[0].rescale(5)
+    parts[0].rescale(4)
+    assert parts[0].receive(table)
+    assert not parts[0]._others.any()
+    assert parts[1].receive(table)
+    assert parts[1]._others.sum() == 100
+
+
+def test_a_table_without_loads_leaves_nobody_with_old_ones() -> None:
+    keys, times = zipf(600, keys=300, z=1.4)
+    part = instances("dalton-cooperative", 2, share_loads=True, workers=4)[0]
+    part.assign(keys, times)
+    part._others[:] = 9
+    part.receive(GlobalTable(round=0, total=1, dsync_ms=100, keys=keys[:0], values=np.zeros((0, 4))))
+    assert not part._others.any()
 
 
 def test_partitioners_that_share_steps_are_as_level_as_one() -> None:

@@ -1,5 +1,6 @@
 """Laws of evenflow: which keys may be split, what splitting may cost, and what it must bring."""
 
+import math
 from functools import cache
 from typing import NamedTuple
 
@@ -75,16 +76,20 @@ def test_without_price_limit_no_key_is_ever_on_two_workers_of_a_window(
     ),
     st.integers(2, 20),
     st.sampled_from([1, 3, 8]),
+    st.sampled_from([(1, 8), (2, 6), (5, 4), (16, 4)]),
 )
-def test_a_key_below_the_threshold_all_along_is_never_split(stream: Stream, n: int, watch: int) -> None:
+def test_a_key_below_the_threshold_all_along_is_never_split(
+    stream: Stream, n: int, watch: int, fewest: tuple[int, int]
+) -> None:
     """The summary never thinks a key hotter than it is: what it is sure of, came within 2 * memory tuples."""
+    sources, least = fewest
     memory = 64 * watch * n
-    out = route(stream, workers=n, watch=watch, price=0.0, window_ms=300)
+    out = route(stream, workers=n, watch=watch, price=0.0, window_ms=300, sources=sources)
     keys = np.unique(stream[0])
     for key in keys:
         at = np.flatnonzero(stream[0] == key)
         best = max((np.searchsorted(at, at + 2 * memory) - np.arange(len(at))).max(), 0)
-        if best < 8:  # never certain of the fewest occurrences
+        if best < least:  # never certain of the fewest occurrences
             for held, workers in windows(stream, out, slides=3):
                 assert len(np.unique(workers[held == key])) <= 1
 
@@ -108,13 +113,17 @@ def test_one_of_several_sources_sees_a_new_hot_key_in_half_as_many_tuples_of_its
     ),
     st.integers(1, 20),
     st.sampled_from([1, 2, 8]),
+    st.sampled_from([1, 2, 16]),
 )
-def test_replicas_held_never_exceed_twice_watch_times_n(stream: Stream, n: int, watch: int) -> None:
-    p = create("evenflow", workers=n, watch=watch, price=0.0, **WINDOW)
+def test_replicas_held_never_exceed_twice_watch_times_n(
+    stream: Stream, n: int, watch: int, sources: int
+) -> None:
+    """Of one of several sources: sqrt(sources) times that."""
+    p = create("evenflow", workers=n, watch=watch, price=0.0, sources=sources, **WINDOW)
     for first in range(0, len(stream[0]), 100):
         p.assign(stream[0][first : first + 100], stream[1][first : first + 100])
         edges, split = p._rings.meta.tolist()
-        assert 0 <= split <= edges <= 2 * watch * n
+        assert 0 <= split <= edges <= 2 * math.ceil(watch * n * math.sqrt(sources))
         assert split <= p.observe().head_keys
         sizes = p._rings.ring[:, 3]
         assert sizes.sum() == edges

@@ -124,11 +124,14 @@ class SlowEvenflow:
         return int(candidate(np.array([key], np.uint64), i, self.n, self.seed)[0])
 
     def move(self, time: int) -> None:
-        """Into a later slide."""
+        """Into a later slide, and on to what was doubted and lies within a window of it."""
+        here = time // self.slide_ms
+        near = [doubt[-1] for doubt in self.doubted if doubt[-1] // self.slide_ms - here <= self.slides]
+        silence = self.slide is not None and here - self.slide > self.slides
+        time = max([time, *near])
         now = time // self.slide_ms
         before = now if self.slide is None else self.slide
         passed = self.slides if self.slide is None else min(self.slides, now - self.slide)
-        silence = self.slide is not None and now - self.slide > self.slides
         if time - self.since >= self.slides * self.slide_ms and not silence:
             self.full = len(self.sent)
         self.slide = now
@@ -145,11 +148,15 @@ class SlowEvenflow:
         if now - self.aged >= max(1, self.slides // AGES) and 4 * self.seen >= self.memory:
             self.forget()
         if silence:
-            for bucket, home, worker, split in self.doubted:
+            for bucket, home, worker, split, _ in self.doubted:
                 self.homes[bucket] = (home, now)
                 self.sent.append((now, worker, split))
                 self.add(worker, split)
             self.doubted = []
+        for bucket, home, *_ in (doubt for doubt in self.doubted if doubt[-1] <= time):
+            self.homes[bucket] = (home, now)
+        self.doubted = [doubt for doubt in self.doubted if doubt[-1] > time]
+        self.latest = max(self.latest, time)
         tuples = sum(load / step for load, step in zip(self.whole, self.step, strict=True))
         full = time - self.since >= self.slides * self.slide_ms
         self.brings = max(0, int(tuples / max(1, len(self.homes))) - full)
@@ -315,7 +322,7 @@ class SlowEvenflow:
         self.sent.append((self.slide or 0, worker, split))
         self.add(worker, split)
         if doubted:
-            self.doubted.append(((spot >> 32) % self.buckets, home, worker, split))
+            self.doubted.append(((spot >> 32) % self.buckets, home, worker, split, time))
         self.most = max(self.most, len(counter.holders))
         return worker
 

@@ -219,6 +219,8 @@ def test_a_head_of_the_window_gets_the_window_also_when_loads_are_cumulative() -
     assert told("w-choices", 500, **given) == {**given, **window}
     assert told("w-choices", 500) == {"load": "windowed", **window}
     assert told("d-choices", None) == {"load": "cumulative"}
+    whole = {"window_ms": 10_700, "slide_ms": 100}
+    assert told("d-choices", None, head="window") == {"load": "cumulative", "head": "window", **whole}
 
 
 @pytest.mark.usefixtures("stand_ins")
