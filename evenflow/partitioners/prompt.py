@@ -74,7 +74,7 @@ class Prompt(Partitioner):
         return {"past": self._buffer.past, "large": np.array([self._large], np.int64)}
 
     def _load_state(self, state: State) -> None:
-        self._buffer.past[:] = state["past"]
+        self._buffer.past[()] = state["past"]
         self._large = int(state["large"][0])
 
     def _choices(self) -> int:

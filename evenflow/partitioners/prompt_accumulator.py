@@ -34,16 +34,20 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, UInt64s, record
 from evenflow.kernels import kernel
 from evenflow.keys import home_slot
+from evenflow.partitioners.base import Block
 from evenflow.sketches.count_tree import CountTree, add_entry, count_tree, raise_entry, read_entries, widened
 
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 _FIRST_ROOM = 1024
-_KEYS, _TUPLES, _NOW = 0, 1, 2
-_F_STEP, _T_STEP = 0, 1
-_N_EST, _K_AVG = 0, 1
+META = np.dtype([(name, np.int64) for name in ("keys", "tuples", "now")])
+"""Of the batch so far: keys, tuples, the greatest time in ms."""
+STEPS = np.dtype([("f_step", np.float64), ("t_step", np.float64)])
+"""In tuples, and in ms."""
+PAST = np.dtype([("n_est", np.float64), ("k_avg", np.float64)])
+"""Tuples and keys of the past batches, newer ones weighing more; 0 while there is no past."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,27 +82,57 @@ class _Pace(NamedTuple):
     """Time of the last renewal, ms."""
     left: Int32s
     """Renewals left."""
-    step: Float64s
-    """(keys, 2): f_step in tuples, t_step in ms"""
+    step: Rows
+    """(keys,) of STEPS."""
 
 
 def _pace(capacity: int) -> _Pace:
-    return _Pace(np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), np.zeros((capacity, 2)))
+    return _Pace(np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), np.zeros(capacity, STEPS))
+
+
+class _HTable(NamedTuple):
+    """Every key of the batch with its exact count. An entry is a row number, by first arrival."""
+
+    key: UInt64s
+    freq: Int64s
+    table: Int32s
+    """Entry of each place of the hash table, or -1."""
+    meta: Rows
+    """One of META."""
+
+
+class _Budget(NamedTuple):
+    """What Algorithm 1's steps adapt to."""
+
+    renewals: int
+    """Of each key in a batch."""
+    end: float
+    """Of the batch, ms."""
+    past: Rows
+    """One of PAST."""
+
+
+def _htable(room: int) -> _HTable:
+    """Empty, without places."""
+    meta = record(META, now=NEVER)
+    return _HTable(np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(0, np.int32), meta)
 
 
 @kernel
-def _rehash(key: UInt64s, table: Int32s, keys: int) -> None:
+def _rehash(known: _HTable) -> None:
+    table = known.table
     mask = np.int64(table.shape[0] - 1)
-    for entry in range(keys):
-        slot = home_slot(key[entry], mask)
+    for entry in range(known.meta[()]["keys"]):
+        slot = home_slot(known.key[entry], mask)
         while table[slot] >= 0:
             slot = (slot + 1) & mask
         table[slot] = entry
 
 
 @kernel
-def _find(key: UInt64s, table: Int32s, wanted: np.uint64) -> np.int64:
+def _find(known: _HTable, wanted: np.uint64) -> np.int64:
     """The slot of the key, or the free slot where it belongs."""
+    key, table = known.key, known.table
     mask = np.int64(table.shape[0] - 1)
     slot = home_slot(wanted, mask)
     while table[slot] >= 0 and key[table[slot]] != wanted:
@@ -107,82 +141,81 @@ def _find(key: UInt64s, table: Int32s, wanted: np.uint64) -> np.int64:
 
 
 @kernel
-def _count(
-    keys: UInt64s, begin: int, key: UInt64s, freq: Int64s, table: Int32s, state: Int64s, out: Int32s
-) -> int:
+def _count(keys: UInt64s, begin: int, known: _HTable, out: Int32s) -> int:
     """Count from row `begin`; gives the row whose new key finds no room, or the number of rows."""
+    meta = known.meta[()]
     for row in range(begin, keys.shape[0]):
-        slot = _find(key, table, keys[row])
-        entry = np.int64(table[slot])
+        slot = _find(known, keys[row])
+        entry = np.int64(known.table[slot])
         if entry < 0:
-            entry = state[_KEYS]
-            if entry == key.shape[0]:
+            entry = meta["keys"]
+            if entry == known.key.shape[0]:
                 return row
-            state[_KEYS] = entry + 1
-            table[slot] = entry
-            key[entry] = keys[row]
-            freq[entry] = 0
-        freq[entry] += 1
+            meta["keys"] = entry + 1
+            known.table[slot] = entry
+            known.key[entry] = keys[row]
+            known.freq[entry] = 0
+        known.freq[entry] += 1
         out[row] = entry
     return keys.shape[0]
 
 
 @kernel
 def _count_and_place(
-    keys: UInt64s,
-    times: Int64s,
-    begin: int,
-    key: UInt64s,
-    freq: Int64s,
-    table: Int32s,
-    state: Int64s,
-    out: Int32s,
-    tree: CountTree,
-    pace: _Pace,
-    budget: int,
-    end: float,
-    past: Float64s,
+    block: Block, begin: int, known: _HTable, tree: CountTree, pace: _Pace, budget: _Budget
 ) -> int:
-    """As `_count`, and Algorithm 1's renewals. `past`: N_est and K_avg, 0 while there is no past."""
-    count, link, root = tree
-    last, left, step = pace
-    for row in range(begin, keys.shape[0]):
-        slot = _find(key, table, keys[row])
-        entry = np.int64(table[slot])
-        if entry < 0 and state[_KEYS] == key.shape[0]:
+    """As `_count`, and Algorithm 1's renewals."""
+    meta = known.meta[()]
+    for row in range(begin, block.keys.shape[0]):
+        slot = _find(known, block.keys[row])
+        entry = np.int64(known.table[slot])
+        if entry < 0 and meta["keys"] == known.key.shape[0]:
             return row
-        state[_TUPLES] += 1
-        now = max(state[_NOW], times[row])
-        state[_NOW] = now
+        meta["tuples"] += 1
+        meta["now"] = max(meta["now"], block.times[row])
         if entry < 0:
-            entry = state[_KEYS]
-            state[_KEYS] = entry + 1
-            table[slot] = entry
-            key[entry] = keys[row]
-            freq[entry] = 1
-            add_entry(count, link, root, key, entry, np.int64(1))
-            last[entry] = now
-            left[entry] = budget
-            mean = past[_N_EST] / past[_K_AVG] if past[_K_AVG] > 0 else state[_TUPLES] / state[_KEYS]
-            step[entry, _F_STEP] = max(1.0, mean / budget)
-            step[entry, _T_STEP] = max(1.0, (end - now) / budget)
+            entry = meta["keys"]
+            meta["keys"] = entry + 1
+            known.table[slot] = entry
+            known.key[entry] = block.keys[row]
+            known.freq[entry] = 1
+            add_entry(tree, known.key, entry, np.int64(1))
+            _begin(entry, known, pace, budget)
         else:
-            freq[entry] += 1
-            if left[entry] > 0:
-                if freq[entry] - count[entry] >= step[entry, _F_STEP]:
-                    tuples = past[_N_EST] if past[_K_AVG] > 0 else np.float64(state[_TUPLES])
-                    left[entry] -= 1
-                    step[entry, _F_STEP] = max(1.0, tuples / budget * freq[entry] / state[_TUPLES])
-                    last[entry] = now
-                    raise_entry(count, link, root, key, entry, freq[entry])
-                elif np.float64(now) - last[entry] >= step[entry, _T_STEP]:
-                    left[entry] -= 1
-                    if left[entry] > 0:
-                        step[entry, _T_STEP] = max(1.0, (end - now) / left[entry])
-                    last[entry] = now
-                    raise_entry(count, link, root, key, entry, freq[entry])
-        out[row] = entry
-    return keys.shape[0]
+            known.freq[entry] += 1
+            if pace.left[entry] > 0 and _renews(entry, known, tree, pace, budget):
+                pace.last[entry] = meta["now"]
+                raise_entry(tree, known.key, entry, known.freq[entry])
+        block.out[row] = entry
+    return block.keys.shape[0]
+
+
+@kernel
+def _begin(entry: Any, known: _HTable, pace: _Pace, budget: _Budget) -> None:
+    """The steps of a new key."""
+    meta, past, step = known.meta[()], budget.past[()], pace.step[entry]
+    pace.last[entry] = meta["now"]
+    pace.left[entry] = budget.renewals
+    mean = past["n_est"] / past["k_avg"] if past["k_avg"] > 0 else meta["tuples"] / meta["keys"]
+    step["f_step"] = max(1.0, mean / budget.renewals)
+    step["t_step"] = max(1.0, (budget.end - meta["now"]) / budget.renewals)
+
+
+@kernel
+def _renews(entry: Any, known: _HTable, tree: CountTree, pace: _Pace, budget: _Budget) -> bool:
+    """Whether a step is reached, of which there is one less then and the next one is another."""
+    meta, past, step = known.meta[()], budget.past[()], pace.step[entry]
+    if known.freq[entry] - tree.counts[entry] >= step["f_step"]:
+        tuples = past["n_est"] if past["k_avg"] > 0 else np.float64(meta["tuples"])
+        pace.left[entry] -= 1
+        step["f_step"] = max(1.0, tuples / budget.renewals * known.freq[entry] / meta["tuples"])
+        return True
+    if np.float64(meta["now"]) - pace.last[entry] >= step["t_step"]:
+        pace.left[entry] -= 1
+        if pace.left[entry] > 0:
+            step["t_step"] = max(1.0, (budget.end - meta["now"]) / pace.left[entry])
+        return True
+    return False
 
 
 def descending(keys: UInt64s, counts: Int64s) -> Int64s:
@@ -219,12 +252,12 @@ class Accumulator:
         self, *, order: Literal["exact", "quasi"] = "exact", budget: int = 8, smoothing: float = 0.3
     ) -> None:
         """`budget`: renewals per key and batch; `smoothing`: weight of the newest batch in N_est, K_avg."""
-        self.past = np.zeros(2)
-        """[N_est, K_avg], zero before the first batch has ended: all that outlives a batch."""
+        self.past = np.zeros((), PAST)
+        """One of PAST: all that outlives a batch."""
         self._quasi = order == "quasi"
         self._budget = budget
         self._smoothing = smoothing
-        self._key, self._tree = np.empty(0, np.uint64), count_tree(0)
+        self._known, self._tree, self._pace = _htable(0), count_tree(0), _pace(0)
         self._reset()
 
     def add(self, keys: UInt64s, times: Int64s, *, end_ms: int) -> None:
@@ -234,24 +267,25 @@ class Accumulator:
         entry = np.empty(len(keys), np.int32)
         self._entries.append(entry)
         row = 0
-        while (row := self._add(keys, times, row, entry, float(end_ms))) < len(keys):
-            self._widen(2 * len(self._key))
+        block, budget = Block(keys, times, entry), _Budget(self._budget, float(end_ms), self.past)
+        while (row := self._add(block, row, budget)) < len(keys):
+            self._widen(2 * len(self._known.key))
 
     def finish(self) -> BufferedBatch:
         """The batch as it stands; the accumulator is empty afterwards, and has learnt N_est and K_avg."""
         entry = self._entries[0] if len(self._entries) == 1 else np.concatenate([_NO_ENTRY, *self._entries])
-        size = int(self._state[_KEYS])
+        size = int(self._known.meta["keys"])
         tree_counts = renewals = None
         if self._quasi:
             order = np.empty(size, np.int64)
-            read_entries(self._tree.link, self._tree.root, order)
+            read_entries(self._tree, order)
             tree_counts = self._tree.counts[order]
             renewals = self._budget - self._pace.left[order]
         else:
-            order = descending(self._key[:size], self._freq[:size])
+            order = descending(self._known.key[:size], self._known.freq[:size])
         batch = BufferedBatch(
-            keys=self._key[order],
-            counts=self._freq[order],
+            keys=self._known.key[order],
+            counts=self._known.freq[order],
             entry=entry,
             order=order,
             tree_counts=tree_counts,
@@ -264,14 +298,8 @@ class Accumulator:
     @property
     def nbytes(self) -> int:
         """Memory held now, room for the next batch included."""
-        arrays: tuple[npt.NDArray[Any], ...] = (
-            self._key,
-            self._freq,
-            self._table,
-            *self._tree,
-            *self._pace,
-            *self._entries,
-        )
+        key, freq, table, _ = self._known
+        arrays = (key, freq, table, *self._tree, *self._pace, *self._entries)
         return sum(array.nbytes for array in arrays)
 
     def bound(self, keys: int) -> int:
@@ -282,46 +310,42 @@ class Accumulator:
         2 x 2^ceil(log2 room) places of 4 bytes; and there is the root of the tree.
         """
         room = max(_FIRST_ROOM, 2 * keys)
-        per_key = self._key, self._freq, self._tree.counts, self._tree.link, *self._pace
-        key_bytes = sum(array.nbytes for array in per_key) // len(self._key)
-        return room * key_bytes + _places(room) * self._table.itemsize + self._tree.root.nbytes
+        key, freq, table, _ = self._known
+        per_key = key, freq, self._tree.counts, self._tree.link, *self._pace
+        key_bytes = sum(array.nbytes for array in per_key) // len(key)
+        return room * key_bytes + _places(room) * table.itemsize + self._tree.root.nbytes
 
-    def _add(self, keys: UInt64s, times: Int64s, row: int, entry: Int32s, end: float) -> int:
-        held = self._key, self._freq, self._table, self._state
+    def _add(self, block: Block, row: int, budget: _Budget) -> int:
         if not self._quasi:
-            return _count(keys, row, *held, entry)
-        return _count_and_place(
-            keys, times, row, *held, entry, self._tree, self._pace, self._budget, end, self.past
-        )
+            return _count(block.keys, row, self._known, block.out)
+        return _count_and_place(block, row, self._known, self._tree, self._pace, budget)
 
     def _learn(self, tuples: int, keys: int) -> None:
         if keys:
-            weight = self._smoothing if self.past[_K_AVG] else 1.0
-            self.past += weight * (np.array([tuples, keys], np.float64) - self.past)
+            weight = self._smoothing if self.past["k_avg"] else 1.0
+            for name, seen in (("n_est", tuples), ("k_avg", keys)):
+                self.past[name] += weight * (seen - self.past[name])
 
     def _reset(self) -> None:
         """Empty, with room for a batch like those before: after a far larger one most of it is given back."""
         self._entries: list[Int32s] = []
-        self._state = np.array([0, 0, NEVER], np.int64)
+        room, usual = len(self._known.key), max(_FIRST_ROOM, 2 * int(self.past["k_avg"]))
+        self._known.meta[()] = record(META, now=NEVER)
         self._tree.root[0] = -1
-        usual = max(_FIRST_ROOM, 2 * int(self.past[_K_AVG]))
-        if len(self._key) > 8 * usual or not len(self._key):
-            self._key, self._freq = np.empty(0, np.uint64), np.empty(0, np.int64)
-            self._tree, self._pace = count_tree(0), _pace(0)
+        if room > 8 * usual or not room:
+            self._known, self._tree, self._pace = _htable(0), count_tree(0), _pace(0)
             self._widen(usual)
         else:
-            self._table[:] = -1
+            self._known.table[:] = -1
 
     def _widen(self, room: int) -> None:
-        size = int(self._state[_KEYS])
-        self._key = _enlarged(self._key, room)
-        self._freq = _enlarged(self._freq, room)
-        self._table = np.full(_places(room), -1, np.int32)
-        _rehash(self._key, self._table, size)
+        key, freq, _, meta = self._known
+        table = np.full(_places(room), -1, np.int32)
+        self._known = _HTable(_enlarged(key, room), _enlarged(freq, room), table, meta)
+        _rehash(self._known)
         if self._quasi:
             self._tree = widened(self._tree, room)
-            last, left, step = self._pace
-            self._pace = _Pace(_enlarged(last, room), _enlarged(left, room), _enlarged(step, room))
+            self._pace = _Pace(*(_enlarged(array, room) for array in self._pace))
 
 
 _NO_ENTRY = np.empty(0, np.int32)

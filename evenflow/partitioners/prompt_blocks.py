@@ -31,7 +31,7 @@ Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 2 and section 2.4.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -109,12 +109,40 @@ def _first_with(room: Int64s, tag: Any) -> int:
     return low
 
 
+class _Blocks(NamedTuple):
+    """How full the blocks are. Only one of `room` and `tree` is kept, the other one is empty."""
+
+    loads: Int64s
+    capacity: int
+    room: Int64s
+    """For "tightest": room * blocks + block of every block, ascending."""
+    tree: Int64s
+    """For "roomiest": the tournament of `loads`."""
+
+
+class _Keys(NamedTuple):
+    counts: Int64s
+    cut: int
+    block: Int32s
+    """Block of each key; of a split key, -1 - s."""
+    large: Int64s
+    """Positions of the keys above the cut-off."""
+
+
+class _Fragments(NamedTuple):
+    begin: Int64s
+    """(split keys + 1,): where the fragments of a split key begin, and end."""
+    block: Int32s
+    size: Int64s
+
+
 @kernel
-def _fill(loads: Int64s, capacity: int, room: Int64s, tree: Int64s, into: Any, amount: Any) -> None:
-    """A block gets so many tuples; whichever of `room` and `tree` is kept follows."""
+def _fill(filled: _Blocks, into: Any, amount: Any) -> None:
+    """A block gets so many tuples."""
+    loads, room, tree = filled.loads, filled.room, filled.tree
     blocks = loads.shape[0]
     if room.shape[0]:
-        at = _first_with(room, (capacity - loads[into]) * blocks + into)
+        at = _first_with(room, (filled.capacity - loads[into]) * blocks + into)
         tag = room[at] - amount * blocks
         while at > 0 and room[at - 1] > tag:
             room[at] = room[at - 1]
@@ -126,54 +154,47 @@ def _fill(loads: Int64s, capacity: int, room: Int64s, tree: Int64s, into: Any, a
 
 
 @kernel
-def _spread(
-    counts: Int64s,
-    cut: int,
-    capacity: int,
-    block: Int32s,
-    large: Int64s,
-    loads: Int64s,
-    room: Int64s,
-    tree: Int64s,
-    fragment_from: Int64s,
-    fragment_block: Int32s,
-    fragment_size: Int64s,
-) -> int:
-    """Step 3; gives the number of split keys. For "tightest", `room` holds room * blocks + block of every
-    block, ascending, and `tree` is empty; for "roomiest", `tree` is the tournament of `loads`."""
-    blocks = loads.shape[0]
+def _spread(keys: _Keys, filled: _Blocks, fragments: _Fragments) -> int:
+    """Step 3; gives the number of split keys."""
     split, at = 0, 0
-    for i in range(large.shape[0]):
-        key = large[i]
-        into = np.int64(block[key])
-        rest = counts[key] - cut
-        taken = min(rest, max(0, capacity - loads[into]))
+    for i in range(keys.large.shape[0]):
+        key = keys.large[i]
+        into = np.int64(keys.block[key])
+        rest = keys.counts[key] - keys.cut
+        taken = min(rest, max(0, filled.capacity - filled.loads[into]))
         if taken > 0:
-            _fill(loads, capacity, room, tree, into, taken)
+            _fill(filled, into, taken)
             rest -= taken
         if rest == 0:
             continue
-        block[key] = -1 - split
-        fragment_block[at] = into
-        fragment_size[at] = cut + taken
+        keys.block[key] = -1 - split
+        fragments.block[at] = into
+        fragments.size[at] = keys.cut + taken
         at += 1
         while rest > 0:
-            if room.shape[0]:
-                place = _first_with(room, rest * blocks)
-                if place == blocks:  # none holds it all: the emptiest, the lowest among equals
-                    place = _first_with(room, room[blocks - 1] // blocks * blocks)
-                into = room[place] % blocks
-            else:
-                into = winner(tree)
-            taken = min(rest, capacity - loads[into])
-            _fill(loads, capacity, room, tree, into, taken)
+            into = _next_block(filled, rest)
+            taken = min(rest, filled.capacity - filled.loads[into])
+            _fill(filled, into, taken)
             rest -= taken
-            fragment_block[at] = into
-            fragment_size[at] = taken
+            fragments.block[at] = into
+            fragments.size[at] = taken
             at += 1
         split += 1
-        fragment_from[split] = at
+        fragments.begin[split] = at
     return split
+
+
+@kernel
+def _next_block(filled: _Blocks, rest: Any) -> np.int64:
+    """The block for so many tuples of a key that its own block has no room for."""
+    room = filled.room
+    blocks = filled.loads.shape[0]
+    if room.shape[0] == 0:
+        return winner(filled.tree)
+    place = _first_with(room, rest * blocks)
+    if place == blocks:  # none holds it all: the emptiest, the lowest among equals
+        place = _first_with(room, room[blocks - 1] // blocks * blocks)
+    return room[place] % blocks
 
 
 def plan_blocks(
@@ -196,39 +217,33 @@ def plan_blocks(
     else:
         rebuild(tree := tournament(blocks), loads)
     most = 2 * len(large) + blocks  # a fragment either fills a block for good or ends its key
-    fragment_from = np.zeros(len(large) + 1, np.int64)
-    fragment_block, fragment_size = np.empty(most, np.int32), np.empty(most, np.int64)
-    fragments = fragment_from, fragment_block, fragment_size
-    split = _spread(counts, cut, capacity, block, large, loads, room, tree, *fragments)
-    made = int(fragment_from[split])
+    fragments = _Fragments(
+        np.zeros(len(large) + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
+    )
+    split = _spread(_Keys(counts, cut, block, large), _Blocks(loads, capacity, room, tree), fragments)
+    made = int(fragments.begin[split])
     return BlockPlan(
         block=block,
-        fragment_from=fragment_from[: split + 1],
-        fragment_block=fragment_block[:made],
-        fragment_size=fragment_size[:made],
+        fragment_from=fragments.begin[: split + 1],
+        fragment_block=fragments.block[:made],
+        fragment_size=fragments.size[:made],
         cut=cut,
         large=len(large),
     )
 
 
 @kernel
-def _dispatch(
-    entry: Int32s,
-    block: Int32s,
-    next_fragment: Int64s,
-    fragment_block: Int32s,
-    left: Int64s,
-    out: Int32s,
-) -> None:
+def _dispatch(entry: Int32s, block: Int32s, following: Int64s, fragments: _Fragments, out: Int32s) -> None:
+    """`following` is the fragment that each split key fills now, and `size` is what is left of each."""
     for row in range(entry.shape[0]):
         to = block[entry[row]]
         if to < 0:
             split = -1 - to
-            at = next_fragment[split]
-            to = fragment_block[at]
-            left[at] -= 1
-            if left[at] == 0:
-                next_fragment[split] = at + 1
+            at = following[split]
+            to = fragments.block[at]
+            fragments.size[at] -= 1
+            if fragments.size[at] == 0:
+                following[split] = at + 1
         out[row] = to
 
 
@@ -239,5 +254,5 @@ def dispatch(plan: BlockPlan, *, order: Int64s, entry: Int32s, out: Int32s) -> N
     """
     block = np.empty(len(order), np.int32)
     block[order] = plan.block
-    next_fragment, left = plan.fragment_from[:-1].copy(), plan.fragment_size.copy()
-    _dispatch(entry, block, next_fragment, plan.fragment_block, left, out)
+    left = _Fragments(plan.fragment_from, plan.fragment_block, plan.fragment_size.copy())
+    _dispatch(entry, block, plan.fragment_from[:-1].copy(), left, out)

@@ -21,14 +21,16 @@ Transactions on Computers 70(10), 2021; first at ICNP 2017.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from pydantic import Field
 
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.draws import draw, generator
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import candidate_kernel, members, mix64
-from evenflow.partitioners.base import Options, Partitioner
+from evenflow.keys import Candidates, candidate_kernel, candidates, mix64
+from evenflow.partitioners.base import Block, Options, Partitioner
 from evenflow.sketches.coin_synopsis import (
     CoinSynopsis,
     coin_synopsis,
@@ -50,34 +52,30 @@ def _flips(coins: np.uint64, most: int) -> int:
     return flips
 
 
+class _Rule(NamedTuple):
+    home: Candidates
+    r: int
+    l: int  # noqa: E741 - the paper's name
+    stay: float
+    """log(1 - p)."""
+
+
 @kernel
-def _route(
-    keys: UInt64s,
-    out: Int32s,
-    synopsis: CoinSynopsis,
-    rng: UInt64s,
-    turn: Int64s,
-    member: np.uint64,
-    n: int,
-    r: int,
-    l: int,  # noqa: E741 - the paper's name
-    stay: float,
-) -> None:
-    key_of, bits, hot = synopsis
-    workers = np.uint64(n)
-    for row in range(keys.shape[0]):
-        key = keys[row]
+def _route(block: Block, synopsis: CoinSynopsis, rng: UInt64s, turn: Int64s, rule: _Rule) -> None:
+    family, workers = rule.home.family, rule.home.workers
+    for row in range(block.keys.shape[0]):
+        key = block.keys[row]
         spot = mix64(key)
-        flips = _flips(draw(rng), r + l - 1)
-        if flips >= r:
-            look(key_of, bits, hot, spot, key, flips - r)
-            decline(bits, hot, rng, stay)
-        at = place_of(key_of, bits, spot, key)
-        if at >= 0 and hot[at]:
-            out[row] = turn[0]
-            turn[0] = turn[0] + 1 if turn[0] + 1 < n else 0
+        flips = _flips(draw(rng), rule.r + rule.l - 1)
+        if flips >= rule.r:
+            look(synopsis, spot, key, flips - rule.r)
+            decline(synopsis, rng, rule.stay)
+        at = place_of(synopsis, spot, key)
+        if at >= 0 and synopsis.hot[at]:
+            block.out[row] = turn[0]
+            turn[0] = turn[0] + 1 if turn[0] + 1 < np.int64(workers) else 0
         else:
-            out[row] = candidate_kernel(key, member, workers)
+            block.out[row] = candidate_kernel(key, family[0], workers)
 
 
 class PStreamOptions(Options):
@@ -103,9 +101,9 @@ class PStream(Partitioner):
         self._turn = np.array([self.source * self.workers // self.sources], np.int64)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        member, options = members(self.seed, 1)[0], self.options
-        how = options.r, options.l, log_stay(options.p)
-        _route(keys, out, self._synopsis, self._rng, self._turn, member, self.workers, *how)
+        options = self.options
+        rule = _Rule(candidates(self.seed, 1, self.workers), options.r, options.l, log_stay(options.p))
+        _route(Block(keys, times, out), self._synopsis, self._rng, self._turn, rule)
 
     def _state(self) -> State:
         return {**self._synopsis._asdict(), "rng": self._rng, "turn": self._turn}

@@ -32,7 +32,7 @@ _FIRST = np.uint32(1)
 
 
 class CoinSynopsis(NamedTuple):
-    """A place is a number set * 8 + way. A kernel unpacks this once, before its loop."""
+    """What kernels take as one argument. A place is a number set * 8 + way."""
 
     key: UInt64s
     bits: UInt32s
@@ -54,19 +54,18 @@ def _set_of(key: UInt64s, spot: np.uint64) -> np.uint64:
 
 
 @inlined
-def place_of(key: UInt64s, bits: UInt32s, spot: np.uint64, wanted: np.uint64) -> np.int64:
+def place_of(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64) -> np.int64:
     """The key's place, or -1; `spot` is a hash of the key."""
-    first = _set_of(key, spot)
-    ways = equal(key, first, wanted)
+    first = _set_of(known.key, spot)
+    ways = equal(known.key, first, wanted)
     at = np.int64(first) + lowest_bit(ways | np.int64(1 << WIDTH))
-    return at if ways != 0 and bits[at] != 0 else np.int64(-1)
+    return at if ways != 0 and known.bits[at] != 0 else np.int64(-1)
 
 
 @kernel
-def look(
-    key: UInt64s, bits: UInt32s, hot: npt.NDArray[np.uint8], spot: np.uint64, wanted: np.uint64, bit: Any
-) -> None:
+def look(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64, bit: Any) -> None:
     """Set this bit of the key's bitmap; the key is entered where its set has room."""
+    key, bits, hot = known.key, known.bits, known.hot
     first = np.int64(_set_of(key, spot))
     at = np.int64(-1)
     for way in range(WIDTH):
@@ -86,8 +85,9 @@ def look(
 
 
 @kernel
-def decline(bits: UInt32s, hot: npt.NDArray[np.uint8], rng: UInt64s, log_stay: float) -> None:
+def decline(known: CoinSynopsis, rng: UInt64s, log_stay: float) -> None:
     """Each bitmap moves down by one bit with probability p; `log_stay` is log(1 - p)."""
+    bits, hot = known.bits, known.hot
     at = _gap(rng, log_stay)
     while at < bits.shape[0]:
         bits[at] >>= _FIRST

@@ -20,11 +20,13 @@ from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import mix64
 
-_LEFT, _RIGHT, _PARENT = 0, 1, 2
+_LEFT, _RIGHT = 0, 1
+"""Sides of an entry. A side is what a walk down the tree chooses, so it is a number and no field."""
+_PARENT = 2
 
 
 class CountTree(NamedTuple):
-    """A kernel unpacks it once. An entry is a row number; `key[entry]` is the owner's array."""
+    """What kernels take as one argument. An entry is a row number; `key[entry]` is the owner's array."""
 
     counts: Int64s
     """Count of each entry, by which it is placed."""
@@ -51,8 +53,9 @@ def widened(tree: CountTree, capacity: int) -> CountTree:
 
 
 @kernel
-def _replace(link: Int32s, root: Int64s, parent: Any, old: Any, new: Any) -> None:
+def _replace(tree: CountTree, parent: Any, old: Any, new: Any) -> None:
     """The parent's child `old` is now `new` (either may be none)."""
+    link, root = tree.link, tree.root
     if parent < 0:
         root[0] = new
     elif link[parent, _LEFT] == old:
@@ -64,12 +67,13 @@ def _replace(link: Int32s, root: Int64s, parent: Any, old: Any, new: Any) -> Non
 
 
 @kernel
-def _lift(link: Int32s, root: Int64s, entry: Any) -> None:
+def _lift(tree: CountTree, entry: Any) -> None:
     """Turn the entry and its parent, so that the entry comes out on top."""
+    link = tree.link
     parent = np.int64(link[entry, _PARENT])
     side = _LEFT if link[parent, _LEFT] == entry else _RIGHT
     inner = np.int64(link[entry, 1 - side])
-    _replace(link, root, np.int64(link[parent, _PARENT]), parent, entry)
+    _replace(tree, np.int64(link[parent, _PARENT]), parent, entry)
     link[parent, side] = inner
     if inner >= 0:
         link[inner, _PARENT] = parent
@@ -78,8 +82,9 @@ def _lift(link: Int32s, root: Int64s, entry: Any) -> None:
 
 
 @kernel
-def add_entry(count: Int64s, link: Int32s, root: Int64s, key: UInt64s, entry: Any, to: Any) -> None:
-    """Place an entry that is not in the tree, with count `to`. The tree's arrays come first."""
+def add_entry(tree: CountTree, key: UInt64s, entry: Any, to: Any) -> None:
+    """Place an entry that is not in the tree, with count `to`."""
+    count, link, root = tree.counts, tree.link, tree.root
     count[entry] = to
     parent, side = np.int64(-1), _LEFT
     at = root[0]
@@ -97,25 +102,27 @@ def add_entry(count: Int64s, link: Int32s, root: Int64s, key: UInt64s, entry: An
     link[parent, side] = entry
     priority = mix64(key[entry])
     while link[entry, _PARENT] >= 0 and mix64(key[link[entry, _PARENT]]) < priority:
-        _lift(link, root, entry)
+        _lift(tree, entry)
 
 
 @kernel
-def raise_entry(count: Int64s, link: Int32s, root: Int64s, key: UInt64s, entry: Any, to: Any) -> None:
+def raise_entry(tree: CountTree, key: UInt64s, entry: Any, to: Any) -> None:
     """Give an entry of the tree another count: take it out and place it anew."""
+    link = tree.link
     while link[entry, _LEFT] >= 0 and link[entry, _RIGHT] >= 0:
         left, right = np.int64(link[entry, _LEFT]), np.int64(link[entry, _RIGHT])
-        _lift(link, root, left if mix64(key[left]) > mix64(key[right]) else right)
+        _lift(tree, left if mix64(key[left]) > mix64(key[right]) else right)
     only = np.int64(max(link[entry, _LEFT], link[entry, _RIGHT]))
-    _replace(link, root, np.int64(link[entry, _PARENT]), np.int64(entry), only)
-    add_entry(count, link, root, key, entry, to)
+    _replace(tree, np.int64(link[entry, _PARENT]), np.int64(entry), only)
+    add_entry(tree, key, entry, to)
 
 
 @kernel
-def read_entries(link: Int32s, root: Int64s, out: Int64s) -> int:
+def read_entries(tree: CountTree, out: Int64s) -> int:
     """Write the entries in order; gives their number."""
+    link = tree.link
     written = 0
-    at = root[0]
+    at = tree.root[0]
     while at >= 0 and link[at, _LEFT] >= 0:
         at = np.int64(link[at, _LEFT])
     while at >= 0:

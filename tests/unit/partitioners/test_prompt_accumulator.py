@@ -147,13 +147,13 @@ def test_the_quasi_list_is_nearly_sorted_from_the_second_batch_on() -> None:
 
 def test_expected_sizes_are_a_weighted_mean_of_the_past_batches() -> None:
     accumulator = Accumulator(smoothing=0.25)
-    assert accumulator.past.tolist() == [0, 0]
+    assert accumulator.past.item() == (0, 0)
     feed(accumulator, one_key(100))
-    assert accumulator.past.tolist() == [100, 1]
+    assert accumulator.past.item() == (100, 1)
     feed(accumulator, all_distinct(500))
-    assert accumulator.past.tolist() == [200, 1 + 499 / 4]
+    assert accumulator.past.item() == (200, 1 + 499 / 4)
     accumulator.finish()
-    assert accumulator.past.tolist() == [200, 1 + 499 / 4], "a batch without tuples teaches nothing"
+    assert accumulator.past.item() == (200, 1 + 499 / 4), "a batch without tuples teaches nothing"
 
 
 @orders
@@ -161,7 +161,7 @@ def test_expected_sizes_are_a_weighted_mean_of_the_past_batches() -> None:
 def test_a_batch_leaves_nothing_behind_for_the_next(order: str, name: str) -> None:
     used, fresh = Accumulator(order=order), Accumulator(order=order)  # type: ignore[arg-type]
     feed(used, zipf(5000, seed=8))
-    fresh.past[:] = used.past
+    fresh.past[()] = used.past
     after, first = feed(used, STREAMS[name]), feed(fresh, STREAMS[name])
     for column in ("keys", "counts", "entry", "order"):
         assert getattr(after, column).tolist() == getattr(first, column).tolist()

@@ -9,16 +9,16 @@ from evenflow.sketches.coin_synopsis import CoinSynopsis, coin_synopsis, decline
 
 def looked(synopsis: CoinSynopsis, key: int, *bits: int, spot: int = 5) -> None:
     for bit in bits:
-        look(*synopsis, np.uint64(spot), np.uint64(key), bit)
+        look(synopsis, np.uint64(spot), np.uint64(key), bit)
 
 
 def is_hot(synopsis: CoinSynopsis, key: int, *, spot: int = 5) -> bool:
-    at = place_of(synopsis.key, synopsis.bits, np.uint64(spot), np.uint64(key))
+    at = place_of(synopsis, np.uint64(spot), np.uint64(key))
     return bool(at >= 0 and synopsis.hot[at])
 
 
 def everything_declines(synopsis: CoinSynopsis) -> None:
-    decline(synopsis.bits, synopsis.hot, generator(1, 0), log_stay(1.0))
+    decline(synopsis, generator(1, 0), log_stay(1.0))
 
 
 def test_a_key_is_hot_with_two_different_bits_and_until_none_is_left() -> None:
@@ -65,7 +65,7 @@ def test_each_place_declines_with_the_probability_that_was_asked_for(p: float) -
     declined = np.zeros(size)
     for _ in range(rounds):
         synopsis.bits[:] = 2
-        decline(synopsis.bits, synopsis.hot, rng, log_stay(p))
+        decline(synopsis, rng, log_stay(p))
         declined += synopsis.bits == 1
     expected, spread = rounds * size * p, 5 * np.sqrt(rounds * size * p)
     assert abs(declined.sum() - expected) < spread

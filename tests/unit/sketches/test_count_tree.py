@@ -10,7 +10,7 @@ from tests.unit.partitioners.streams import SPREAD
 
 def read(tree: CountTree, size: int) -> list[int]:
     out = np.full(size, -1, np.int64)
-    assert read_entries(tree.link, tree.root, out) == size
+    assert read_entries(tree, out) == size
     return out.tolist()
 
 
@@ -38,12 +38,12 @@ def test_reading_gives_descending_counts_and_equal_counts_by_key(
     for entry in range(len(keys)):
         if entry == len(tree.counts):
             tree = widened(tree, 2 * entry)
-        add_entry(*tree, key, entry, 1)
+        add_entry(tree, key, entry, 1)
     counts = [1] * len(keys)
     for which, more in raises:
         entry = which % len(keys)
         counts[entry] += more
-        raise_entry(*tree, key, entry, counts[entry])
+        raise_entry(tree, key, entry, counts[entry])
         expected = sorted(range(len(keys)), key=lambda e: (-counts[e], keys[e]))
         assert read(tree, len(keys)) == expected
     assert tree.counts[: len(keys)].tolist() == counts
@@ -54,7 +54,7 @@ def test_the_tree_is_shallow_even_when_keys_come_in_order() -> None:
     for key in (np.arange(size, dtype=np.uint64), np.arange(size, dtype=np.uint64) * SPREAD):
         tree = count_tree(size)
         for entry in range(size):
-            add_entry(*tree, key, entry, entry)
+            add_entry(tree, key, entry, entry)
         assert depth(tree, size) < 4 * np.log2(size)
 
 
@@ -66,9 +66,9 @@ def test_the_shape_does_not_depend_on_the_order_of_arrival() -> None:
     for order in (np.arange(500), rng.permutation(500)):
         tree = count_tree(500)
         for entry in order:
-            add_entry(*tree, key, entry, 1)
+            add_entry(tree, key, entry, 1)
         for entry in rng.permutation(500):
-            raise_entry(*tree, key, entry, counts[entry])
+            raise_entry(tree, key, entry, counts[entry])
         shapes.append((tree.link.tolist(), tree.root.tolist()))
     assert shapes[0] == shapes[1]
 
