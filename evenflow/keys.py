@@ -187,6 +187,15 @@ def members(seed: int, count: int, *, first: int = 1) -> UInt64s:
     return out
 
 
+@kernel
+def same_bytes(data: UInt8s, start: Any, others: UInt8s, other: Any, length: Any) -> bool:
+    """Whether `length` bytes are the same, of the one from `start` on and of the other from `other` on."""
+    at = np.int64(0)
+    while at < length and data[start + at] == others[other + at]:
+        at += 1
+    return at == length
+
+
 class Candidates(NamedTuple):
     """F_1, F_2, ... over so many workers: what kernels take as one argument."""
 

@@ -46,10 +46,10 @@ def choose(table: QTable, rng: UInt64s, r: Any, eps: float, oldest: Any) -> np.i
 
 
 @kernel
-def reward(load: Any, total: Any, held: Any, workers: Any, p1: float, p2: float) -> float:
+def reward(load: Any, total: Any, held: Any, workers: Any, policy: Policy) -> float:
     """R of 000 (equations 3 and 4) after the tuple was sent; above -1 and below p1 when p1 + p2 = 1."""
     average = total / workers
-    return -(p1 * ((load - average) / max(np.float64(load), average)) + p2 * held / workers)
+    return -(policy.p1 * ((load - average) / max(np.float64(load), average)) + policy.p2 * held / workers)
 
 
 @kernel

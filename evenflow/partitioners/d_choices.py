@@ -149,7 +149,7 @@ def _route(block: Block, head: Head, choosing: Choosing, rule: ChoiceRule) -> No
     window, loads = head.window, head.window.loads
     schedule, tree = choosing.schedule[()], choosing.tree
     n = loads.shape[0]
-    d = schedule["d"]
+    d = int(schedule["d"])
     if d >= n:
         rebuild(tree, loads)
     for row in range(keys.shape[0]):
@@ -162,7 +162,7 @@ def _route(block: Block, head: Head, choosing: Choosing, rule: ChoiceRule) -> No
         if not offered_is_head(head, key, rule.head):
             best = send_to_one_of_two(head, key)
         else:
-            total = head.summary.meta[()]["total"]
+            total = np.int64(head.summary.meta[()]["total"])
             if total >= schedule["next"]:
                 before = d
                 heads = _head_shares(head.summary, rule.head.theta * total, choosing.shares)

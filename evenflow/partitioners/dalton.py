@@ -171,7 +171,7 @@ def route(block: Block, first: Any, known: Learned, rule: Rule) -> int:
         slot = np.int64(0)
         home_slide = clock["slide"]
         if rule.exact:
-            slot = slot_of(known.counts, key, stats["window"])
+            slot = slot_of(known.counts, key, np.int64(stats["window"]))
             cells[slot]["count"] += 1
             frequency = cells[slot]["count"]
             home_slide = cells[slot]["last"]
@@ -183,8 +183,8 @@ def route(block: Block, first: Any, known: Learned, rule: Rule) -> int:
             expiry = stats["window"] + 1
             if r >= 0 and row[r]["expiry"] != COLD:
                 row[r]["expiry"] = max(row[r]["expiry"], expiry)
-            else:
-                r = admit(table, key, r, Home(home, home_slide, oldest), expiry, rule.most)
+            elif table.meta[()]["hot"] < rule.most:
+                r = admit(table, key, r, Home(home, home_slide, oldest), expiry)
         stats["inside"] += 1
         if r < 0:
             add(window, home)
@@ -198,7 +198,7 @@ def route(block: Block, first: Any, known: Learned, rule: Rule) -> int:
         hold(table, r, worker, clock["slide"], oldest)
         if hot:
             load, inside = loads[worker] + others[worker], stats["inside"] + elsewhere
-            value = reward(load, inside, row[r]["held"], n, policy.p1, policy.p2)
+            value = reward(load, inside, row[r]["held"], n, policy)
             if rule.deferring:
                 defer(table, r, worker, value, policy.gamma)
             else:

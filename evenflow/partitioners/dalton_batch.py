@@ -64,9 +64,9 @@ def _begin_batch(frequent: UInt64s, table: QTable, member: np.uint64, batch: Any
         r = find(table, key)
         if r >= 0:
             table.row[r]["expiry"] = batch + 1
-        else:
+        elif table.meta[()]["hot"] < 2 * n:
             home = candidate_kernel(key, member, np.uint64(n))
-            admit(table, key, r, Home(home, NEVER, batch), batch + 1, 2 * n)
+            admit(table, key, r, Home(home, NEVER, batch), batch + 1)
 
 
 @kernel
@@ -100,7 +100,7 @@ def _route(block: Block, window: WindowLoads, table: QTable, rng: UInt64s, rule:
         out[i] = chosen
         if hot:
             hold(table, r, chosen, batch, batch)
-            value = reward(loads[chosen], total, row[r]["held"], n, policy.p1, policy.p2)
+            value = reward(loads[chosen], total, row[r]["held"], n, policy)
             learn(table, r, chosen, value, policy.gamma)
             raise_cap(table, policy)
 

@@ -124,7 +124,7 @@ def _route(block: Block, known: Neighbours, rule: NeighbourRule) -> None:
             and now - changed[at] >= rule.check_ms
             and now - meta["begin"] >= rule.warm_up_ms
         ):
-            change = _change(first, width[at], loads, meta["total"], loads[best])
+            change = _change(first, width[at], loads, int(meta["total"]), loads[best])
             if change != 0:
                 width[at] += change
                 changed[at] = now

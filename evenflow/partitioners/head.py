@@ -64,7 +64,7 @@ def offered_is_head(head: Head, key: np.uint64, rule: HeadRule) -> bool:
     """Count one tuple of this key; whether the key is head now."""
     at = offer(head.summary, key)
     total = head.summary.meta[()]["total"]
-    return total > rule.warm_up and count_of(head.summary, at) >= rule.theta * total
+    return bool(total > rule.warm_up and count_of(head.summary, at) >= rule.theta * total)
 
 
 @inlined

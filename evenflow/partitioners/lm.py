@@ -98,12 +98,14 @@ def _least_hybrid(key: np.uint64, among: Candidates, hybrid: Hybrid) -> np.int64
 
 @kernel
 def _route_exact(
-    block: Block, among: Candidates, window: WindowLoads, pool: HolderPool, hybrid: Hybrid, row: int
+    block: Block, among: Candidates, window: WindowLoads, pool: HolderPool, hybrid: Hybrid
 ) -> int:
+    """Route until the pool is full; how many tuples that were."""
     keys, times, out = block
     loads, distinct = window.loads, pool.distinct
     _measure(hybrid.loads)
     _measure(hybrid.keys)
+    row = 0
     while row < keys.shape[0]:
         if due(pool.clock, times[row]):
             advance_loads(window, times[row])
@@ -174,8 +176,8 @@ class Lm(CardinalityPartitioner):
         return Hybrid(Spread(self._loads.loads, by_load), Spread(keys, by_keys), self.options.p)
 
     def _route_exact(self, block: Block, holders: WindowHolders, row: int) -> int:
-        pool = holders.pool
-        return int(_route_exact(block, self._among, self._loads, pool, self._hybrid(pool.distinct), row))
+        pool, left = holders.pool, Block(block.keys[row:], block.times[row:], block.out[row:])
+        return row + int(_route_exact(left, self._among, self._loads, pool, self._hybrid(pool.distinct)))
 
     def _route_sketched(self, block: Block, sketches: WindowCardinalities) -> None:
         hybrid = self._hybrid(sketches.whole.estimates)

@@ -148,7 +148,7 @@ def _count(keys: UInt64s, begin: int, known: _HTable, out: Int32s) -> int:
         slot = _find(known, keys[row])
         entry = np.int64(known.table[slot])
         if entry < 0:
-            entry = meta["keys"]
+            entry = np.int64(meta["keys"])
             if entry == known.key.shape[0]:
                 return row
             meta["keys"] = entry + 1
@@ -174,7 +174,7 @@ def _count_and_place(
         meta["tuples"] += 1
         meta["now"] = max(meta["now"], block.times[row])
         if entry < 0:
-            entry = meta["keys"]
+            entry = np.int64(meta["keys"])
             meta["keys"] = entry + 1
             known.table[slot] = entry
             known.key[entry] = block.keys[row]
@@ -299,7 +299,7 @@ class Accumulator:
     def nbytes(self) -> int:
         """Memory held now, room for the next batch included."""
         key, freq, table, _ = self._known
-        arrays = (key, freq, table, *self._tree, *self._pace, *self._entries)
+        arrays: list[npt.NDArray[Any]] = [key, freq, table, *self._tree, *self._pace, *self._entries]
         return sum(array.nbytes for array in arrays)
 
     def bound(self, keys: int) -> int:
@@ -345,7 +345,8 @@ class Accumulator:
         _rehash(self._known)
         if self._quasi:
             self._tree = widened(self._tree, room)
-            self._pace = _Pace(*(_enlarged(array, room) for array in self._pace))
+            last, left, step = self._pace
+            self._pace = _Pace(_enlarged(last, room), _enlarged(left, room), _enlarged(step, room))
 
 
 _NO_ENTRY = np.empty(0, np.int32)

@@ -164,9 +164,8 @@ class Evenflow(Partitioner):
         """
         known, clock, before = self._summary, self._window.clock, len(self._tail)
         brings = tuples_per_bucket(self._tail, self._credit, self._step, int(self._places.meta["live"]))
-        brings = max(
-            brings, int(self._progress["known"])
-        )  # soon after another rescale the window is not full
+        known_brings = np.int64(self._progress["known"])
+        brings = max(brings, known_brings)  # soon after another rescale the window is not full
         self._shape()
         spots = np.empty(len(known.key), np.uint64)
         _spots(known.key, self._salt, spots)

@@ -413,7 +413,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
             silence = due_now and now != NEVER and passed(slides + 1, now, time // clock["length"]) > slides
             doubted = silence and progress["doubted"] < DOUBTS - 1
             if due_now and not doubted:
-                _next_slide(water, rule, time, silence)
+                _next_slide(water, rule, time, bool(silence))
                 now = clock["slide"]
                 oldest = now - slides + 1
                 if rule.remembers and crowded(water.places):

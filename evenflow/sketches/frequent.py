@@ -96,7 +96,7 @@ def offer(s: Frequent, spot: np.uint64, wanted: np.uint64) -> tuple[np.uint64, n
 def due(s: Frequent) -> bool:
     """Whether it is time to forget half."""
     meta = s.meta[()]
-    return meta["seen"] >= 2 * meta["memory"]
+    return bool(meta["seen"] >= 2 * meta["memory"])
 
 
 @inlined

@@ -104,7 +104,7 @@ def grown(places: Placements) -> Placements:
 def _expired(held: Any, places: Placements) -> bool:
     meta = places.meta[()]
     age = meta["stamp"] + 1 - np.int64(held >> np.uint32(_BITS))
-    return (age if age >= 0 else age + _STAMPS) >= meta["life"]
+    return bool((age if age >= 0 else age + _STAMPS) >= meta["life"])
 
 
 @kernel
@@ -120,7 +120,7 @@ def move_to(places: Placements, slide: Any) -> None:
         return
     meta["stamp"] = (meta["stamp"] + min(passed, meta["life"])) % _STAMPS
     buckets = cell.shape[0]
-    at = meta["swept"]
+    at: Any = meta["swept"]
     for _ in range(min(buckets, passed * (buckets // meta["sweep"] + 1))):
         if cell[at] != 0 and _expired(cell[at], places):
             cell[at] = 0

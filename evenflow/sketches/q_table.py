@@ -265,15 +265,13 @@ def purge(table: QTable, window: Any, oldest: Any) -> None:
 
 
 @kernel
-def admit(table: QTable, key: np.uint64, r: Any, home: Home, expiry: Any, most: Any) -> np.int64:
-    """Make the key hot until `expiry`; its row, or `r` unchanged while `most` keys are hot.
+def admit(table: QTable, key: np.uint64, r: Any, home: Home, expiry: Any) -> np.int64:
+    """Make the key hot until `expiry`; gives its row.
 
     `r` is its row or -1; a new row starts with home as holder when the last tuple there lies in the window.
     There must be room for a row.
     """
     row, q, last, meta = table.row, table.q, table.last, table.meta[()]
-    if meta["hot"] >= most:
-        return r
     if r < 0:
         r = meta["rows"]
         meta["rows"] += 1
@@ -316,7 +314,7 @@ def adopt(table: QTable, told: Told, oldest: Any, window: Any) -> None:
         r = find(table, told.keys[at])
         if r < 0:
             home = Home(np.int64(told.homes[at]), told.home_slides[at], oldest)
-            r = admit(table, told.keys[at], r, home, window + 1, many)
+            r = admit(table, told.keys[at], r, home, window + 1)
         row[r]["expiry"] = window + 1
         for worker in range(q.shape[1]):
             q[r, worker] = kept[r, worker] * told.values[at, worker] + gain[r, worker]

@@ -116,7 +116,7 @@ def worker_of(pool: HolderPool, row: Any) -> np.int64:
 @inlined
 def room(pool: HolderPool) -> np.int64:
     """Unused rows; a new pair takes one, a new key another."""
-    return pool.clock[()]["room"]
+    return np.int64(pool.clock[()]["room"])
 
 
 @inlined
@@ -128,7 +128,7 @@ def refresh(pool: HolderPool, row: Any) -> None:
 @kernel
 def _take(pool: HolderPool, wanted: np.uint64, worker: Any) -> np.int64:
     rows, table, clock = pool.rows, pool.table, pool.clock[()]
-    row = clock["free"]
+    row = np.int64(clock["free"])
     clock["free"] = rows[row]["chain"]
     clock["room"] -= 1
     home = _home(table, wanted, worker)
