@@ -14,7 +14,7 @@ from evenflow.partitioners import create, restore
 from evenflow.partitioners.dalton_cooperative import DaltonCooperative, _top
 from evenflow.partitioners.q_table_reducer import dsync_bounds
 from evenflow.partitioners.sync_messages import GlobalTable
-from evenflow.sketches.q_table import admit, defer, find, learn
+from evenflow.sketches.q_table import Home, admit, defer, find, learn
 from evenflow.sketches.split_keys import SplitKeys
 from tests.unit.partitioners.cooperation import Cooperation, member, reducer
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, zipf
@@ -92,7 +92,7 @@ def test_the_new_table_replaces_the_old_one_and_rewards_kept_back_go_on_top_of_i
     keys, times = zipf(290, keys=20, z=1.5)
     p.assign(keys, times)
     own = p._split.values()
-    rows = {key: find(p._split.table.key, p._split.table.slots, np.uint64(key)) for key in own}
+    rows = {key: find(p._split.table, np.uint64(key)) for key in own}
     kept = {key: p._split.table.kept[row].copy() for key, row in rows.items()}
     gain = {key: p._split.table.gain[row].copy() for key, row in rows.items()}
     assert any((one < 1).any() for one in kept.values())
@@ -131,13 +131,11 @@ def test_rewards_kept_back_equal_rewards_learned_one_by_one(
 ) -> None:
     tables = [SplitKeys(4, deferring=True) for _ in range(2)]
     for made in tables:
-        t = made.table
-        at = (t.key, t.slots, t.row, t.bound, t.q, t.last, t.kept, t.gain, t.meta)
-        admit(*at, np.uint64(9), -1, 2, 0, 0, 5, 4)
+        admit(made.table, np.uint64(9), -1, Home(2, 0, 0), 5)
     now, later = (made.table for made in tables)
     for worker, reward in rewards:
-        learn(now.row, now.bound, now.q, 0, worker, reward, gamma)
-        defer(later.kept, later.gain, 0, worker, reward, gamma)
+        learn(now, 0, worker, reward, gamma)
+        defer(later, 0, worker, reward, gamma)
     tables[1].apply_deferred()
     np.testing.assert_allclose(later.q[0], now.q[0], atol=1e-12)
     assert (later.kept == 1).all()

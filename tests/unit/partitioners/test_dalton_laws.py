@@ -1,5 +1,7 @@
 """Laws of Dalton (spec section 8): against a plain second writing, and what the paper's definitions imply."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,9 +12,16 @@ from evenflow.keys import candidate
 from evenflow.metrics import fragmentation, window_imbalance
 from evenflow.partitioners import create
 from evenflow.partitioners.bandit import reward
-from evenflow.partitioners.dalton import INSIDE, Dalton
+from evenflow.partitioners.dalton import Dalton
 from tests.unit.partitioners.dalton_model import SlowDalton
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, backwards, with_gaps, zipf
+
+class Weights(NamedTuple):
+    """All that a reward takes of a policy."""
+
+    p1: float
+    p2: float
+
 
 few = settings(max_examples=25, deadline=None)
 small = st.builds(
@@ -34,7 +43,7 @@ def compare(stream: Stream, workers: int, ours: dict, theirs: dict) -> tuple[Dal
     assert p.assign(*stream).tolist() == expected
     if len(expected):
         assert p._loads.loads.tolist() == slow.loads()
-        assert p._stats[INSIDE] == len(slow.inside())
+        assert p._stats["inside"] == len(slow.inside())
         oldest = slow.slide - slow.slides + 1
         ours_held, theirs_held = p._split.holders(oldest), slow.holders()
         for key, holders in theirs_held.items():
@@ -109,7 +118,7 @@ def test_a_reward_lies_between_minus_one_and_half_for_equal_weights(
     n, total = len(loads), sum(loads) + 1
     held = min(held, n)
     for load in loads:
-        got = reward(load + 1, max(total, load + 1), held, n, p1, 1 - p1)
+        got = reward(load + 1, max(total, load + 1), held, n, Weights(p1, 1 - p1))
         assert got >= -(p1 * (1 - 1 / n) + (1 - p1)) - 1e-12
         assert got < p1 - (1 - p1) / n + 1e-12
 

@@ -7,21 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.arrays import UInt64s
+from evenflow.eights import WIDTH
 from evenflow.kernels import kernel
 from evenflow.keys import mix64
-from evenflow.sketches.frequent import SEEN, WAYS, Frequent, due, frequent, halve, move_all, offer
+from evenflow.sketches.frequent import Frequent, due, frequent, halve, move_all, offer
 
 few = settings(max_examples=60, deadline=None)
 
 
 @kernel
 def offer_all(summary: Frequent, keys: UInt64s, spots: UInt64s) -> None:
-    key, count, error, meta = summary
     for row in range(keys.shape[0]):
         spots[row] = mix64(keys[row])
-        offer(key, count, error, meta, spots[row], keys[row])
-        if due(meta):
-            halve(count, error, meta)
+        offer(summary, spots[row], keys[row])
+        if due(summary):
+            halve(summary)
 
 
 def offered(capacity: int, memory: int, keys: list[int]) -> Frequent:
@@ -43,9 +43,9 @@ def test_what_is_certain_is_true_and_what_is_counted_is_no_less(keys: list[int],
     exact = Counter(keys)
     for key, (certain, most) in bounds(summary).items():
         assert certain <= exact[key] <= most
-    assert summary.counts.sum() == len(keys) == summary.meta[SEEN]
-    sets = summary.counts.reshape(-1, WAYS)
-    assert np.all(sets.min(axis=1) <= sets.sum(axis=1) / WAYS)
+    assert summary.counts.sum() == len(keys) == summary.meta["seen"]
+    sets = summary.counts.reshape(-1, WIDTH)
+    assert np.all(sets.min(axis=1) <= sets.sum(axis=1) / WIDTH)
 
 
 @few
@@ -62,7 +62,7 @@ def test_after_forgetting_it_is_still_certain_only_of_what_is_true(keys: list[in
             kept = Counter({name: count / 2 for name, count in kept.items()})  # type: ignore[misc]
     for key, (certain, _) in bounds(summary).items():
         assert 2 * certain <= kept[key] + 1e-9
-    assert summary.meta[SEEN] == seen < 2 * memory
+    assert summary.meta["seen"] == seen < 2 * memory
 
 
 @few

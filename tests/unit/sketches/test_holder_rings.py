@@ -5,14 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.sketches.holder_rings import (
-    EDGES,
-    FIRST,
-    LAST,
-    NEXT,
-    SIZE,
-    SPLIT,
-    TURN,
-    WORKER,
     Rings,
     adopt,
     drop_after,
@@ -25,19 +17,19 @@ OWNERS, WORKERS, POOL = 4, 6, 12
 
 
 def workers_of(r: Rings, owner: int) -> list[int]:
-    at, found = int(r.ring[owner, FIRST]), []
-    for _ in range(r.ring[owner, SIZE]):
-        found.append(int(r.edge[at, WORKER]))
-        at = int(r.edge[at, NEXT])
-    assert not found or at == r.ring[owner, FIRST]
+    at, found = int(r.ring[owner]["first"]), []
+    for _ in range(r.ring[owner]["size"]):
+        found.append(int(r.edge[at]["worker"]))
+        at = int(r.edge[at]["next"])
+    assert not found or at == r.ring[owner]["first"]
     return found
 
 
 def edges_of(r: Rings, owner: int) -> list[int]:
-    at, found = int(r.ring[owner, FIRST]), []
-    for _ in range(r.ring[owner, SIZE]):
+    at, found = int(r.ring[owner]["first"]), []
+    for _ in range(r.ring[owner]["size"]):
         found.append(at)
-        at = int(r.edge[at, NEXT])
+        at = int(r.edge[at]["next"])
     return found
 
 
@@ -57,32 +49,32 @@ def test_rings_behave_as_lists(steps: list[tuple[str, int, int]]) -> None:
         mine = lists[owner]
         if action == "adopt" and worker not in mine:
             room = sum(map(len, lists)) < POOL
-            assert adopt(*r, owner, worker, 7) == room
+            assert adopt(r, owner, worker, 7) == room
             if room:
                 mine.append(worker)
         elif action == "drop" and mine:
             place = worker % len(mine)
             before = edges_of(r, owner)[place - 1]
-            drop_after(r.edge, r.ring, r.table, r.meta, owner, before)
+            drop_after(r, owner, before)
             del mine[place]
         elif action == "drop all":
-            drop_all(r.edge, r.ring, r.table, r.meta, owner)
+            drop_all(r, owner)
             mine.clear()
         for each, expected in enumerate(lists):
             assert workers_of(r, each) == expected
             for other in range(WORKERS):
-                at = edge_to(r.edge, r.table, each, other)
+                at = edge_to(r, each, other)
                 assert (at >= 0) == (other in expected)
-                assert at < 0 or r.edge[at, WORKER] == other
+                assert at < 0 or r.edge[at]["worker"] == other
             if expected:
-                assert r.ring[each, TURN] in edges_of(r, each)
-                assert r.ring[each, LAST] == edges_of(r, each)[-1]
-        assert r.meta[EDGES] == sum(map(len, lists))
-        assert r.meta[SPLIT] == sum(map(bool, lists))
+                assert r.ring[each]["turn"] in edges_of(r, each)
+                assert r.ring[each]["last"] == edges_of(r, each)[-1]
+        assert r.meta["edges"] == sum(map(len, lists))
+        assert r.meta["split"] == sum(map(bool, lists))
 
 
 def test_an_adopted_edge_counts_as_used_now() -> None:
     r = rings(2, 3)
-    assert adopt(*r, 1, 5, 42)
-    assert r.used[edge_to(r.edge, r.table, 1, 5)] == 42
+    assert adopt(r, 1, 5, 42)
+    assert r.used[edge_to(r, 1, 5)] == 42
     assert np.count_nonzero(r.table >= 0) == 1

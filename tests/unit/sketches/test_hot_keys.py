@@ -15,11 +15,10 @@ from evenflow.sketches.hot_keys import HotKeys, HotTable, count, crowded, roll
 
 @kernel
 def _offer(table: HotTable, share: float, time: int, key: np.uint64) -> int:
-    entries, clock = table
-    roll(clock, time)
-    if crowded(entries, clock):
+    roll(table, time)
+    if crowded(table):
         return -1
-    return 1 if count(entries, clock, share, key) else 0
+    return 1 if count(table, share, key) else 0
 
 
 def offer(hot: HotKeys, share: float, time: int, key: int) -> bool:

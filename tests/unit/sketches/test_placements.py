@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from evenflow.kernels import kernel
 from evenflow.sketches.placements import (
-    LIVE,
     Placements,
     bound,
     buckets_of,
@@ -24,12 +23,11 @@ from evenflow.sketches.placements import (
 @kernel
 def step(places: Placements, slide: int, at: int, worker: int) -> int:
     """The bucket's worker; `worker` where it is free."""
-    cell, meta = places
-    move_to(cell, meta, slide)
-    home = worker_of(cell, meta, at)
+    move_to(places, slide)
+    home = worker_of(places, at)
     if home < 0:
         home = worker
-    put(cell, meta, at, home)
+    put(places, at, home)
     return home
 
 
@@ -51,7 +49,7 @@ def test_a_home_lasts_as_long_as_the_bucket_is_in_the_window(moves: list, slides
         last[at] = slide
         assert step(places, slide, at, worker) == homes[at]
         living = sum(slide - seen < slides for seen in last.values())
-        assert living <= places.meta[LIVE] == np.count_nonzero(places.cell) <= 16
+        assert living <= places.meta["live"] == np.count_nonzero(places.cell) <= 16
 
 
 @settings(max_examples=40, deadline=None)
@@ -87,25 +85,25 @@ def test_buckets_of_workers_that_are_gone_are_free() -> None:
     for at in range(8):
         step(places, 0, at, at)
     without_workers_from(5, places)
-    assert places.meta[LIVE] == 5
+    assert places.meta["live"] == 5
     assert [step(places, 0, at, 1) for at in range(8)] == [0, 1, 2, 3, 4, 1, 1, 1]
 
 
 def test_release_frees_the_same_share_of_each_workers_live_buckets() -> None:
     places = placements(1 << 10, 4)
-    move_to(*places, 0)
+    move_to(places, 0)
     for at in range(400):
-        put(*places, at, 7)  # expired by slide 5
-    move_to(*places, 5)
+        put(places, at, 7)  # expired by slide 5
+    move_to(places, 5)
     for at in range(300, 900):
-        put(*places, at, at % 3)
+        put(places, at, at % 3)
     twin = Placements(places.cell.copy(), places.meta.copy())
     other = Placements(places.cell.copy(), places.meta.copy())
     release(0.25, np.uint64(5), places)
     release(0.25, np.uint64(5), twin)
     release(0.25, np.uint64(6), other)
     assert buckets_of(9, places).tolist() == [150, 150, 150, 0, 0, 0, 0, 0, 0]
-    assert places.meta[LIVE] == 450
+    assert places.meta["live"] == 450
     assert places.cell.tolist() == twin.cell.tolist()
     assert places.cell.tolist() != other.cell.tolist()
 
@@ -116,8 +114,8 @@ def test_the_expired_are_all_swept_within_a_window_of_16_slides_or_more() -> Non
         for at in range(1 << 10):
             step(places, 0, at, 1)
         for slide in range(1, slides + max(16, slides) + 1):
-            move_to(*places, slide)
-        assert places.meta[LIVE] == 0
+            move_to(places, slide)
+        assert places.meta["live"] == 0
 
 
 @given(st.lists(st.integers(0, 2**20), min_size=1, max_size=60), st.integers(0, 3))
@@ -128,21 +126,21 @@ def test_every_key_keeps_its_worker_when_buckets_grow(keys: list[int], doublings
     size = len(more.cell)
     assert size == 8 * min(4, 1 << doublings)
     assert [step(more, 1, key % size, 99) for key in keys] == [homes[key % 8] for key in keys]
-    assert more.meta[LIVE] == np.count_nonzero(more.cell) == len(homes) * size // 8
+    assert more.meta["live"] == np.count_nonzero(more.cell) == len(homes) * size // 8
 
 
 def test_buckets_grow_when_half_are_in_use_and_again_only_when_copies_have_been_swept() -> None:
     places = placements(16, 10, most=256)
     for at in range(9):
-        assert not crowded(*places)
+        assert not crowded(places)
         step(places, 0, at, at)
-    assert crowded(*places)
+    assert crowded(places)
     places = grown(places)
     sizes = [len(places.cell)]
     for slide in range(1, 400):
         for at in range(50):
             step(places, slide, at, 1)
-        if crowded(*places):
+        if crowded(places):
             assert slide >= 26
             places = grown(places)
             sizes.append(len(places.cell))
@@ -153,7 +151,7 @@ def test_buckets_without_a_window_or_a_limit_above_them_never_grow() -> None:
     for places in (placements(8, 0, most=1024), placements(8, 10), placements(8, 10, most=4)):
         for at in range(8):
             step(places, 0, at, at)
-        assert not crowded(*places)
+        assert not crowded(places)
 
 
 def test_no_stream_outgrows_the_bound() -> None:
@@ -166,7 +164,7 @@ def test_no_stream_outgrows_the_bound() -> None:
             window = slide // 60 * keys
             for key in range(window, window + keys):
                 step(places, slide, key * 2654435761 % 2**32 & (len(places.cell) - 1), 1)
-            if crowded(*places):
+            if crowded(places):
                 places = grown(places)
         assert places.cell.nbytes <= bound(2 * keys, 16, 60, 1 << 20)
 
@@ -177,5 +175,5 @@ def test_gaps_between_short_windows_leave_nothing_behind_that_looks_like_a_crowd
     for slide in range(0, 3000, 100):
         for at in range(300):
             step(places, slide, at, 1)
-        assert places.meta[LIVE] == 300
-        assert not crowded(*places)
+        assert places.meta["live"] == 300
+        assert not crowded(places)

@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 
 from evenflow.arrays import NEVER
 from evenflow.sketches.q_table import (
-    CAP,
-    CAPPED,
     COLD,
-    EXPIRY,
-    HELD,
+    Home,
+    Told,
     admit,
     adopt,
     best_of,
@@ -28,16 +26,11 @@ from evenflow.sketches.split_keys import SplitKeys
 few = settings(max_examples=60, deadline=None)
 
 
-def columns(made: SplitKeys) -> tuple:
-    t = made.table
-    return t.key, t.slots, t.row, t.bound, t.q, t.last, t.kept, t.gain, t.meta
-
-
 def enter(made: SplitKeys, key: int, *, home: int = 0, home_slide: int = NEVER, expiry: int = 5) -> int:
     if made.full:
         made.grow()
-    row = find(made.table.key, made.table.slots, np.uint64(key))
-    return int(admit(*columns(made), np.uint64(key), row, home, home_slide, 0, expiry, 1000))
+    row = find(made.table, np.uint64(key))
+    return int(admit(made.table, np.uint64(key), row, Home(home, home_slide, 0), expiry))
 
 
 @few
@@ -55,10 +48,10 @@ def test_the_best_worker_is_the_argmax_home_first_on_a_tie(
     row = enter(made, 9, home=home)
     t = made.table
     for worker, reward in rewards:
-        learn(t.row, t.bound, t.q, row, worker % workers, reward, gamma)
+        learn(t, row, worker % workers, reward, gamma)
         q = t.q[row]
-        assert best_of(t.row, row) == (home if q[home] == q.max() else q.argmax())
-        assert np.delete(q, best_of(t.row, row)).max(initial=-np.inf) <= t.bound[row]
+        assert best_of(t, row) == (home if q[home] == q.max() else q.argmax())
+        assert np.delete(q, best_of(t, row)).max(initial=-np.inf) <= t.bound[row]
 
 
 @few
@@ -75,15 +68,15 @@ def test_holders_are_the_workers_of_the_windows_slides(
     for key, worker, gap in steps:
         if gap:
             now += gap
-            slide_on(t.row, t.last, t.meta, now - slides + 1)
-        hold(t.row, t.last, t.meta, rows[key], worker, now, now - slides + 1)
+            slide_on(t, now - slides + 1)
+        hold(t, rows[key], worker, now, now - slides + 1)
         sent.append((now, key, worker))
         exact = {k: {w for s, other, w in sent if other == k and s > now - slides} for k in range(4)}
         assert made.holders(now - slides + 1) == exact
-        assert [t.row[r, HELD] for r in rows] == [len(exact[k]) for k in range(4)]
-        assert t.meta[CAPPED] == sum(len(holders) >= t.meta[CAP] for holders in exact.values())
+        assert [t.row[r]["held"] for r in rows] == [len(exact[k]) for k in range(4)]
+        assert t.meta["capped"] == sum(len(holders) >= t.meta["cap"] for holders in exact.values())
         held = sorted(exact[key])
-        assert [nth_holder(t.last, rows[key], i, now - slides + 1) for i in range(len(held))] == held
+        assert [nth_holder(t, rows[key], i, now - slides + 1) for i in range(len(held))] == held
 
 
 @few
@@ -94,26 +87,18 @@ def test_a_new_window_keeps_hot_rows_and_those_held_away_from_home(
     made, expected = SplitKeys(3), {}
     for key, expiry in entered:
         row = enter(made, key, expiry=expiry)
-        made.table.row[row, EXPIRY] = expiry
-        hold(made.table.row, made.table.last, made.table.meta, row, key % 3, 4, 0)
+        made.table.row[row]["expiry"] = expiry
+        hold(made.table, row, key % 3, 4, 0)
         expected[key] = expiry
-    purge(*columns(made), window, 0)
+    purge(made.table, window, 0)
     hot = {key for key, expiry in expected.items() if expiry >= window}
     assert set(made.values()) == hot
     assert made.hot == len(hot)
     assert set(made.holders(0)) == hot | {key for key in expected if key % 3 != 0}
     for key in expected:
-        row = find(made.table.key, made.table.slots, np.uint64(key))
+        row = find(made.table, np.uint64(key))
         assert (row >= 0) == (key in made.holders(0))
         assert row < 0 or made.table.key[row] == key
-
-
-def test_no_more_keys_get_hot_than_are_allowed() -> None:
-    made = SplitKeys(2)
-    for key in range(5):
-        row = admit(*columns(made), np.uint64(key), -1, 0, NEVER, 0, 1, 3)
-        assert (row >= 0) == (key < 3)
-    assert made.hot == 3
 
 
 def test_home_is_a_holder_from_the_start_when_it_had_the_key_in_the_window() -> None:
@@ -128,7 +113,7 @@ def test_state_is_the_same_after_growing_and_loading(deferring: bool) -> None:
     made = SplitKeys(4, deferring=deferring, cap=3)
     for key in range(100):
         row = enter(made, key * 7919, home=key % 4)
-        learn(made.table.row, made.table.bound, made.table.q, row, key % 3, -0.5, 0.1)
+        learn(made.table, row, key % 3, -0.5, 0.1)
     again = SplitKeys(4, deferring=deferring, cap=3)
     again.load(made.state())
     for name, array in made.state().items():
@@ -156,7 +141,7 @@ def take_over(made: SplitKeys, values: dict[int, list[float]]) -> None:
     keys = np.array(list(values), np.uint64)
     rows = np.array(list(values.values()), np.float64).reshape(len(values), made.table.q.shape[1])
     homes, slides = np.zeros(len(keys), np.int32), np.full(len(keys), NEVER)
-    adopt(*columns(made), keys, rows, homes, slides, 0, 6, 7)
+    adopt(made.table, Told(keys, rows, homes, slides), 0, 6)
 
 
 def test_rewards_kept_back_are_learned_on_top_of_the_values_taken_over() -> None:
@@ -171,8 +156,8 @@ def test_rewards_kept_back_are_learned_on_top_of_the_values_taken_over() -> None
         4: [-0.5, -1.0, -1.5],
     }
     t = made.table
-    row = find(t.key, t.slots, np.uint64(9))
-    assert best_of(t.row, row) == 2
+    row = find(t, np.uint64(9))
+    assert best_of(t, row) == 2
     assert t.bound[row] == -0.75
     assert (t.kept == 1).all()
     assert (t.gain == 0).all()
@@ -200,20 +185,20 @@ def test_a_table_taken_over_equals_one_held_all_along_that_learned_each_reward_a
         knowing.table.q[enter(knowing, key)] = values[key]
     for key, worker, reward in rewards:
         if key in rows:
-            defer(waiting.table.kept, waiting.table.gain, rows[key], worker, reward, gamma)
+            defer(waiting.table, rows[key], worker, reward, gamma)
             if key in values:
                 t = knowing.table
-                row = find(t.key, t.slots, np.uint64(key))
-                learn(t.row, t.bound, t.q, row, worker, reward, gamma)
+                row = find(t, np.uint64(key))
+                learn(t, row, worker, reward, gamma)
     take_over(waiting, values)
     expected, t = knowing.values(), waiting.table
     assert waiting.values().keys() == expected.keys()
     assert waiting.hot == len(values)
     for key, q in waiting.values().items():
         np.testing.assert_allclose(q, expected[key], atol=1e-12)
-        row = find(t.key, t.slots, np.uint64(key))
-        assert t.row[row, EXPIRY] == 7
-        assert best_of(t.row, row) == q.argmax()
-    assert all(t.row[row, EXPIRY] in (7, COLD) for row in range(len(waiting)))
+        row = find(t, np.uint64(key))
+        assert t.row[row]["expiry"] == 7
+        assert best_of(t, row) == q.argmax()
+    assert all(t.row[row]["expiry"] in (7, COLD) for row in range(len(waiting)))
     assert (t.kept == 1).all()
     assert (t.gain == 0).all()

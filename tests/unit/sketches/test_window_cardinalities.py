@@ -9,6 +9,7 @@ from evenflow.arrays import LAST_TIME, UInt64s
 from evenflow.kernels import kernel
 from evenflow.sketches.hyperloglog import HyperLogLog, sketch_hash
 from evenflow.sketches.window_cardinalities import (
+    WindowCardinalities,
     advance,
     estimates,
     restored,
@@ -18,9 +19,9 @@ from evenflow.sketches.window_cardinalities import (
 
 
 @kernel
-def _touch(values, sums, empty, known, ring, newer, clock, time, worker, key) -> None:  # type: ignore[no-untyped-def]
-    advance(values, sums, empty, known, ring, newer, clock, time)
-    touch(values, sums, empty, known, ring, newer, clock, worker, sketch_hash(key))
+def _touch(window: WindowCardinalities, time: int, worker: int, key: np.uint64) -> None:
+    advance(window, time)
+    touch(window, worker, sketch_hash(key))
 
 
 def expected(rows: list[tuple[int, int, int]], window_ms: int, slide_ms: int, worker: int) -> HyperLogLog:
@@ -60,14 +61,14 @@ def test_the_window_is_the_sketch_of_its_keys(
     window_ms, slide_ms = size
     window = window_cardinalities(3, 4, window_ms=window_ms, slide_ms=slide_ms)
     for row, (key, worker, time) in enumerate(rows):
-        _touch(*window, time, worker, np.uint64(key))
+        _touch(window, time, worker, np.uint64(key))
         if row % 7 == 0:
             estimates(window)
         if row % 11 == 0:
             window = restored({name: array.copy() for name, array in window.kept.items()})
         for w in range(3):
             sketch = expected(rows[: row + 1], window_ms, slide_ms, w)
-            assert np.array_equal(window.values[w], sketch.values)
+            assert np.array_equal(window.whole.values[w], sketch.values)
             assert estimates(window)[w] == sketch.estimate()
 
 
@@ -77,6 +78,6 @@ def test_distinct_keys_of_a_moving_window_are_estimated_within_the_bound(slides:
     rng = np.random.default_rng(slides)
     for slide in range(150):
         for key in rng.integers(0, 2**64, 200, np.uint64):
-            _touch(*window, slide * 100, 0, key)
+            _touch(window, slide * 100, 0, key)
         held = min(slide + 1, slides) * 200
         assert abs(estimates(window)[0] / held - 1) < 4 * 1.04 / 64
