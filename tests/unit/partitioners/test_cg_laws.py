@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenflow.arrays import record
 from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.metrics import worker_loads
 from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.base import unpack
-from evenflow.partitioners.cg import _rebalance
+from evenflow.partitioners.cg import META, Ring, _rebalance
+from evenflow.sketches.window_loads import window_loads
 from tests.unit.partitioners.streams import Stream, all_distinct, one_key, zipf
 
 few = settings(max_examples=40, deadline=None)
@@ -112,6 +114,13 @@ def test_capacities_are_repeated_when_there_are_more_workers() -> None:
     assert np.bincount(owners(p)).tolist() == [6, 17, 5, 17, 5]  # 50 as 1:3:1:3:1
 
 
+def ring_of(owner: np.ndarray, loads: np.ndarray, shares: np.ndarray) -> Ring:
+    """Virtual workers with these owners and loads."""
+    window = window_loads(len(loads), window_ms=1, slide_ms=1)._replace(loads=loads)
+    sums = [np.zeros(len(shares), np.int64) for _ in range(2)]
+    return Ring(window, owner, *sums, shares, record(META, total=int(loads.sum())))
+
+
 @few
 @given(
     st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=1, max_size=5),
@@ -126,10 +135,10 @@ def test_one_virtual_worker_moves_from_an_overloaded_to_an_idle_worker(
     shares = np.array(capacities) / sum(capacities)
     owner = np.array([worker % n for worker, _ in virtual], np.int32)
     loads = np.array([load for _, load in virtual])
-    owned, sums, total = np.zeros(n, np.int64), np.zeros(n, np.int64), loads.sum()
+    ring, total = ring_of(owner, loads, shares), loads.sum()
     for _ in range(1000):
         before, relative = owner.copy(), np.bincount(owner, loads, n) / shares
-        _rebalance(owner, loads, owned, sums, shares, total, eps)
+        _rebalance(ring, eps)
         changed = np.flatnonzero(before != owner)
         if not len(changed):
             break
@@ -146,9 +155,9 @@ def test_one_virtual_worker_moves_from_an_overloaded_to_an_idle_worker(
 def test_one_by_one_the_owners_come_to_follow_the_capacities() -> None:
     shares = np.array([1, 2, 4, 1]) / 8
     owner, loads = np.zeros(80, np.int32), np.full(80, 100)
-    owned, sums = np.zeros(4, np.int64), np.zeros(4, np.int64)
+    ring = ring_of(owner, loads, shares)
     for _ in range(70):
-        _rebalance(owner, loads, owned, sums, shares, 8000, 0.01)
+        _rebalance(ring, 0.01)
     assert np.bincount(owner).tolist() == [10, 20, 40, 10]
 
 

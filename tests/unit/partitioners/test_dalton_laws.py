@@ -16,6 +16,7 @@ from evenflow.partitioners.dalton import Dalton
 from tests.unit.partitioners.dalton_model import SlowDalton
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, backwards, with_gaps, zipf
 
+
 class Weights(NamedTuple):
     """All that a reward takes of a policy."""
 
@@ -200,7 +201,7 @@ def test_the_best_worker_is_always_the_argmax_of_the_row() -> None:
         p.assign(keys[at : at + 10], times[at : at + 10])
         table = p._split.table
         for r in p._split.hot_rows():
-            q, best, home = table.q[r], table.row[r, 1], table.row[r, 3]
+            q, best, home = table.q[r], table.row[r]["best"], table.row[r]["home"]
             assert best == (home if q[home] == q.max() else q.argmax())
             assert np.delete(q, best).max() <= table.bound[r]
 

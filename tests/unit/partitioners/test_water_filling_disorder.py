@@ -19,7 +19,6 @@ from evenflow.keys import candidate
 from evenflow.metrics import key_codes, window_figures, worker_loads
 from evenflow.partitioners import create, restore
 from evenflow.partitioners.water_filling_route import DOUBTS
-from evenflow.sketches.holder_rings import SIZE
 from tests.unit.partitioners.streams import SPREAD, Stream, zipf
 
 few = settings(max_examples=40, deadline=None)
@@ -254,7 +253,7 @@ def test_no_holder_of_a_key_that_was_silent_for_a_window_survives_it_by_more_tha
             last |= dict.fromkeys(hashes[mine].tolist(), int(times[begin]) // SLIDE)
             part.assign(hashes[mine], times[mine])
         for part in parts:
-            split = np.flatnonzero(part._rings.ring[:, SIZE])
+            split = np.flatnonzero(part._rings.ring["size"])
             bought += len(split)
             for key in part._summary.key[split].tolist():
                 assert last[key] > int(times[begin]) // SLIDE - SLIDES

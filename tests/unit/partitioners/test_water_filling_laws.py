@@ -125,7 +125,7 @@ def test_replicas_held_never_exceed_twice_watch_times_n(
         edges, split = p._rings.meta.tolist()
         assert 0 <= split <= edges <= 2 * math.ceil(watch * n * math.sqrt(sources))
         assert split <= p.observe().head_keys
-        sizes = p._rings.ring[:, 3]
+        sizes = p._rings.ring["size"]
         assert sizes.sum() == edges
         assert (sizes > 0).sum() == split
         assert sizes.max() <= n - 1 or n == 1
