@@ -90,6 +90,13 @@ def _pace(capacity: int) -> _Pace:
     return _Pace(np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), np.zeros(capacity, STEPS))
 
 
+class _Order(NamedTuple):
+    """What order="quasi" keeps besides."""
+
+    tree: CountTree
+    pace: _Pace
+
+
 class _HTable(NamedTuple):
     """Every key of the batch with its exact count. An entry is a row number, by first arrival."""
 
@@ -161,11 +168,9 @@ def _count(keys: UInt64s, begin: int, known: _HTable, out: Int32s) -> int:
 
 
 @kernel
-def _count_and_place(
-    block: Block, begin: int, known: _HTable, tree: CountTree, pace: _Pace, budget: _Budget
-) -> int:
+def _count_and_place(block: Block, begin: int, known: _HTable, order: _Order, budget: _Budget) -> int:
     """As `_count`, and Algorithm 1's renewals."""
-    meta = known.meta[()]
+    meta, tree, pace = known.meta[()], order.tree, order.pace
     for row in range(begin, block.keys.shape[0]):
         slot = _find(known, block.keys[row])
         entry = np.int64(known.table[slot])
@@ -183,7 +188,7 @@ def _count_and_place(
             _begin(entry, known, pace, budget)
         else:
             known.freq[entry] += 1
-            if pace.left[entry] > 0 and _renews(entry, known, tree, pace, budget):
+            if pace.left[entry] > 0 and _renews(entry, known, order, budget):
                 pace.last[entry] = meta["now"]
                 raise_entry(tree, known.key, entry, known.freq[entry])
         block.out[row] = entry
@@ -202,10 +207,11 @@ def _begin(entry: Any, known: _HTable, pace: _Pace, budget: _Budget) -> None:
 
 
 @kernel
-def _renews(entry: Any, known: _HTable, tree: CountTree, pace: _Pace, budget: _Budget) -> bool:
+def _renews(entry: Any, known: _HTable, order: _Order, budget: _Budget) -> bool:
     """Whether a step is reached, of which there is one less then and the next one is another."""
-    meta, past, step = known.meta[()], budget.past[()], pace.step[entry]
-    if known.freq[entry] - tree.counts[entry] >= step["f_step"]:
+    meta, past, pace = known.meta[()], budget.past[()], order.pace
+    step = pace.step[entry]
+    if known.freq[entry] - order.tree.counts[entry] >= step["f_step"]:
         tuples = past["n_est"] if past["k_avg"] > 0 else np.float64(meta["tuples"])
         pace.left[entry] -= 1
         step["f_step"] = max(1.0, tuples / budget.renewals * known.freq[entry] / meta["tuples"])
@@ -318,7 +324,7 @@ class Accumulator:
     def _add(self, block: Block, row: int, budget: _Budget) -> int:
         if not self._quasi:
             return _count(block.keys, row, self._known, block.out)
-        return _count_and_place(block, row, self._known, self._tree, self._pace, budget)
+        return _count_and_place(block, row, self._known, _Order(self._tree, self._pace), budget)
 
     def _learn(self, tuples: int, keys: int) -> None:
         if keys:

@@ -91,7 +91,7 @@ def _with_d(n: int, d: int, seed: int) -> list[Partitioner]:
     class Fixed(DChoices):
         def _shape(self) -> None:
             super()._shape()
-            self._schedule[:2] = _NEVER, d
+            self._schedule["next"], self._schedule["d"] = _NEVER, d
 
     return [
         Fixed(
