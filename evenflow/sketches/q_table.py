@@ -121,10 +121,9 @@ def index(table: QTable) -> None:
 
 
 @kernel
-def _scan(table: QTable, r: Any) -> None:
+def _scan(row: Rows, bound: Float64s, q: Float64s, r: Any) -> None:
     """Find the best worker and the bound afresh."""
-    q = table.q
-    best = table.row[r]["home"]
+    best = row[r]["home"]
     for worker in range(q.shape[1]):
         if q[r, worker] > q[r, best]:
             best = np.int64(worker)
@@ -132,8 +131,8 @@ def _scan(table: QTable, r: Any) -> None:
     for worker in range(q.shape[1]):
         if worker != best:
             second = max(second, q[r, worker])
-    table.row[r]["best"] = best
-    table.bound[r] = second
+    row[r]["best"] = best
+    bound[r] = second
 
 
 @kernel
@@ -151,12 +150,12 @@ def learn(table: QTable, r: Any, worker: Any, reward: float, gamma: float) -> No
     q[r, worker] = value
     if worker == best:
         if value <= bound[r]:
-            _scan(table, r)
+            _scan(table.row, table.bound, table.q, r)
     elif value > q[r, best]:
         bound[r] = q[r, best]
         row[r]["best"] = worker
     elif value == q[r, best]:
-        _scan(table, r)
+        _scan(table.row, table.bound, table.q, r)
     else:
         bound[r] = max(bound[r], value)
 
@@ -318,7 +317,7 @@ def adopt(table: QTable, told: Told, oldest: Any, window: Any) -> None:
         row[r]["expiry"] = window + 1
         for worker in range(q.shape[1]):
             q[r, worker] = kept[r, worker] * told.values[at, worker] + gain[r, worker]
-        _scan(table, r)
+        _scan(table.row, table.bound, table.q, r)
     for every in range(meta["rows"]):
         for worker in range(q.shape[1]):
             kept[every, worker] = 1.0
