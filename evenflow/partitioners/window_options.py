@@ -7,9 +7,9 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from evenflow.arrays import Rows
+from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities, window_cardinalities
 from evenflow.partitioners.base import Options
 from evenflow.partitioners.load_options import check_whole_slides
-from evenflow.sketches.window_cardinalities import WindowCardinalities, window_cardinalities
 from evenflow.sketches.window_holders import WindowHolders
 from evenflow.sketches.window_loads import WindowLoads, window_loads
 

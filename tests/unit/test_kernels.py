@@ -11,8 +11,10 @@ import pytest
 
 from evenflow import eights
 from evenflow.kernels import _NamedByKey, fingerprint
-from evenflow.partitioners import d_choices, water_filling_route
-from evenflow.sketches import frequent, space_saving
+from evenflow.partitioners.choices import d_choices
+from evenflow.partitioners.evenflow import frequent
+from evenflow.partitioners.evenflow import route as water_filling_route
+from evenflow.sketches import space_saving
 
 ROOT = Path(__file__).parents[2]
 KERNELS: dict[str, Any] = {"evenflow": water_filling_route.route, "d-choices": d_choices._route}

@@ -6,9 +6,9 @@ from itertools import count
 import numpy as np
 
 from evenflow.partitioners import create
-from evenflow.partitioners.dalton_cooperative import DaltonCooperative
-from evenflow.partitioners.q_table_reducer import QTableReducer, dsync_bounds
-from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
+from evenflow.partitioners.dalton.cooperative import DaltonCooperative
+from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
+from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
 from tests.unit.partitioners.streams import Stream
 
 

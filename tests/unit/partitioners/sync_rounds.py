@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
+from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
 from tests.unit.partitioners.cooperation import reducer
 
 

@@ -12,8 +12,8 @@ from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.metrics import worker_loads
 from evenflow.partitioners import Partitioner, create
-from evenflow.partitioners.base import unpack
-from evenflow.partitioners.cg import META, Ring, _rebalance
+from evenflow.partitioners.grouping.cg import META, Ring, _rebalance
+from evenflow.partitioners.snapshots import unpack
 from evenflow.sketches.window_loads import window_loads
 from tests.unit.partitioners.streams import Stream, all_distinct, one_key, zipf
 

@@ -11,11 +11,11 @@ from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.metrics import replication_factor
 from evenflow.partitioners import create, restore
-from evenflow.partitioners.dalton_cooperative import DaltonCooperative, _top
-from evenflow.partitioners.q_table_reducer import dsync_bounds
-from evenflow.partitioners.sync_messages import GlobalTable
-from evenflow.sketches.q_table import Home, admit, defer, find, learn
-from evenflow.sketches.split_keys import SplitKeys
+from evenflow.partitioners.dalton.cooperative import DaltonCooperative, _top
+from evenflow.partitioners.dalton.messages import GlobalTable
+from evenflow.partitioners.dalton.q_table import Home, admit, defer, find, learn
+from evenflow.partitioners.dalton.reducer import dsync_bounds
+from evenflow.partitioners.dalton.split_keys import SplitKeys
 from tests.unit.partitioners.cooperation import Cooperation, member, reducer
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, zipf
 

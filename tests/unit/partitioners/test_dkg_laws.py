@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evenflow.keys import candidate
 from evenflow.partitioners import Partitioner, create
-from evenflow.partitioners.base import unpack
+from evenflow.partitioners.snapshots import unpack
 from evenflow.sketches.space_saving import SpaceSaving
 from tests.unit.partitioners.streams import Stream, one_key, zipf
 

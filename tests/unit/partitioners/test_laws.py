@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evenflow.keys import candidate
 from evenflow.metrics import fragmentation, imbalance, replication_factor, worker_loads
 from evenflow.partitioners import create
-from evenflow.partitioners.d_choices import find_optimal_choices
+from evenflow.partitioners.choices.d_choices import find_optimal_choices
 from tests.unit.partitioners.streams import Stream, all_distinct, backwards, one_key, with_gaps, zipf
 
 streams = st.builds(

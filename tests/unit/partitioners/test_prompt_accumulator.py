@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.partitioners.prompt_accumulator import Accumulator, BufferedBatch, descending
+from evenflow.partitioners.prompt.accumulator import Accumulator, BufferedBatch, descending
 from tests.unit.partitioners.streams import STREAMS, Stream, all_distinct, one_key, zipf
 
 orders = pytest.mark.parametrize("order", ["exact", "quasi"])

@@ -16,7 +16,7 @@ from evenflow.metrics import (
     worker_loads,
 )
 from evenflow.partitioners import create
-from evenflow.partitioners.prompt_blocks import BlockPlan, plan_blocks
+from evenflow.partitioners.prompt.blocks import BlockPlan, plan_blocks
 from tests.unit.partitioners.streams import Stream, all_distinct, one_key, zipf
 
 few = settings(max_examples=40, deadline=None)

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
-from evenflow.partitioners.q_table_reducer import QTableReducer, dsync_bounds
-from evenflow.partitioners.sync_messages import SyncMessage
+from evenflow.partitioners.dalton.messages import SyncMessage
+from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
 from tests.unit.partitioners.cooperation import reducer
 from tests.unit.partitioners.sync_rounds import reduced, rounds, told
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evenflow.keys import bucket_of
 from evenflow.metrics import block_size_imbalance
 from evenflow.partitioners import create
-from evenflow.partitioners.reduce_buckets import allocate, allocate_all, clusters_of
+from evenflow.partitioners.prompt.reduce_buckets import allocate, allocate_all, clusters_of
 from tests.unit.partitioners.streams import Stream, zipf
 
 few = settings(max_examples=40, deadline=None)

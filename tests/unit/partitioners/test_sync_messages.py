@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners import create
-from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
+from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
 from tests.unit.partitioners.sync_rounds import reduced, rounds, told
 
 few = settings(max_examples=25, deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners import create
-from evenflow.partitioners.time_based import slot_borders
+from evenflow.partitioners.prompt.time_based import slot_borders
 from tests.unit.partitioners.streams import with_gaps, zipf
 
 few = settings(max_examples=60, deadline=None)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.partitioners import names
-from evenflow.partitioners.dalton_cooperative import DaltonCooperative
+from evenflow.partitioners.dalton.cooperative import DaltonCooperative
 from evenflow.simulation import Scenario, entrant, generated
 from evenflow.simulation.routing import warm_up, warm_up_times
 

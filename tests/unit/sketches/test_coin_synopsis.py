@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from evenflow.draws import generator
-from evenflow.sketches.coin_synopsis import CoinSynopsis, coin_synopsis, decline, log_stay, look, place_of
+from evenflow.partitioners.grouping.coin_synopsis import (
+    CoinSynopsis,
+    coin_synopsis,
+    decline,
+    log_stay,
+    look,
+    place_of,
+)
 
 
 def looked(synopsis: CoinSynopsis, key: int, *bits: int, spot: int = 5) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.sketches.count_min import CountMin, width_for
+from evenflow.partitioners.dalton.count_min import CountMin, width_for
 from tests.unit.partitioners.streams import SPREAD, all_distinct, zipf
 
 words = st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 40), max_size=200)

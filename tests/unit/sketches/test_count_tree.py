@@ -4,7 +4,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.sketches.count_tree import CountTree, add_entry, count_tree, raise_entry, read_entries, widened
+from evenflow.partitioners.prompt.count_tree import (
+    CountTree,
+    add_entry,
+    count_tree,
+    raise_entry,
+    read_entries,
+    widened,
+)
 from tests.unit.partitioners.streams import SPREAD
 
 

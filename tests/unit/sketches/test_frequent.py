@@ -10,7 +10,7 @@ from evenflow.arrays import UInt64s
 from evenflow.eights import WIDTH
 from evenflow.kernels import kernel
 from evenflow.keys import mix64
-from evenflow.sketches.frequent import Frequent, due, frequent, halve, move_all, offer
+from evenflow.partitioners.evenflow.frequent import Frequent, due, frequent, halve, move_all, offer
 
 few = settings(max_examples=60, deadline=None)
 

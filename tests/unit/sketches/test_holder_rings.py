@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenflow.sketches.holder_rings import (
+from evenflow.partitioners.evenflow.holder_rings import (
     Rings,
     adopt,
     drop_after,

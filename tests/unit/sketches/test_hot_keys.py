@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evenflow.arrays import LAST_TIME
 from evenflow.kernels import kernel
-from evenflow.sketches.hot_keys import HotKeys, HotTable, count, crowded, roll
+from evenflow.partitioners.grouping.hot_keys import HotKeys, HotTable, count, crowded, roll
 
 
 @kernel

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.kernels import kernel
-from evenflow.sketches.placements import (
+from evenflow.partitioners.evenflow.placements import (
     Placements,
     bound,
     buckets_of,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.arrays import NEVER
-from evenflow.sketches.q_table import (
+from evenflow.partitioners.dalton.q_table import (
     COLD,
     Home,
     Told,
@@ -21,7 +21,7 @@ from evenflow.sketches.q_table import (
     purge,
     slide_on,
 )
-from evenflow.sketches.split_keys import SplitKeys
+from evenflow.partitioners.dalton.split_keys import SplitKeys
 
 few = settings(max_examples=60, deadline=None)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evenflow.arrays import NEVER
 from evenflow.kernels import kernel
-from evenflow.sketches.tumbling_counts import Counts, Entries, TumblingCounts, is_full, slot_of
+from evenflow.partitioners.dalton.tumbling_counts import Counts, Entries, TumblingCounts, is_full, slot_of
 
 windows = st.lists(st.lists(st.integers(0, 60) | st.integers(0, 2**64 - 1), max_size=150), max_size=6)
 

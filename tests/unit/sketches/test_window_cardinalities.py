@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from evenflow.arrays import LAST_TIME, UInt64s
 from evenflow.kernels import kernel
-from evenflow.sketches.hyperloglog import HyperLogLog, sketch_hash
-from evenflow.sketches.window_cardinalities import (
+from evenflow.partitioners.affinity.window_cardinalities import (
     WindowCardinalities,
     advance,
     estimates,
@@ -16,6 +15,7 @@ from evenflow.sketches.window_cardinalities import (
     touch,
     window_cardinalities,
 )
+from evenflow.sketches.hyperloglog import HyperLogLog, sketch_hash
 
 
 @kernel

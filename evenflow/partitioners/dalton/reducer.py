@@ -32,8 +32,8 @@ import numpy as np
 
 from evenflow.arrays import Float64s, Int64s, UInt64s
 from evenflow.errors import ConfigError
-from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage, not_told
-from evenflow.sketches.q_table import INITIAL
+from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage, not_told
+from evenflow.partitioners.dalton.q_table import INITIAL
 
 
 def dsync_bounds(slide_ms: int) -> tuple[int, int]:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Block
-from evenflow.partitioners.head import (
+from evenflow.partitioners.choices.head import (
     Head,
     HeadOptions,
     HeadPartitioner,

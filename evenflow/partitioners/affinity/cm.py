@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates
+from evenflow.partitioners.affinity.cardinality import CardinalityPartitioner, least_estimated
+from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities
+from evenflow.partitioners.affinity.window_cardinalities import advance as advance_sketches
+from evenflow.partitioners.affinity.window_cardinalities import touch as touch_sketch
 from evenflow.partitioners.base import Block
-from evenflow.partitioners.cardinality import CardinalityPartitioner, least_estimated
-from evenflow.partitioners.pkg import least_loaded
+from evenflow.partitioners.choices.pkg import least_loaded
 from evenflow.sketches.hyperloglog import sketch_hash
-from evenflow.sketches.window_cardinalities import WindowCardinalities
-from evenflow.sketches.window_cardinalities import advance as advance_sketches
-from evenflow.sketches.window_cardinalities import touch as touch_sketch
 from evenflow.sketches.window_holders import HolderPool, WindowHolders, room
 from evenflow.sketches.window_holders import advance as advance_holders
 from evenflow.sketches.window_holders import touch as touch_holder

@@ -31,7 +31,7 @@ from evenflow.draws import draw, generator
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidate_kernel, candidates, mix64
 from evenflow.partitioners.base import Block, Options, Partitioner
-from evenflow.sketches.coin_synopsis import (
+from evenflow.partitioners.grouping.coin_synopsis import (
     CoinSynopsis,
     coin_synopsis,
     decline,

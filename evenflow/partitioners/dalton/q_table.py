@@ -177,7 +177,7 @@ def apply_deferred(table: QTable) -> None:
             q[r, worker] = kept[r, worker] * q[r, worker] + gain[r, worker]
             kept[r, worker] = 1.0
             gain[r, worker] = 0.0
-        _scan(table, np.int64(r))
+        _scan(table.row, table.bound, table.q, np.int64(r))
 
 
 @kernel

@@ -31,9 +31,9 @@ from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
 from evenflow.partitioners.base import Block, Partitioner
+from evenflow.partitioners.grouping.hot_keys import HotKeys, HotTable, count, crowded, roll
 from evenflow.partitioners.window_options import WindowOptions
 from evenflow.sketches import window_holders
-from evenflow.sketches.hot_keys import HotKeys, HotTable, count, crowded, roll
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.window_holders import (
     HolderPool,

@@ -22,13 +22,13 @@ import numpy as np
 from evenflow.arrays import Int64s
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates, candidate_kernel
+from evenflow.partitioners.affinity.cardinality import CardinalityPartitioner, least_estimated
+from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities, touch_slide
+from evenflow.partitioners.affinity.window_cardinalities import advance as advance_sketches
+from evenflow.partitioners.affinity.window_cardinalities import touch as touch_sketch
 from evenflow.partitioners.base import Block
-from evenflow.partitioners.cardinality import CardinalityPartitioner, least_estimated
-from evenflow.partitioners.pkg import least_loaded
+from evenflow.partitioners.choices.pkg import least_loaded
 from evenflow.sketches.hyperloglog import Registers, sketch_hash, would_change
-from evenflow.sketches.window_cardinalities import WindowCardinalities, touch_slide
-from evenflow.sketches.window_cardinalities import advance as advance_sketches
-from evenflow.sketches.window_cardinalities import touch as touch_sketch
 from evenflow.sketches.window_holders import (
     HolderPool,
     WindowHolders,

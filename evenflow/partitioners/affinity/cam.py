@@ -16,13 +16,13 @@ from typing import Any
 
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates
-from evenflow.partitioners.am import Am, first_unchanged
+from evenflow.partitioners.affinity.am import Am, first_unchanged
+from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities, touch_slide
+from evenflow.partitioners.affinity.window_cardinalities import advance as advance_sketches
+from evenflow.partitioners.affinity.window_cardinalities import touch as touch_sketch
 from evenflow.partitioners.base import Block
-from evenflow.partitioners.pkg import least_loaded
+from evenflow.partitioners.choices.pkg import least_loaded
 from evenflow.sketches.hyperloglog import sketch_hash
-from evenflow.sketches.window_cardinalities import WindowCardinalities, touch_slide
-from evenflow.sketches.window_cardinalities import advance as advance_sketches
-from evenflow.sketches.window_cardinalities import touch as touch_sketch
 from evenflow.sketches.window_holders import WindowHolders
 from evenflow.sketches.window_loads import WindowLoads, add, due
 from evenflow.sketches.window_loads import advance as advance_loads

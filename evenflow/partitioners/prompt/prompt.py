@@ -25,8 +25,8 @@ from pydantic import Field
 
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.partitioners.base import Options, Partitioner
-from evenflow.partitioners.prompt_accumulator import Accumulator
-from evenflow.partitioners.prompt_blocks import dispatch, plan_blocks
+from evenflow.partitioners.prompt.accumulator import Accumulator
+from evenflow.partitioners.prompt.blocks import dispatch, plan_blocks
 
 
 class PromptOptions(Options):

@@ -38,7 +38,14 @@ from evenflow.arrays import NEVER, Int32s, Int64s, Rows, UInt64s, record
 from evenflow.kernels import kernel
 from evenflow.keys import home_slot
 from evenflow.partitioners.base import Block
-from evenflow.sketches.count_tree import CountTree, add_entry, count_tree, raise_entry, read_entries, widened
+from evenflow.partitioners.prompt.count_tree import (
+    CountTree,
+    add_entry,
+    count_tree,
+    raise_entry,
+    read_entries,
+    widened,
+)
 
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 _FIRST_ROOM = 1024

@@ -49,9 +49,18 @@ from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import members, mix64
 from evenflow.partitioners.base import Block, Partitioner
-from evenflow.partitioners.exchange import Exchange
-from evenflow.partitioners.load_options import LoadOptions
-from evenflow.partitioners.water_filling_route import (
+from evenflow.partitioners.evenflow.frequent import Frequent, frequent, move_all
+from evenflow.partitioners.evenflow.holder_rings import Rings, rings
+from evenflow.partitioners.evenflow.placements import (
+    Placements,
+    bound,
+    buckets_of,
+    grown,
+    placements,
+    release,
+    without_workers_from,
+)
+from evenflow.partitioners.evenflow.route import (
     DOUBT,
     DOUBTS,
     PROGRESS,
@@ -61,18 +70,9 @@ from evenflow.partitioners.water_filling_route import (
     route,
     tuples_per_bucket,
 )
-from evenflow.sketches.frequent import Frequent, frequent, move_all
-from evenflow.sketches.holder_rings import Rings, rings
+from evenflow.partitioners.exchange import Exchange
+from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.least_loaded import tournament
-from evenflow.sketches.placements import (
-    Placements,
-    bound,
-    buckets_of,
-    grown,
-    placements,
-    release,
-    without_workers_from,
-)
 from evenflow.sketches.window_loads import WindowLoads, loads_from
 
 _SHARED = 8

@@ -22,12 +22,12 @@ from pydantic import Field
 from evenflow.arrays import Rows, record
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates, candidate_kernel
+from evenflow.partitioners.affinity.cardinality import CardinalityOptions, CardinalityPartitioner
+from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities
+from evenflow.partitioners.affinity.window_cardinalities import advance as advance_sketches
+from evenflow.partitioners.affinity.window_cardinalities import touch as touch_sketch
 from evenflow.partitioners.base import Block
-from evenflow.partitioners.cardinality import CardinalityOptions, CardinalityPartitioner
 from evenflow.sketches.hyperloglog import estimate, sketch_hash
-from evenflow.sketches.window_cardinalities import WindowCardinalities
-from evenflow.sketches.window_cardinalities import advance as advance_sketches
-from evenflow.sketches.window_cardinalities import touch as touch_sketch
 from evenflow.sketches.window_holders import HolderPool, WindowHolders, room
 from evenflow.sketches.window_holders import advance as advance_holders
 from evenflow.sketches.window_holders import touch as touch_holder

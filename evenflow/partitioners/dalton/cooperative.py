@@ -54,19 +54,19 @@ from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import candidate
-from evenflow.partitioners.bandit import BanditOptions
-from evenflow.partitioners.dalton import (
+from evenflow.partitioners.dalton.bandit import BanditOptions
+from evenflow.partitioners.dalton.dalton import (
     BanditPartitioner,
     Learned,
     begin_window,
     slide_to,
     within_reach,
 )
+from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage, not_told
+from evenflow.partitioners.dalton.q_table import INITIAL, Told, adopt, purge
+from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
+from evenflow.partitioners.dalton.split_keys import SplitKeys
 from evenflow.partitioners.exchange import Exchange
-from evenflow.partitioners.q_table_reducer import QTableReducer, dsync_bounds
-from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage, not_told
-from evenflow.sketches.q_table import INITIAL, Told, adopt, purge
-from evenflow.sketches.split_keys import SplitKeys
 
 _AWAIT, _ROUND, _LATE, _TOTAL, _TOLD = range(5)
 """Of `sync`; the last one is the round in which loads were told, or `_NEVER_TOLD`."""

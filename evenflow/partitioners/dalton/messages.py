@@ -9,7 +9,7 @@ import numpy as np
 
 from evenflow.arrays import Float64s, Int64s, State, UInt64s
 from evenflow.errors import IncompatibleStateError
-from evenflow.partitioners.base import SNAPSHOT_VERSION, _pack, unpack
+from evenflow.partitioners.snapshots import VERSION, pack, unpack
 from evenflow.strict_json import INT64, StrictObject
 
 _NUMBERS = {"member", "round", "total", "dsync_ms"}
@@ -90,8 +90,8 @@ class GlobalTable:
 def _to_bytes(message: SyncMessage | GlobalTable, numbers: tuple[str, ...]) -> bytes:
     fields = vars(message)
     arrays: State = {name: value for name, value in fields.items() if name not in numbers}
-    header = {"version": SNAPSHOT_VERSION, "message": type(message).__name__}
-    return _pack({**header, "fields": {name: fields[name] for name in numbers}}, arrays)
+    header = {"version": VERSION, "message": type(message).__name__}
+    return pack({**header, "fields": {name: fields[name] for name in numbers}}, arrays)
 
 
 def _from_bytes(kind: type[Any], data: bytes) -> Any:

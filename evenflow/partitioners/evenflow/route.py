@@ -16,10 +16,17 @@ from evenflow.arrays import NEVER, Int64s, Rows, UInt64s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, mix64
 from evenflow.partitioners.base import Block
-from evenflow.sketches.frequent import Frequent, due, halve, offer, sure
-from evenflow.sketches.holder_rings import Rings, adopt, drop_after, drop_all, drop_unused, edge_to
+from evenflow.partitioners.evenflow.frequent import Frequent, due, halve, offer, sure
+from evenflow.partitioners.evenflow.holder_rings import (
+    Rings,
+    adopt,
+    drop_after,
+    drop_all,
+    drop_unused,
+    edge_to,
+)
+from evenflow.partitioners.evenflow.placements import Placements, crowded, move_to, put, worker_of
 from evenflow.sketches.least_loaded import raised, rebuild, winner
-from evenflow.sketches.placements import Placements, crowded, move_to, put, worker_of
 from evenflow.sketches.window_loads import WindowLoads, end_of, passed
 
 _LOOKS = 8

@@ -23,12 +23,12 @@ from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
 from evenflow.draws import generator
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.bandit import BanditOptions, Policy, choose, raise_cap, reward
 from evenflow.partitioners.base import Block, Partitioner
-from evenflow.sketches import split_keys
-from evenflow.sketches.q_table import Home, QTable, admit, find, hold, learn, purge, slide_on
-from evenflow.sketches.split_keys import SplitKeys
-from evenflow.sketches.tumbling_counts import Counts, TumblingCounts, is_full, slot_of
+from evenflow.partitioners.dalton import split_keys
+from evenflow.partitioners.dalton.bandit import BanditOptions, Policy, choose, raise_cap, reward
+from evenflow.partitioners.dalton.q_table import Home, QTable, admit, find, hold, learn, purge, slide_on
+from evenflow.partitioners.dalton.split_keys import SplitKeys
+from evenflow.partitioners.dalton.tumbling_counts import Counts, TumblingCounts, is_full, slot_of
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
 
 

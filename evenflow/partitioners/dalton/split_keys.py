@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenflow.arrays import NEVER, Float64s, Int64s, State, record
-from evenflow.sketches.q_table import COLD, INITIAL, META, ROW, QTable, apply_deferred, index
+from evenflow.partitioners.dalton.q_table import COLD, INITIAL, META, ROW, QTable, apply_deferred, index
 
 _LEAST_ROWS = 16
 _COUNTED = ("hot", "capped", "cap")

@@ -33,7 +33,7 @@ from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, plai
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, candidates
 from evenflow.partitioners.base import Block
-from evenflow.partitioners.head import (
+from evenflow.partitioners.choices.head import (
     Head,
     HeadOptions,
     HeadPartitioner,
@@ -43,7 +43,7 @@ from evenflow.partitioners.head import (
     offered_is_head,
     send_to_one_of_two,
 )
-from evenflow.partitioners.pkg import least_loaded
+from evenflow.partitioners.choices.pkg import least_loaded
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.space_saving import Summary, count_of
 from evenflow.sketches.window_loads import advance, note

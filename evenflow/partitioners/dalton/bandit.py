@@ -17,8 +17,8 @@ from evenflow.arrays import UInt64s
 from evenflow.draws import draw, draw_unit
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Options
+from evenflow.partitioners.dalton.q_table import QTable, best_of, count_capped, nth_holder
 from evenflow.partitioners.load_options import check_whole_slides
-from evenflow.sketches.q_table import QTable, best_of, count_capped, nth_holder
 
 _UNCAPPED = 1 << 40
 

@@ -46,11 +46,11 @@ from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
 from evenflow.draws import generator
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
-from evenflow.partitioners.bandit import BanditOptions, Policy, choose, raise_cap, reward
 from evenflow.partitioners.base import Block, Partitioner
-from evenflow.sketches import split_keys
-from evenflow.sketches.count_min import CountMin, CountMinTable, clear, increment, width_for
-from evenflow.sketches.q_table import (
+from evenflow.partitioners.dalton import split_keys
+from evenflow.partitioners.dalton.bandit import BanditOptions, Policy, choose, raise_cap, reward
+from evenflow.partitioners.dalton.count_min import CountMin, CountMinTable, clear, increment, width_for
+from evenflow.partitioners.dalton.q_table import (
     COLD,
     Home,
     QTable,
@@ -63,8 +63,8 @@ from evenflow.sketches.q_table import (
     purge,
     slide_on,
 )
-from evenflow.sketches.split_keys import SplitKeys
-from evenflow.sketches.tumbling_counts import Counts, Entries, TumblingCounts, is_full, slot_of
+from evenflow.partitioners.dalton.split_keys import SplitKeys
+from evenflow.partitioners.dalton.tumbling_counts import Counts, Entries, TumblingCounts, is_full, slot_of
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
 
 _REACH = 1 << 61

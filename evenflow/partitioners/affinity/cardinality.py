@@ -23,11 +23,12 @@ from pydantic import Field
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates, candidate_kernel, candidates
+from evenflow.partitioners.affinity import window_cardinalities
+from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.window_options import WindowOptions
-from evenflow.sketches import window_cardinalities, window_holders
+from evenflow.sketches import window_holders
 from evenflow.sketches.hyperloglog import Registers, estimate
-from evenflow.sketches.window_cardinalities import WindowCardinalities
 from evenflow.sketches.window_holders import WindowHolders
 from evenflow.sketches.window_loads import WindowLoads
 

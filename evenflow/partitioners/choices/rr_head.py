@@ -21,7 +21,7 @@ import numpy as np
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
 from evenflow.partitioners.base import Block
-from evenflow.partitioners.head import (
+from evenflow.partitioners.choices.head import (
     Head,
     HeadOptions,
     HeadPartitioner,

@@ -28,7 +28,7 @@ import numpy as np
 from evenflow.arrays import Bools, Int32s, Int64s, UInt64s
 from evenflow.kernels import kernel
 from evenflow.keys import bucket_of
-from evenflow.partitioners.prompt_accumulator import descending
+from evenflow.partitioners.prompt.accumulator import descending
 
 
 class Clusters(NamedTuple):

@@ -24,8 +24,8 @@ from evenflow.arrays import LAST_TIME, NEVER, Rows, State, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidates
 from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.choices.pkg import sent_to_one_of_two
 from evenflow.partitioners.load_options import LoadOptions
-from evenflow.partitioners.pkg import sent_to_one_of_two
 from evenflow.sketches.space_saving import (
     SpaceSaving,
     Summary,
