@@ -49,6 +49,7 @@ from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import members, mix64
 from evenflow.partitioners.base import Block, Partitioner
+from evenflow.partitioners.evenflow.clock import tuples_per_bucket
 from evenflow.partitioners.evenflow.frequent import Frequent, frequent, move_all
 from evenflow.partitioners.evenflow.holder_rings import Rings, rings
 from evenflow.partitioners.evenflow.placements import (
@@ -60,16 +61,8 @@ from evenflow.partitioners.evenflow.placements import (
     release,
     without_workers_from,
 )
-from evenflow.partitioners.evenflow.route import (
-    DOUBT,
-    DOUBTS,
-    PROGRESS,
-    Lowest,
-    Rule,
-    Water,
-    route,
-    tuples_per_bucket,
-)
+from evenflow.partitioners.evenflow.route import route
+from evenflow.partitioners.evenflow.state import DOUBT, DOUBTS, PROGRESS, Lowest, Rule, Water
 from evenflow.partitioners.exchange import Exchange
 from evenflow.partitioners.load_options import LoadOptions
 from evenflow.sketches.least_loaded import tournament

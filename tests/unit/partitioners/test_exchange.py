@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evenflow.metrics import window_figures
 from evenflow.partitioners import Partitioner, create, names
 from evenflow.partitioners.dalton.messages import GlobalTable
-from evenflow.partitioners.evenflow.route import DOUBTS
+from evenflow.partitioners.evenflow.state import DOUBTS
 from evenflow.partitioners.exchange import Exchange
 from tests.unit.partitioners.cooperation import Cooperation, member, reducer
 from tests.unit.partitioners.streams import Stream, zipf

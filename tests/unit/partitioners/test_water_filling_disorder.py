@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from evenflow.keys import candidate
 from evenflow.metrics import key_codes, window_figures, worker_loads
 from evenflow.partitioners import create, restore
-from evenflow.partitioners.evenflow.route import DOUBTS
+from evenflow.partitioners.evenflow.state import DOUBTS
 from tests.unit.partitioners.streams import SPREAD, Stream, zipf
 
 few = settings(max_examples=40, deadline=None)
