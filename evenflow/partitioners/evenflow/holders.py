@@ -129,23 +129,24 @@ def may_pay(water: Water, rule: Rule, over: float, certain: Any, mean: float) ->
 
 
 @kernel
-def price_of(water: Water, rule: Rule, certain: Any, mean: float) -> float:
+def price_of(water: Water, rule: Rule, certain: Any, mean: float, tuples: Any) -> float:
     """Rule 4: price * mean * sqrt(0.01 / share), the overload that a replica of this key must save.
 
-    `mean` is the load of a worker in the present window; it counts as what it will be when the window is full.
+    `mean` is the load of a worker in the present window, which has so many tuples. It counts as what it will be when the
+    window is full.
     """
     dear = (rule.price * _REFERENCE) ** 2
-    return _when_full(water, rule) * mean * math.sqrt(dear * water.summary.meta[()]["seen"] / certain)
+    return _when_full(water, rule, tuples) * mean * math.sqrt(dear * water.summary.meta[()]["seen"] / certain)
 
 
 @kernel
-def _when_full(water: Water, rule: Rule) -> float:
+def _when_full(water: Water, rule: Rule, tuples: Any) -> float:
     """How many times its present tuples the window will hold when it has filled, at the present rate."""
     slides, clock, progress = water.window.ring.shape[0], water.window.clock[()], water.progress[()]
     if clock["slide"] == NEVER or progress["full"] > 0:  # cumulative loads, or it is known
         return 1.0
     span = progress["latest"] - progress["since"] + 1
-    filled = _FILLED * rule.watched / progress["tuples"]
+    filled = _FILLED * rule.watched / tuples
     return max(1.0, min(slides * _INSTANTS, slides * clock["length"] / span, filled))
 
 

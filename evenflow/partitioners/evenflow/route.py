@@ -47,6 +47,14 @@ def _home(water: Water, rule: Rule, lowest: Lowest, key: Any, bucket: Any) -> An
 
 
 @kernel
+def _write_down(water: Water, fresh: Any) -> None:
+    """So many tuples more have come in the current slide."""
+    sent = water.window.ring
+    water.progress[()]["tuples"] += fresh
+    sent[water.window.clock[()]["row"], sent.shape[1] - 1] += fresh
+
+
+@kernel
 def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) -> int:
     """Route from row `first` on; the row before which there must be more cells (`placements.grown`), or the end."""
     window, holders, tail, progress = water.window, water.holders, water.tail, water.progress[()]
@@ -58,6 +66,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
     now = clock["slide"]
     oldest = now - slides + 1 if rule.windowed and now != NEVER else np.int64(NEVER)
     doubted: Any = False
+    tuples, fresh = progress["tuples"], np.int64(0)  # of the window; of those, not yet written down
     rebuild(lowest.loads, loads)
     rebuild(lowest.tail, tail)
     for row in range(first, block.keys.shape[0]):
@@ -67,7 +76,9 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
             silence = due_now and now != NEVER and passed(slides + 1, now, time // clock["length"]) > slides
             doubted = silence and progress["doubted"] < DOUBTS - 1
             if due_now and not doubted:
+                _write_down(water, fresh)
                 next_slide(water, rule, time, bool(silence))
+                tuples, fresh = progress["tuples"], np.int64(0)
                 now = clock["slide"]
                 oldest = now - slides + 1
                 if rule.remembers and crowded(water.places):
@@ -78,8 +89,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
                 progress["latest"] = max(progress["latest"], time)
                 if progress["doubted"] > 0:
                     progress["doubted"] -= 1
-        progress["tuples"] += 1
-        sent[clock["row"], 2 * n] += 1
+        fresh += 1
         spot = mix64(key ^ rule.salt)
         at, taken = offer(water.summary, spot, key)
         if holders.ring[at]["size"] > (_MANY & ~taken):  # "split and taken over", as one branch rarely taken
@@ -89,7 +99,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         bucket = (spot >> np.uint64(32)) & buckets
         home = _home(water, rule, lowest, key, bucket)
         worker = home
-        level = Level(loads, progress["tuples"] * share, margin, now, oldest)
+        level = Level(loads, (tuples + fresh) * share, margin, now, oldest)
         owner = Owner(key, at, home)
         certain = np.int64(sure(water.summary, at))
         if holders.ring[at]["size"] > 0:
@@ -99,7 +109,9 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
                 worker = holder(holders, owner, level)
         over = loads[worker] - level.mean - margin
         mean = progress["full"] * share if progress["full"] > 0 else level.mean
-        if may_pay(water, rule, over, certain, mean) and over > price_of(water, rule, certain, mean):
+        if may_pay(water, rule, over, certain, mean) and over > price_of(
+            water, rule, certain, mean, tuples + fresh
+        ):
             bought = buy(water, rule, lowest, owner, level)
             worker = bought if bought >= 0 else worker
         split = holders.ring[at]["size"] > 0
@@ -111,4 +123,5 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         block.out[row] = worker
         if doubted:
             doubt_it(water, bucket, home, column, time)
+    _write_down(water, fresh)
     return block.keys.shape[0]
