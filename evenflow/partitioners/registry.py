@@ -66,6 +66,10 @@ _ENTRIES: dict[str, _Entry] = {
 }
 
 
+_FORMER: dict[str, dict[Any, str]] = {"load": {"windowed": "sliding"}, "mode": {}}
+"""What said until 0.1.0 since when tuples count, and how its values are called now."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Description:
     """What a person needs to choose an algorithm and set it."""
@@ -174,7 +178,10 @@ def _entry(name: str) -> _Entry:
 
 def _options(name: str, entry: _Entry, given: Mapping[str, Any]) -> Options:
     known = entry.algorithm.options_type.model_fields
-    for option in given:
+    for option, value in given.items():
+        if option in _FORMER and "window" in known:
+            now = _FORMER[option].get(value, value)
+            raise ConfigError(f"option {option!r} of {name} is called window now", hint=f"write window={now}")
         if option not in known:
             listed = f"{name} has: {', '.join(known)}" if known else f"{name} has no options"
             raise ConfigError(

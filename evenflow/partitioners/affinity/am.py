@@ -8,7 +8,7 @@ candidate that the key would not change gets it, and that may be wrong (see `car
 per register all goes to F_1, which is hashing. All of this holds for each source by itself: of several
 sources each has a worker for the key, so it may be on as many as there are sources (at most d).
 
-Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `mode`, `window_ms`, `slide_ms`.
+Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `window`, `window_ms`, `slide_ms`.
 Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one; hll O(d). State: see
 `cardinality`. Paper: 004, Algorithm 3 (AM-2, AM-5, AM-2-H).
 """

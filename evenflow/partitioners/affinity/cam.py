@@ -4,7 +4,7 @@ Idea: as `am`, but a key that no worker has in the window goes to that of F_1(k)
 tuples (the first on a tie): no key is split, and the tuples are spread more evenly than by hashing. With
 HyperLogLog a key may be split, and with several sources it may be on one worker of each, as with `am`.
 
-Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `mode`, `window_ms`, `slide_ms`.
+Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `window`, `window_ms`, `slide_ms`.
 Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one; hll O(d), and no estimate is
 ever computed. State: see `cardinality`; n loads, sliding n x slides more.
 Paper: 004, Algorithm 4 (cAM-2, cAM-5); lines 8-9 there say `estimate` of L, which is a counter.

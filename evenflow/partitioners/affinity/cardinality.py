@@ -26,7 +26,7 @@ from evenflow.keys import Candidates, candidate_kernel, candidates
 from evenflow.partitioners.affinity import window_cardinalities
 from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities
 from evenflow.partitioners.base import Block, Partitioner
-from evenflow.partitioners.window_options import WindowOptions
+from evenflow.partitioners.window import Window
 from evenflow.sketches import window_holders
 from evenflow.sketches.hyperloglog import Registers, estimate
 from evenflow.sketches.window_holders import WindowHolders
@@ -48,9 +48,13 @@ def least_estimated(key: np.uint64, among: Candidates, rows: Registers) -> np.in
     return best
 
 
-class CardinalityOptions(WindowOptions):
+class CardinalityOptions(Window):
     """Options of cm, am and cam."""
 
+    window: Literal["cumulative", "sliding", "tumbling"] = Field(
+        "sliding",
+        description="Tuples that count: all so far, those of a sliding window, or those since the last window ended.",
+    )
     d: int = Field(2, ge=1, le=1024, description="Candidates of each key.")
     cardinality: Literal["exact", "hll"] = Field(
         "exact", description="Distinct keys per worker: exact sets, or HyperLogLog sketches."
@@ -86,7 +90,10 @@ class CardinalityPartitioner(Partitioner):
         if options.cardinality == "exact":
             self._holders = options.new_holders(self.workers)
         else:
-            self._sketches = options.new_cardinalities(self.workers, options.precision)
+            self._sketches = window_cardinalities.window_cardinalities(
+                self.workers, options.precision, **options.lengths
+            )
+            options.hold(self._sketches.clock)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         if self._sketches is not None:

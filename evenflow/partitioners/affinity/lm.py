@@ -6,7 +6,7 @@ loads and the numbers of distinct keys scaled to 0..1 by the least and the large
 (0 when these are equal, which the paper leaves undefined). p = 1 is PKG of the window, p = 0 is CM.
 
 Parameters: `p` weight of the tuples (0.5); `d` candidates (2); `cardinality` exact or hll, `precision`;
-`mode`, `window_ms`, `slide_ms`.
+`window`, `window_ms`, `slide_ms`.
 Cost per tuple: O(d); the extremes are tracked, O(n) when the last worker leaves the minimum, which is
 O(1) amortised while loads only grow, and O(n) per slide. State: see `cardinality`; loads as in `cam`.
 Paper: 004, equations 7-9 and Algorithm 5 (LM-2, LM-2-H).

@@ -11,7 +11,7 @@ Parameters: `theta` frequency from which a key is head (1/(5n)); `eps` tolerated
 `growth` d is computed again when N has grown by this share (0.01; 0 = at every head tuple, as in the
 paper: under 2 % difference in imbalance); `distinct` skip F_i that repeat an earlier worker (False: the
 paper's analysis is with repetition); `warm_up` tuples before which no key is head (0, as in the paper:
-early on N < 5n and every key is head, which costs some replicas); `load` cumulative or windowed; `head`
+early on N < 5n and every key is head, which costs some replicas); `window` cumulative, sliding or tumbling; `head`
 cumulative, of all tuples so far whatever the load, as in the paper, or of the recent ones (see `head`).
 Membership is tested after counting the current tuple; estimates are counts (upper bounds).
 

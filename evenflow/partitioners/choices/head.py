@@ -14,6 +14,7 @@ window's. A tuple from the future halves everything away, and nothing is forgott
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidates
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.choices.pkg import sent_to_one_of_two
-from evenflow.partitioners.load_options import LoadOptions
+from evenflow.partitioners.window import Window
 from evenflow.sketches.space_saving import (
     SpaceSaving,
     Summary,
@@ -103,7 +104,7 @@ def _head_size(summary: Summary, threshold: float) -> int:
     return size
 
 
-class HeadOptions(LoadOptions):
+class HeadOptions(Window):
     """Options of every scheme that treats frequent keys apart."""
 
     theta: float | None = Field(
@@ -117,6 +118,11 @@ class HeadOptions(LoadOptions):
         "cumulative",
         description="Tuples that make a key frequent: all so far, or recent ones (about a window).",
     )
+
+    @classmethod
+    def uses_lengths(cls, given: Mapping[str, Any], windowed: bool) -> bool:
+        """A head of recent tuples goes by the window also where loads are cumulative."""
+        return super().uses_lengths(given, windowed) or given.get("head") == "window"
 
     def new_ages(self) -> Rows:
         """The half window of a summary that has seen nothing; a cumulative one never ends."""

@@ -5,7 +5,7 @@ Idea: key k may go to F_1(k)..F_d(k) only; each tuple takes the candidate with t
 imbalance nearly vanishes; above that it is at least p1/d - 1/n, p1 the share of the hottest key.
 F_i(k) = F_j(k) happens with probability 1/n and is kept, as the analysis assumes.
 
-Parameters: `d` choices (2; `pk5` is d = 5); `load` cumulative (002) or of a sliding window (000, 004).
+Parameters: `d` choices (2; `pk5` is d = 5); `window` cumulative (002), sliding (000) or tumbling (004).
 Load is what this instance sent; several sources balance each their own share.
 Cost per tuple: O(d). State: 8 (slides + 1) bytes per worker; cumulative loads are those of one slide.
 Paper: Nasir et al., ICDE 2015, as used in 002 (PKG) and 004 (PK-2, PK-5).
@@ -20,7 +20,7 @@ from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidate_kernel, candidates
 from evenflow.partitioners.base import Block, Partitioner
-from evenflow.partitioners.load_options import LoadOptions
+from evenflow.partitioners.window import Window
 from evenflow.sketches.window_loads import WindowLoads, add, advance
 
 _SIGN = np.int64(63)
@@ -85,7 +85,7 @@ def least_loaded(key: np.uint64, among: Candidates, d: int, loads: Int64s) -> np
     return best
 
 
-class PkgOptions(LoadOptions):
+class PkgOptions(Window):
     """Options of pkg and pk5."""
 
     d: int = Field(2, ge=1, le=1024, description="Candidates of each key.")

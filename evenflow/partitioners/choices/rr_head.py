@@ -5,7 +5,7 @@ sees the loads including the head's tuples and balances around them, but the hea
 and so does not fill the hollows that the tail leaves: 002 has it as the baseline for W-Choices.
 
 Parameters: `theta` frequency from which a key is head (1/(5n)); `counters` of the summary (4/theta = 20n);
-`warm_up` tuples before which no key is head (0); `load` cumulative or windowed, for the tail; `head`
+`warm_up` tuples before which no key is head (0); `window` cumulative, sliding or tumbling, for the tail; `head`
 cumulative, of all tuples so far whatever the load, as in the paper, or of the recent ones.
 Source s of S starts its turns at worker s*n/S, as in shuffle, so that several sources do not march in
 step (the paper does not say; one source starts at worker 0).

@@ -6,7 +6,7 @@ leave: while they are a fair share of the stream, the loads of one source differ
 price is that each of them is on every worker; d-choices finds how few would do.
 
 Parameters: `theta` frequency from which a key is head (1/(5n)); `counters` of the summary (4/theta = 20n);
-`warm_up` tuples before which no key is head (0); `load` cumulative or windowed; `head` cumulative, of all
+`warm_up` tuples before which no key is head (0); `window` cumulative, sliding or tumbling; `head` cumulative, of all
 tuples so far whatever the load, as in the paper, or of the recent ones.
 Cost per tuple: O(1) for the summary, 2 candidates for the tail; the least loaded worker is read off a
 tournament in O(1), which costs a tuple that went to it at most O(log n). State: 76 to 92 bytes x

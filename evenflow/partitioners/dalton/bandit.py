@@ -16,9 +16,8 @@ from pydantic import Field, model_validator
 from evenflow.arrays import UInt64s
 from evenflow.draws import draw, draw_unit
 from evenflow.kernels import kernel
-from evenflow.partitioners.base import Options
 from evenflow.partitioners.dalton.q_table import QTable, best_of, count_capped, nth_holder
-from evenflow.partitioners.load_options import check_whole_slides
+from evenflow.partitioners.window import Lengths
 
 _UNCAPPED = 1 << 40
 
@@ -61,7 +60,7 @@ def raise_cap(table: QTable, policy: Policy) -> None:
         count_capped(table)
 
 
-class BanditOptions(Options):
+class BanditOptions(Lengths):
     """What every form of Dalton can set: the bandit and the sliding window."""
 
     gamma: float = Field(0.1, gt=0, le=1, description="Step of learning: weight of the newest reward.")
@@ -77,12 +76,9 @@ class BanditOptions(Options):
     cap_growth: float = Field(
         0.7, gt=0, le=1, description="Share of hot keys at the cap from which the cap grows by one."
     )
-    window_ms: int = Field(60_000, ge=1, description="Length of the window of loads and holders, ms.")
-    slide_ms: int = Field(1_000, ge=1, description="Slide, ms; window_ms is a multiple of it.")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        check_whole_slides(self.window_ms, self.slide_ms)
         if abs(self.p1 + self.p2 - 1) > 1e-9:
             raise ValueError(f"p1 ({self.p1}) and p2 ({self.p2}) must sum to 1")
         if self.cap > self.cap_max:

@@ -23,7 +23,7 @@ Parameters: `price` of a replica (the knob between imbalance and replication; ve
 `watch` how rare a split key may be; `buckets` that remember homes, at first and (`most_buckets`) when there
 are more keys in a window than that; `tail` whether homes are remembered or
 hashed (F_1: several sources must agree on the home of a rare key, so `auto` = remember for one source);
-`weights` relative speed of the workers; `load` windowed (default) or cumulative. While the first window
+`weights` relative speed of the workers; `window` sliding (default), tumbling or cumulative. While the first window
 fills, the price counts as if it were full already, so that noise of small loads buys nothing. When workers
 are added, the share of the homes that they are to carry is given up and placed anew: those keys are split
 once, within the window of the rescale, which is the price of new workers that work.
@@ -64,7 +64,7 @@ from evenflow.partitioners.evenflow.placements import (
 from evenflow.partitioners.evenflow.route import route
 from evenflow.partitioners.evenflow.state import DOUBT, DOUBTS, PROGRESS, Lowest, Rule, Water
 from evenflow.partitioners.exchange import Exchange
-from evenflow.partitioners.load_options import LoadOptions
+from evenflow.partitioners.window import Window
 from evenflow.sketches.least_loaded import tournament
 from evenflow.sketches.window_loads import WindowLoads, loads_from
 
@@ -78,11 +78,12 @@ _FINE = 1024
 """Units of load per tuple of a worker of mean speed, when speeds differ."""
 
 
-class EvenflowOptions(LoadOptions):
+class EvenflowOptions(Window):
     """Options of evenflow; see the module's docstring."""
 
-    load: Literal["cumulative", "windowed"] = Field(
-        "windowed", description="Tuples that count as load: all so far, or those of the window."
+    window: Literal["cumulative", "sliding", "tumbling"] = Field(
+        "sliding",
+        description="Tuples that count: all so far, those of a sliding window, or those since the last window ended.",
     )
     price: float = Field(
         5e-4,
@@ -241,7 +242,7 @@ class Evenflow(Partitioner):
         if now is not None and self.options.windowed and self._tuples:
             slide, slides, n = int(clock["slide"]), len(sent), self.workers
             for left in range(
-                slide + 1, slide + 1 + min(slides, max(0, now // self.options.slide_ms - slide))
+                slide + 1, slide + 1 + min(slides, max(0, now // int(clock["length"]) - slide))
             ):
                 own -= sent[left % slides, :n] + sent[left % slides, n : 2 * n]
         return own // self._step

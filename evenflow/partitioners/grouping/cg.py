@@ -39,7 +39,7 @@ from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, home_slot, member_kernel
 from evenflow.partitioners.base import Block, Partitioner
-from evenflow.partitioners.load_options import LoadOptions
+from evenflow.partitioners.window import Window
 from evenflow.sketches.window_loads import WindowLoads, advance, note
 
 META = np.dtype([(name, np.int64) for name in ("total", "room", "step", "since")])
@@ -178,7 +178,7 @@ def _route(block: Block, ring: Ring, cache: Cache, rule: RingRule) -> None:
             _rebalance(ring, rule.eps)
 
 
-class CGOptions(LoadOptions):
+class CGOptions(Window):
     """Options of cg; see the module's docstring."""
 
     eps: float = Field(

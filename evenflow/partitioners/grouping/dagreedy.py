@@ -11,7 +11,7 @@ two at least, until the end of the next slide. The score is not computed for eve
 the least loaded holder, the least loaded worker of all, or F_1(k).
 
 Parameters: `alpha` weight of affinity (0.5; 1: a hot key stays where it is, 0: the least loaded worker);
-`theta` share from which a key is hot (1/(100n); 1/n is Dalton's); `mode`, `window_ms`, `slide_ms`.
+`theta` share from which a key is hot (1/(100n); 1/n is Dalton's); `window`, `window_ms`, `slide_ms`.
 Cost per tuple: O(1) amortised for counts and holders, O(log n) at most to keep the least loaded worker, and
 for a hot key O(|X(k)|) unless alpha = 0. State: see `window_holders` and `hot_keys`: it grows with the
 distinct keys, and with the holders of the hot ones.
@@ -22,7 +22,7 @@ they leave the window, that a slide ends before its first tuple is counted, that
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -32,7 +32,7 @@ from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.grouping.hot_keys import HotKeys, HotTable, count, crowded, roll
-from evenflow.partitioners.window_options import WindowOptions
+from evenflow.partitioners.window import Window
 from evenflow.sketches import window_holders
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.window_holders import (
@@ -130,9 +130,13 @@ def _route(block: Block, known: Greedy, rule: GreedyRule, row: int) -> int:
     return row
 
 
-class DagreedyOptions(WindowOptions):
+class DagreedyOptions(Window):
     """Options of dagreedy."""
 
+    window: Literal["cumulative", "sliding", "tumbling"] = Field(
+        "sliding",
+        description="Tuples that count: all so far, those of a sliding window, or those since the last window ended.",
+    )
     slide_ms: int = Field(
         1_000, ge=1, description="Slide, ms, in which frequencies are counted; window_ms is a multiple."
     )

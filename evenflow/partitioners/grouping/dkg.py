@@ -8,7 +8,7 @@ are below ideal - sqrt(ideal). Shares are in percent, ideal = 100/n. A key chang
 check interval, and not before it has been monitored for that long; nothing changes during the warm-up.
 
 Parameters: `frequent` share of the monitored keys that may change (0.1); `check_ms` check interval (60 s);
-`warm_up_ms` from the first tuple on (60 s); `counters` monitored keys (20n); `load` cumulative or windowed.
+`warm_up_ms` from the first tuple on (60 s); `counters` monitored keys (20n); `window` cumulative, sliding or tumbling.
 Differences from the published code: real shares instead of whole percents, which are blind for n > 100
 (there ideal - sqrt(ideal) < 0, so no key ever loses a worker again); a SpaceSaving summary instead of
 counters promoted through generations, so memory is bounded; never fewer than the 2 workers of the start. A
@@ -30,7 +30,7 @@ from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, members
 from evenflow.partitioners.base import Block, Partitioner
-from evenflow.partitioners.load_options import LoadOptions
+from evenflow.partitioners.window import Window
 from evenflow.sketches.space_saving import MAX_CAPACITY, SpaceSaving, Summary, offer
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 
@@ -134,7 +134,7 @@ def _route(block: Block, known: Neighbours, rule: NeighbourRule) -> None:
         out[row] = best
 
 
-class DKGOptions(LoadOptions):
+class DKGOptions(Window):
     """Options of dkg; see the module's docstring."""
 
     frequent: float = Field(0.1, ge=0, le=1, description="Share of the monitored keys that may gain workers.")

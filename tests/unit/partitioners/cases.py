@@ -8,9 +8,9 @@ import pytest
 from evenflow.partitioners import Partitioner, describe, names
 from tests.unit.partitioners.streams import Stream
 
-WINDOWED = {"load": "windowed", "window_ms": 1000, "slide_ms": 100}
-SLIDING = {"mode": "sliding", "window_ms": 1000, "slide_ms": 100}
-HLL = {"cardinality": "hll", "mode": "tumbling"}
+WINDOWED = {"window": "sliding", "window_ms": 1000, "slide_ms": 100}
+SLIDING = {"window": "sliding", "window_ms": 1000, "slide_ms": 100}
+HLL = {"cardinality": "hll", "window": "tumbling"}
 MORE = [
     ("pkg", WINDOWED),
     ("d-choices", WINDOWED),
@@ -40,9 +40,9 @@ MORE = [
     ("cm", HLL),
     ("cm", {**HLL, **SLIDING}),
     ("am", SLIDING),
-    ("am", {"mode": "tumbling", "window_ms": 700, "d": 5}),
+    ("am", {"window": "tumbling", "window_ms": 700, "d": 5}),
     ("am", {**HLL, "d": 3}),
-    ("cam", {"mode": "cumulative"}),
+    ("cam", {"window": "cumulative"}),
     ("cam", SLIDING),
     ("cam", HLL),
     ("cam", {**HLL, **SLIDING, "precision": 8}),
@@ -55,13 +55,13 @@ MORE = [
     ("cg", {"alpha": 3, "eps": 0.0, "capacities": (1.0, 2.5), "check": 7}),
     ("dkg", WINDOWED),
     ("evenflow", {"price": 0.0, "watch": 100, **WINDOWED}),
-    ("evenflow", {"load": "cumulative", "weights": (1.0, 2.5, 0.3), "buckets": 256}),
+    ("evenflow", {"window": "cumulative", "weights": (1.0, 2.5, 0.3), "buckets": 256}),
     ("evenflow", {"buckets": 16, "most_buckets": 1024, "window_ms": 1000, "slide_ms": 100}),
     ("evenflow", {"tail": "hash", "price": 1e-5, "window_ms": 600, "slide_ms": 200}),
     ("dkg", {"check_ms": 50, "warm_up_ms": 100, "frequent": 1.0, "counters": 100}),
     ("dagreedy", {**SLIDING, "theta": 0.05}),
-    ("dagreedy", {"mode": "cumulative", "slide_ms": 100, "alpha": 0.0}),
-    ("dagreedy", {"mode": "tumbling", "window_ms": 500, "slide_ms": 100, "alpha": 0.9}),
+    ("dagreedy", {"window": "cumulative", "slide_ms": 100, "alpha": 0.0}),
+    ("dagreedy", {"window": "tumbling", "window_ms": 500, "slide_ms": 100, "alpha": 0.9}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
 

@@ -17,10 +17,10 @@ from tests.unit.partitioners.streams import Stream, all_distinct, backwards, wit
 
 FAMILY = ("cm", "am", "cam", "lm")
 MODES = [
-    {"mode": "sliding", "window_ms": 300, "slide_ms": 100},
-    {"mode": "sliding", "window_ms": 100, "slide_ms": 100},
-    {"mode": "tumbling", "window_ms": 250},
-    {"mode": "cumulative"},
+    {"window": "sliding", "window_ms": 300, "slide_ms": 100},
+    {"window": "sliding", "window_ms": 100, "slide_ms": 100},
+    {"window": "tumbling", "window_ms": 250},
+    {"window": "cumulative"},
 ]
 few = settings(max_examples=40, deadline=None)
 streams = st.builds(
@@ -168,7 +168,7 @@ def test_lm_by_tuples_alone_is_windowed_pkg_and_by_keys_alone_is_cm(
     window = {"window_ms": 1000, "slide_ms": 100}
     mine = {**window, "d": d, "cardinality": cardinality, "precision": 6}
     by_tuples = route("lm", stream, workers=30, p=1.0, **mine)
-    assert by_tuples.tolist() == route("pkg", stream, workers=30, d=d, load="windowed", **window).tolist()
+    assert by_tuples.tolist() == route("pkg", stream, workers=30, d=d, window="sliding", **window).tolist()
     by_keys = route("lm", stream, workers=30, p=0.0, **mine)
     assert by_keys.tolist() == route("cm", stream, workers=30, **mine).tolist()
 
@@ -180,11 +180,11 @@ def test_the_two_ends_of_lm_are_pkg_and_cm_for_every_window(
     options: dict, stream: Stream, n: int, d: int, cardinality: str
 ) -> None:
     """Tuple by tuple: scaling by one least and one largest load keeps the order, and ties."""
-    load: dict = {"load": "cumulative"}
+    load: dict = {"window": "cumulative"}
     if options["mode"] != "cumulative":
         window = options["window_ms"]
         slide = options["slide_ms"] if options["mode"] == "sliding" else window
-        load = {"load": "windowed", "window_ms": window, "slide_ms": slide}
+        load = {"window": "sliding", "window_ms": window, "slide_ms": slide}
     mine = {**options, "d": d, "cardinality": cardinality, "precision": 4}
     by_tuples = route("lm", stream, workers=n, p=1.0, **mine)
     assert by_tuples.tolist() == route("pkg", stream, workers=n, d=d, **load).tolist()
@@ -208,9 +208,9 @@ def test_after_the_window_has_passed_a_partitioner_is_as_new(name: str, cardinal
 
 def test_a_tumbling_window_forgets_everything_at_its_end_and_nothing_before() -> None:
     keys, times = zipf(4000)
-    whole = route("cam", (keys, times), workers=9, mode="tumbling", window_ms=1000)
+    whole = route("cam", (keys, times), workers=9, window="tumbling", window_ms=1000)
     parts = [
-        route("cam", (keys[a:b], times[a:b]), workers=9, mode="cumulative")
+        route("cam", (keys[a:b], times[a:b]), workers=9, window="cumulative")
         for a, b in pairwise(range(0, 5000, 1000))
     ]
     assert whole.tolist() == np.concatenate(parts).tolist()
@@ -236,22 +236,22 @@ def test_cm_balances_keys_and_cam_balances_tuples_better_than_hashing() -> None:
 
 
 def cumulative(name: str) -> dict:
-    return {} if name == "hashing" else {"mode": "cumulative"}
+    return {} if name == "hashing" else {"window": "cumulative"}
 
 
 def test_affinity_by_hyperloglog_ends_as_hashing_when_the_registers_are_full() -> None:
     """A documented weakness of 004's optimistic test: a new key seems to be an old one."""
     stream = all_distinct(40_000)
-    out = route("am", stream, workers=4, cardinality="hll", mode="cumulative", precision=6)
+    out = route("am", stream, workers=4, cardinality="hll", window="cumulative", precision=6)
     hashed = candidate(stream[0], 1, 4, 7)
     assert np.mean(out[-10_000:] == hashed[-10_000:]) > 0.97
-    sparse = route("am", all_distinct(1000), workers=4, cardinality="hll", mode="cumulative", precision=14)
+    sparse = route("am", all_distinct(1000), workers=4, cardinality="hll", window="cumulative", precision=14)
     assert 0.3 < np.mean(sparse == candidate(all_distinct(1000)[0], 1, 4, 7)) < 0.75
 
 
 def test_affinity_by_hyperloglog_splits_few_keys() -> None:
     stream = zipf(100_000, keys=5000, z=1.0)
-    out = route("cam", stream, workers=16, cardinality="hll", mode="cumulative")
+    out = route("cam", stream, workers=16, cardinality="hll", window="cumulative")
     pairs = np.unique(np.stack([stream[0], out.astype(np.uint64)]), axis=1).shape[1]
     assert 1 <= pairs / len(np.unique(stream[0])) < 1.1
 
@@ -262,7 +262,7 @@ def test_exact_memory_follows_the_window_and_sketched_memory_does_not_grow(name:
     before = p.observe().state_bytes
     p.assign(*all_distinct(50_000))
     assert p.observe().state_bytes < 250 * 1100 * 2 + before
-    q = create(name, workers=8, cardinality="hll", mode="tumbling")
+    q = create(name, workers=8, cardinality="hll", window="tumbling")
     before = q.observe().state_bytes
     q.assign(*all_distinct(50_000))
     assert q.observe().state_bytes == before
@@ -309,4 +309,4 @@ def test_bad_options_say_what_is_wrong(options: dict, message: str) -> None:
 
 
 def test_a_tumbling_window_needs_no_slide() -> None:
-    assert create("cam", workers=4, mode="tumbling", window_ms=1500).observe().tuples == 0
+    assert create("cam", workers=4, window="tumbling", window_ms=1500).observe().tuples == 0

@@ -71,7 +71,7 @@ def naive(
 def test_cg_equals_the_rule_in_plain_python(
     stream: Stream, capacities: list[float], alpha: int, eps: float, check: int, windowed: bool
 ) -> None:
-    load = {"load": "windowed", "window_ms": 200, "slide_ms": 100} if windowed else {}
+    load = {"window": "sliding", "window_ms": 200, "slide_ms": 100} if windowed else {}
     n = len(capacities)
     p = create("cg", workers=n, alpha=alpha, eps=eps, check=check, capacities=capacities, **load)
     first = owners(p).tolist()

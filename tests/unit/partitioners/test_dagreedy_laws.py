@@ -14,9 +14,9 @@ from evenflow.metrics import fragmentation, imbalance, worker_loads
 from evenflow.partitioners import create, restore
 from tests.unit.partitioners.streams import Stream, all_distinct, zipf
 
-SLIDING = {"mode": "sliding", "window_ms": 300, "slide_ms": 100}
-TUMBLING = {"mode": "tumbling", "window_ms": 300, "slide_ms": 100}
-CUMULATIVE = {"mode": "cumulative", "slide_ms": 100}
+SLIDING = {"window": "sliding", "window_ms": 300, "slide_ms": 100}
+TUMBLING = {"window": "tumbling", "window_ms": 300, "slide_ms": 100}
+CUMULATIVE = {"window": "cumulative", "slide_ms": 100}
 
 
 def route(stream: Stream, *, workers: int, **options: object) -> np.ndarray:
@@ -124,7 +124,7 @@ def test_however_many_sources_share_a_slide_it_splits_few_keys(sources: int) -> 
     keys, times = zipf(60_000, keys=5000)
     out = np.empty(len(keys), np.int32)
     for source in range(sources):
-        p = create("dagreedy", workers=16, source=source, sources=sources, mode="sliding", window_ms=6000)
+        p = create("dagreedy", workers=16, source=source, sources=sources, window="sliding", window_ms=6000)
         out[source::sources] = p.assign(keys[source::sources], times[source::sources])
     inside = times >= 54_000
     _, holders = fragmentation(out[inside], keys[inside])

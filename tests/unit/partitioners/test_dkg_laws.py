@@ -83,7 +83,7 @@ def naive(
 def test_dkg_equals_the_rule_in_plain_python(
     stream: Stream, n: int, frequent: float, counters: int, check_ms: int, warm_up_ms: int, windowed: bool
 ) -> None:
-    load = {"load": "windowed", "window_ms": 200, "slide_ms": 100} if windowed else {}
+    load = {"window": "sliding", "window_ms": 200, "slide_ms": 100} if windowed else {}
     shape = {"frequent": frequent, "counters": counters, "check_ms": check_ms, "warm_up_ms": warm_up_ms}
     out = create("dkg", workers=n, **shape, **load).assign(*stream)
     assert out.tolist() == naive(stream, n, **shape, window=2 if windowed else None)
@@ -115,7 +115,7 @@ def test_a_key_changes_at_most_once_in_a_check_interval(n: int) -> None:
 
 def test_a_key_gives_workers_back_when_its_load_is_gone() -> None:
     """Key 12345 is hot, then only now and then; a hotter key elsewhere leaves its workers idle."""
-    load = {"load": "windowed", "window_ms": 500, "slide_ms": 100}
+    load = {"window": "sliding", "window_ms": 500, "slide_ms": 100}
     p = create("dkg", workers=12, frequent=1.0, **QUICK, **load)
     home = candidate(np.array([12345], np.uint64), 1, 12, 7)[0]
     others = np.arange(1, 500, dtype=np.uint64)

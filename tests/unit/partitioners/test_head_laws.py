@@ -13,7 +13,7 @@ from evenflow.partitioners import create
 from tests.unit.partitioners.streams import Stream, all_distinct, zipf
 
 HEAD = ["d-choices", "w-choices", "rr-head"]
-WINDOWED = {"load": "windowed", "window_ms": 200, "slide_ms": 100}
+WINDOWED = {"window": "sliding", "window_ms": 200, "slide_ms": 100}
 loads_of = st.sampled_from([{}, WINDOWED])
 few = settings(max_examples=30, deadline=None)
 streams = st.builds(
@@ -108,7 +108,7 @@ def test_where_the_hot_key_changes_only_a_head_of_the_window_follows(name: str) 
     times = np.arange(len(keys))
     spread = {}
     for head in ("cumulative", "window"):
-        p = create(name, workers=8, head=head, load="windowed", window_ms=1000, slide_ms=100)
+        p = create(name, workers=8, head=head, window="sliding", window_ms=1000, slide_ms=100)
         out = p.assign(keys, times)[101_000:]
         spread[head] = len(set(out[keys[101_000:] == 2].tolist()))
     assert spread["window"] >= 6

@@ -31,8 +31,9 @@ def test_an_unknown_name_lists_the_known_and_suggests_the_nearest() -> None:
         ({"theta": -1}, "option 'theta' of d-choices: .*greater than or equal to 0, not -1"),
         ({"eps": float("nan")}, "option 'eps' of d-choices: .*finite"),
         ({"counters": 1.5}, "option 'counters' of d-choices"),
-        ({"load": "weekly"}, "option 'load' of d-choices: .*'cumulative' or 'windowed'"),
-        ({"window_ms": 1500, "slide_ms": 1000}, "must be a multiple of slide_ms"),
+        ({"window": "weekly"}, "option 'window' of d-choices: .*'cumulative', 'sliding' or 'tumbling'"),
+        ({"load": "windowed"}, "option 'load' of d-choices is called window now"),
+        ({"window": "sliding", "window_ms": 1500, "slide_ms": 1000}, "must be a multiple of slide_ms"),
     ],
 )
 def test_bad_options_say_what_is_wrong(options: dict, message: str) -> None:

@@ -93,7 +93,7 @@ def test_a_snapshot_with_another_header_is_refused(header: dict) -> None:
 
 
 def test_a_header_that_claims_more_workers_than_it_has_loads_makes_nothing() -> None:
-    header, state = unpack(create("d-choices", workers=4, load="windowed", window_ms=1_000).snapshot())
+    header, state = unpack(create("d-choices", workers=4, window="sliding", window_ms=1_000).snapshot())
     del header["shapes"]
     with pytest.raises(IncompatibleStateError, match="loads of 1048576 workers"):
         restore(pack({**header, "workers": 1 << 20}, state))

@@ -15,7 +15,7 @@ BURST = 700
 each_that_forgets = over([case for case in CASES if case[1].get("mode") != "cumulative"])
 SPLITS_EVERY_KEY = [
     ("dagreedy", {"alpha": 0.0, **SLIDING}),
-    ("dagreedy", {"alpha": 0.0, "mode": "cumulative", "slide_ms": 100}),
+    ("dagreedy", {"alpha": 0.0, "window": "cumulative", "slide_ms": 100}),
 ]
 CHANGES_HOT_KEYS = [
     ("dalton", {"eps": 1.0, "heavy_hitters": "sketch"}),
