@@ -38,9 +38,9 @@ def route(name: str, stream: Stream, *, workers: int, **options: object) -> np.n
 
 def slides_of(times: np.ndarray, options: dict) -> tuple[np.ndarray, int]:
     """The slide in which each tuple counts, and how many slides a window has."""
-    if options["mode"] == "cumulative":
+    if options["window"] == "cumulative":
         return np.zeros(len(times), np.int64), 1
-    slide = options["slide_ms"] if options["mode"] == "sliding" else options["window_ms"]
+    slide = options["slide_ms"] if options["window"] == "sliding" else options["window_ms"]
     return np.maximum.accumulate(times // slide), options["window_ms"] // slide
 
 
@@ -181,9 +181,9 @@ def test_the_two_ends_of_lm_are_pkg_and_cm_for_every_window(
 ) -> None:
     """Tuple by tuple: scaling by one least and one largest load keeps the order, and ties."""
     load: dict = {"window": "cumulative"}
-    if options["mode"] != "cumulative":
+    if options["window"] != "cumulative":
         window = options["window_ms"]
-        slide = options["slide_ms"] if options["mode"] == "sliding" else window
+        slide = options["slide_ms"] if options["window"] == "sliding" else window
         load = {"window": "sliding", "window_ms": window, "slide_ms": slide}
     mine = {**options, "d": d, "cardinality": cardinality, "precision": 4}
     by_tuples = route("lm", stream, workers=n, p=1.0, **mine)
@@ -197,9 +197,9 @@ def test_the_two_ends_of_lm_are_pkg_and_cm_for_every_window(
 
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("cardinality", ["exact", "hll"])
-@pytest.mark.parametrize("mode", ["sliding", "tumbling"])
-def test_after_the_window_has_passed_a_partitioner_is_as_new(name: str, cardinality: str, mode: str) -> None:
-    options = {"cardinality": cardinality, "mode": mode, "window_ms": 1000, "slide_ms": 100}
+@pytest.mark.parametrize("window", ["sliding", "tumbling"])
+def test_after_the_window_has_passed_a_partitioner_is_as_new(name: str, cardinality: str, window: str) -> None:
+    options = {"cardinality": cardinality, "window": window, "window_ms": 1000, "slide_ms": 100}
     keys, times = zipf(3000, seed=5)
     used, fresh = (create(name, workers=13, **options) for _ in range(2))
     used.assign(*zipf(5000))
@@ -295,7 +295,7 @@ def test_a_snapshot_in_the_middle_of_growth_continues_identically() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "hopping"}, "option 'mode' of cam: .*'sliding', 'tumbling' or 'cumulative'"),
+        ({"window": "hopping"}, "option 'window' of cam: .*'cumulative', 'sliding' or 'tumbling'"),
         ({"cardinality": "guess"}, "option 'cardinality' of cam: .*'exact' or 'hll'"),
         ({"window_ms": 1500, "slide_ms": 1000}, "must be a multiple of slide_ms"),
         ({"precision": 3}, "option 'precision' of cam: .*greater than or equal to 4"),

@@ -31,9 +31,9 @@ def recount(
     homes = candidate(keys, 1, n, 7).tolist()
     slides = np.maximum.accumulate(times // 100)
     spans, length = slides, 3
-    if options["mode"] == "tumbling":
+    if options["window"] == "tumbling":
         spans, length = np.maximum.accumulate(times // 300), 1
-    elif options["mode"] == "cumulative":
+    elif options["window"] == "cumulative":
         spans, length = np.zeros(len(keys), np.int64), 1
     out: list[int] = []
     was_hot: list[bool] = []
@@ -78,7 +78,7 @@ streams = st.one_of(
 )
 
 
-@pytest.mark.parametrize("options", [SLIDING, TUMBLING, CUMULATIVE], ids=lambda o: o["mode"])
+@pytest.mark.parametrize("options", [SLIDING, TUMBLING, CUMULATIVE], ids=lambda o: o["window"])
 @settings(max_examples=30, deadline=None)
 @given(
     streams, st.integers(1, 9), st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.sampled_from([0.0, 0.02, 0.1, 0.4])

@@ -96,7 +96,7 @@ def test_a_head_of_the_window_is_of_counts_that_are_halved_every_half_window(
     head = head_tuples(stream, theta, half_ms=load["window_ms"] // 2)
     for name in ("w-choices", "rr-head"):
         out = route(name, stream, workers=n, theta=theta, counters=64, head="window", **load)
-        assert out.tolist() == naive(stream, n, head, windowed="load" in load, in_turn=name == "rr-head")
+        assert out.tolist() == naive(stream, n, head, windowed="window" in load, in_turn=name == "rr-head")
 
 
 @pytest.mark.parametrize("name", HEAD)

@@ -12,7 +12,7 @@ from tests.unit.partitioners.cooperation import Cooperation, member, reducer
 from tests.unit.partitioners.streams import STREAMS, Stream, all_distinct, zipf
 
 BURST = 700
-each_that_forgets = over([case for case in CASES if case[1].get("mode") != "cumulative"])
+each_that_forgets = over([case for case in CASES if case[1].get("window") != "cumulative"])
 SPLITS_EVERY_KEY = [
     ("dagreedy", {"alpha": 0.0, **SLIDING}),
     ("dagreedy", {"alpha": 0.0, "window": "cumulative", "slide_ms": 100}),

@@ -366,14 +366,14 @@ GROWTHS = {"uniform": uniform(60_000), "zipf 0.8": zipf(60_000, keys=5000, z=0.8
 
 
 @pytest.mark.parametrize("path", [(12,), (9, 10, 11, 12), (12, 8, 12)])
-@pytest.mark.parametrize("load", ["windowed", "cumulative"])
+@pytest.mark.parametrize("kind", ["sliding", "cumulative"])
 @pytest.mark.parametrize("name", GROWTHS)
 def test_a_window_after_growing_is_about_as_level_as_with_a_fresh_partitioner(
-    name: str, load: str, path: tuple[int, ...]
+    name: str, kind: str, path: tuple[int, ...]
 ) -> None:
     """No key is ever silent here. Chance moves the largest of n loads of mean m by sqrt(2 m ln n)."""
     keys, times = GROWTHS[name]
-    window = {"window_ms": 10_000, "slide_ms": 500, "load": load}
+    window = {"window_ms": 10_000, "slide_ms": 500, "window": kind}
     p = create("evenflow", workers=8, **window)
     p.assign(keys[:20_000], times[:20_000])
     for at, workers in enumerate(path):  # a slide apart

@@ -82,13 +82,13 @@ def test_it_routes_as_a_plain_second_writing_of_the_rule(
     st.integers(1, 16),
     st.sampled_from(["auto", "hash", "remember"]),
     st.integers(1, 3),
-    st.sampled_from(["windowed", "cumulative"]),
+    st.sampled_from(["sliding", "cumulative"]),
     st.lists(st.floats(0.2, 5), max_size=6).map(tuple),
 )
 def test_with_every_kind_of_home_load_and_speed_too(
-    stream: Stream, workers: int, tail: str, sources: int, load: str, weights: tuple[float, ...]
+    stream: Stream, workers: int, tail: str, sources: int, window: str, weights: tuple[float, ...]
 ) -> None:
-    compare(stream, workers, tail=tail, sources=sources, load=load, weights=weights, price=1e-3)
+    compare(stream, workers, tail=tail, sources=sources, window=window, weights=weights, price=1e-3)
 
 
 @pytest.mark.parametrize("stream", [with_gaps(1500), backwards(1500)], ids=["gaps", "backwards"])

@@ -60,7 +60,7 @@ class SlowEvenflow:
         *,
         seed: int,
         sources: int = 1,
-        load: str = "windowed",
+        window: str = "sliding",
         slide_ms: int = 50,
         slides: int = 6,
         price: float = 5e-4,
@@ -71,7 +71,7 @@ class SlowEvenflow:
         weights: tuple[float, ...] = (),
     ) -> None:
         self.n, self.seed, self.price = n, seed, price
-        self.windowed, self.slide_ms, self.slides = load == "windowed", slide_ms, slides
+        self.windowed, self.slide_ms, self.slides = window == "sliding", slide_ms, slides
         self.watched = ceil(watch * n * sqrt(sources))
         self.fewest = max(FEWEST_OF_MANY, ceil(FEWEST / sqrt(sources)))
         self.remembers = tail == "remember" or (tail == "auto" and sources == 1)
