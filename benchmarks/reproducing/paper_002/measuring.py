@@ -91,7 +91,8 @@ def _with_d(n: int, d: int, seed: int) -> list[Partitioner]:
     class Fixed(DChoices):
         def _shape(self) -> None:
             super()._shape()
-            self._schedule["next"], self._schedule["d"] = _NEVER, d
+            schedule = self._choosing.schedule
+            schedule["next"], schedule["d"] = _NEVER, d
 
     return [
         Fixed(

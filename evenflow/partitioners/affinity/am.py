@@ -11,6 +11,11 @@ sources each has a worker for the key, so it may be on as many as there are sour
 Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `window`, `window_ms`, `slide_ms`.
 Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one; hll O(d). State: see
 `cardinality`. Paper: 004, Algorithm 3 (AM-2, AM-5, AM-2-H).
+
+`a` stays where it is:
+
+    >>> create("am", workers=4).assign(keys, times).tolist()
+    [3, 3, 1, 3, 0, 3]
 """
 
 from __future__ import annotations

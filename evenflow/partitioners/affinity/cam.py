@@ -8,6 +8,11 @@ Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `window
 Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one; hll O(d), and no estimate is
 ever computed. State: see `cardinality`; n loads, sliding n x slides more.
 Paper: 004, Algorithm 4 (cAM-2, cAM-5); lines 8-9 there say `estimate` of L, which is a counter.
+
+`a` stays where it is, and new keys go where fewer tuples are:
+
+    >>> create("cam", workers=4).assign(keys, times).tolist()
+    [3, 3, 1, 3, 0, 3]
 """
 
 from __future__ import annotations

@@ -8,6 +8,11 @@ its emptier candidate always: the imbalance of tuples may exceed PKG's by far, a
 Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `window`, `window_ms`, `slide_ms`.
 Cost per tuple: O(d), and O(1) amortised for the window. State: see `cardinality`.
 Paper: 004, Algorithm 2 (CM-2, CM-2-H).
+
+A worker's load is its keys, so `a` may be on two workers:
+
+    >>> create("cm", workers=4).assign(keys, times).tolist()
+    [3, 1, 1, 3, 0, 3]
 """
 
 from __future__ import annotations

@@ -10,6 +10,11 @@ Parameters: `p` weight of the tuples (0.5); `d` candidates (2); `cardinality` ex
 Cost per tuple: O(d); the extremes are tracked, O(n) when the last worker leaves the minimum, which is
 O(1) amortised while loads only grow, and O(n) per slide. State: see `cardinality`; loads as in `cam`.
 Paper: 004, equations 7-9 and Algorithm 5 (LM-2, LM-2-H).
+
+Tuples and keys of a worker count, so `a` is split:
+
+    >>> create("lm", workers=4).assign(keys, times).tolist()
+    [3, 1, 1, 3, 0, 3]
 """
 
 from __future__ import annotations

@@ -18,6 +18,11 @@ Membership is tested after counting the current tuple; estimates are counts (upp
 Cost per tuple: O(1) for the summary, 2 candidates for the tail, d for the head, O(1) to read and at most
 O(log n) to keep the least loaded worker when d = n. State: 84 to 100 bytes x counters, 48 to 64 x n.
 Paper: Nasir et al., "When Two Choices Are not Enough", ICDE 2016 (002), Algorithm 1 and section III.
+
+From the third tuple on a key with 60 % of them is head, and gets more than two workers:
+
+    >>> create("d-choices", workers=4, theta=0.6, warm_up=2).assign(keys, times).tolist()
+    [3, 1, 1, 0, 0, 2]
 """
 
 from __future__ import annotations

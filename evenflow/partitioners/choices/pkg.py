@@ -9,6 +9,11 @@ Parameters: `d` choices (2; `pk5` is d = 5); `window` cumulative (002), sliding 
 Load is what this instance sent; several sources balance each their own share.
 Cost per tuple: O(d). State: 8 (slides + 1) bytes per worker; cumulative loads are those of one slide.
 Paper: Nasir et al., ICDE 2015, as used in 002 (PKG) and 004 (PK-2, PK-5).
+
+`a` has two workers, and each tuple takes the less loaded one:
+
+    >>> create("pkg", workers=4).assign(keys, times).tolist()
+    [3, 1, 1, 3, 0, 3]
 """
 
 from __future__ import annotations

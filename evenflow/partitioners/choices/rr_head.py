@@ -12,6 +12,11 @@ step (the paper does not say; one source starts at worker 0).
 Cost per tuple: O(1) for the summary; 2 candidates for the tail, one comparison for the head. State: 76 to
 92 bytes x counters, 2n loads, the next worker.
 Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), section III ("Round-Robin").
+
+From the third tuple on a key with 60 % of them is head, and takes turns:
+
+    >>> create("rr-head", workers=4, theta=0.6, warm_up=2).assign(keys, times).tolist()
+    [3, 1, 1, 0, 0, 1]
 """
 
 from __future__ import annotations

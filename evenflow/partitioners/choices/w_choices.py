@@ -12,6 +12,11 @@ Cost per tuple: O(1) for the summary, 2 candidates for the tail; the least loade
 tournament in O(1), which costs a tuple that went to it at most O(log n). State: 76 to 92 bytes x
 counters, 32 to 48 x n.
 Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), Algorithm 1.
+
+From the third tuple on a key with 60 % of them is head, and goes to the least loaded worker:
+
+    >>> create("w-choices", workers=4, theta=0.6, warm_up=2).assign(keys, times).tolist()
+    [3, 1, 1, 0, 0, 2]
 """
 
 from __future__ import annotations

@@ -10,6 +10,11 @@ of the sliding window (the paper changes only X) or of the batch, which is what 
 at a time. Cost per tuple: two O(1) passes; O(n * rows) per batch. State: as `dalton`, at most 2n rows
 with room for n more, and 64 to 128 bytes of working memory per distinct key of the largest batch.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), section 3.4.
+
+The first batch tells which keys the next one may split:
+
+    >>> create("dalton-batch", workers=4).assign_batch(keys, times).tolist()
+    [3, 3, 1, 3, 0, 3]
 """
 
 from __future__ import annotations

@@ -40,6 +40,11 @@ table may lack F_1(k) until the key goes there again. Source 0 of 1, whose table
 Cost per tuple: as `dalton`; O(keys of the interval) per message. State: that of `dalton` with exact counts, and
 16 n bytes per row for the rewards kept back.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), Algorithm 2 and section 4.1.
+
+Before a message has come back it does as `dalton` does:
+
+    >>> create("dalton-cooperative", workers=4, source=1, sources=2).assign(keys, times).tolist()
+    [3, 3, 1, 3, 0, 3]
 """
 
 from __future__ import annotations

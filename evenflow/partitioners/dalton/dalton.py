@@ -33,6 +33,11 @@ of `q_table`, 32 bytes x 2 to 4 per distinct key of a statistics window, or the 
 counters of 8 bytes, in four rows).
 Paper: Zapridou et al., "Dalton: Learned Partitioning for Distributed Data Streams", PVLDB 16(3) 2022
 (000), Algorithm 1, sections 3.2 and 3.3.
+
+Before a statistics window has ended no key is hot, and all are hashed:
+
+    >>> create("dalton", workers=4).assign(keys, times).tolist()
+    [3, 3, 1, 3, 0, 3]
 """
 
 from __future__ import annotations

@@ -33,6 +33,11 @@ least loaded worker when it is asked for; O(n) per slide. State: 4 bytes x bucke
 2n loads (windowed: x slides more). At most 2 watch*n replicas are held at a time; watch counts sqrt(S) times
 for each of S sources, here too. Argument and figures:
 docs/evenflow-partitioner.md. Paper: none, this is our own.
+
+Each new key goes where the load is least; too few tuples to split one:
+
+    >>> create("evenflow", workers=4).assign(keys, times).tolist()
+    [0, 0, 1, 0, 2, 0]
 """
 
 from __future__ import annotations

@@ -24,6 +24,11 @@ a step of the bound (every alpha*n/(1 + eps) tuples) these stay full, so a small
 last search ended: it saves time and never changes a result. State: 20 bytes for each virtual worker and
 24 to 48 for the cache; windowed: slides x 8 more.
 Paper: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous Clusters", arXiv 1705.09073.
+
+A virtual worker that is full is passed over, so `a` moves on:
+
+    >>> create("cg", workers=4).assign(keys, times).tolist()
+    [3, 1, 1, 0, 0, 1]
 """
 
 from __future__ import annotations

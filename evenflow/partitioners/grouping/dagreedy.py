@@ -18,6 +18,13 @@ distinct keys, and with the holders of the hot ones.
 Paper: 000 compares with it; the rule is that of its published code, except that holders are forgotten when
 they leave the window, that a slide ends before its first tuple is counted, that one tuple makes no key hot
 (where several sources share a slide it would make every key hot), and the ties.
+
+`a` is hot in the second slide, and its last tuple goes to an idle worker:
+
+    >>> create(
+    ...     "dagreedy", workers=4, theta=0.1, alpha=0.0, window_ms=6, slide_ms=3
+    ... ).assign(keys, times).tolist()
+    [3, 3, 1, 3, 0, 2]
 """
 
 from __future__ import annotations

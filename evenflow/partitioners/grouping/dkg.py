@@ -16,6 +16,11 @@ key that drops out of the summary starts again with 2.
 
 Cost per tuple: O(1) for the summary and O(workers of the key). State: 96 to 112 bytes x counters, 2n loads.
 Paper: Dalabasmaz and Can, "Dynamic Key Grouping", 2020, as far as its rule is public.
+
+`a` may be on two workers, and gets a third one in the end:
+
+    >>> create("dkg", workers=4, warm_up_ms=0, check_ms=1, frequent=1.0).assign(keys, times).tolist()
+    [3, 0, 1, 3, 0, 1]
 """
 
 from __future__ import annotations

@@ -17,6 +17,11 @@ Cost per tuple: a draw, one visit of the synopsis; a look, one tuple in 2^r, cos
 to 32/p, the generator, the next worker.
 Paper: Chen, Zhang and Jin, "PStream: A Popularity-Aware Differentiated Distributed Stream Processing System", IEEE
 Transactions on Computers 70(10), 2021; first at ICNP 2017.
+
+Here every tuple is looked at; `a` is hot from its third one on, and takes turns:
+
+    >>> create("pstream", workers=4, r=0).assign(keys, times).tolist()
+    [3, 3, 1, 0, 0, 1]
 """
 
 from __future__ import annotations

@@ -14,6 +14,11 @@ State: three numbers, and room for a batch: 24 to 64 bytes per key of the one wi
 more), of which most is given back when later ones are far smaller; while one is planned, 4 per tuple.
 Releasing the batch 5 % early, to plan in the time so gained, is the engine's business.
 Paper: Abdelhamid, PhD thesis 2021 (001), chapter 2.
+
+`a` is large, so its tuples are cut into fragments, here for three blocks:
+
+    >>> create("prompt", workers=4).assign_batch(keys, times).tolist()
+    [0, 2, 0, 2, 1, 1]
 """
 
 from __future__ import annotations

@@ -11,6 +11,11 @@ block 0. Without it, the interval reaches from the first time of the batch to it
 
 Cost per tuple: two comparisons, no division. State: none (the workers' borders are made per batch).
 Paper: Abdelhamid, PhD thesis 2021 (001), section 2.1, figure 2.1a.
+
+A quarter of the interval for each block:
+
+    >>> create("time-based", workers=4, interval_ms=6).assign_batch(keys, times).tolist()
+    [0, 0, 1, 2, 2, 3]
 """
 
 from __future__ import annotations

@@ -3,6 +3,11 @@
 Idea: no key is ever split, so nothing has to be merged, at the price of all imbalance the keys have.
 Parameters: none. Cost per tuple: one mix and one modulo. State: none.
 Paper: the baseline "KG" of Nasir et al., ICDE 2016 (002), "FLD" of 004.
+
+Each key has its worker, and `a` fills one:
+
+    >>> create("hashing", workers=4).assign(keys, times).tolist()
+    [3, 3, 1, 3, 0, 3]
 """
 
 from __future__ import annotations

@@ -4,6 +4,11 @@ Idea: perfect balance of tuples, at the price of every key being on every worker
 Parameters: none. Source s of S starts at worker s*n/S, so that several sources do not march in step.
 Cost per tuple: one comparison. State: the next worker (8 bytes).
 Paper: the baseline "SG" of Nasir et al., ICDE 2016 (002).
+
+Level, and `a` is on three workers:
+
+    >>> create("shuffle", workers=4).assign(keys, times).tolist()
+    [0, 1, 2, 3, 0, 1]
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from evenflow.partitioners import Partitioner, create, names
 from evenflow.partitioners.dalton.messages import GlobalTable
 from evenflow.partitioners.evenflow.state import DOUBTS
 from evenflow.partitioners.exchange import Exchange
-from tests.unit.partitioners.cooperation import Cooperation, member, reducer
+from tests.unit.partitioners.dalton.cooperation import Cooperation, member, reducer
 from tests.unit.partitioners.streams import Stream, zipf
 
 WINDOW = {"window_ms": 1000, "slide_ms": 100}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from evenflow.errors import ConfigError
 from evenflow.partitioners import Partitioner, create, restore
 from tests.unit.partitioners.cases import CASES, HLL, SLIDING, each, over, run
-from tests.unit.partitioners.cooperation import Cooperation, member, reducer
+from tests.unit.partitioners.dalton.cooperation import Cooperation, member, reducer
 from tests.unit.partitioners.streams import STREAMS, Stream, all_distinct, zipf
 
 BURST = 700

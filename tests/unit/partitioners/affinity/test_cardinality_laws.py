@@ -198,7 +198,9 @@ def test_the_two_ends_of_lm_are_pkg_and_cm_for_every_window(
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("cardinality", ["exact", "hll"])
 @pytest.mark.parametrize("window", ["sliding", "tumbling"])
-def test_after_the_window_has_passed_a_partitioner_is_as_new(name: str, cardinality: str, window: str) -> None:
+def test_after_the_window_has_passed_a_partitioner_is_as_new(
+    name: str, cardinality: str, window: str
+) -> None:
     options = {"cardinality": cardinality, "window": window, "window_ms": 1000, "slide_ms": 100}
     keys, times = zipf(3000, seed=5)
     used, fresh = (create(name, workers=13, **options) for _ in range(2))

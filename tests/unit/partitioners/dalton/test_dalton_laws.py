@@ -13,7 +13,7 @@ from evenflow.metrics import fragmentation, window_imbalance
 from evenflow.partitioners import create
 from evenflow.partitioners.dalton.bandit import reward
 from evenflow.partitioners.dalton.dalton import Dalton
-from tests.unit.partitioners.dalton_model import SlowDalton
+from tests.unit.partitioners.dalton.dalton_model import SlowDalton
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, backwards, with_gaps, zipf
 
 

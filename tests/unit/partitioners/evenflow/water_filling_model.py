@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from evenflow.keys import candidate, members
-from tests.unit.partitioners.dalton_model import mix64
+from tests.unit.partitioners.dalton.dalton_model import mix64
 
 MARGIN, LOOKS, FEWEST, FEWEST_OF_MANY, HOLDERS, SHARED, FINE = 3, 8, 8, 4, 2, 8, 1024
 MEMORY, LEAST_MEMORY, AGES, DOUBTS, FILLED = 8, 2048, 16, 64, 128

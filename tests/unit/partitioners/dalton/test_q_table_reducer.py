@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from evenflow.errors import ConfigError
 from evenflow.partitioners.dalton.messages import SyncMessage
 from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
-from tests.unit.partitioners.cooperation import reducer
-from tests.unit.partitioners.sync_rounds import reduced, rounds, told
+from tests.unit.partitioners.dalton.cooperation import reducer
+from tests.unit.partitioners.dalton.sync_rounds import reduced, rounds, told
 
 few = settings(max_examples=25, deadline=None)
 

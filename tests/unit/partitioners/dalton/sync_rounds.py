@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
-from tests.unit.partitioners.cooperation import reducer
+from tests.unit.partitioners.dalton.cooperation import reducer
 
 
 def told(

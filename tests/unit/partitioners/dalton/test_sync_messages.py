@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners import create
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
-from tests.unit.partitioners.sync_rounds import reduced, rounds, told
+from tests.unit.partitioners.dalton.sync_rounds import reduced, rounds, told
 
 few = settings(max_examples=25, deadline=None)
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from evenflow.arrays import Int64s, UInt64s
 from evenflow.partitioners import create
-from tests.unit.partitioners.dalton_model import mix64
+from tests.unit.partitioners.dalton.dalton_model import mix64
+from tests.unit.partitioners.evenflow.water_filling_model import SlowEvenflow, route
 from tests.unit.partitioners.streams import SPREAD, Stream, backwards, with_gaps
-from tests.unit.partitioners.water_filling_model import SlowEvenflow, route
 
 SEED = 7
 SLIDE = 50

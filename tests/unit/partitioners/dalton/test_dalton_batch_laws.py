@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evenflow.keys import candidate
 from evenflow.partitioners import create
 from evenflow.partitioners.dalton.batch import DaltonBatch
-from tests.unit.partitioners.dalton_model import SlowDaltonBatch
+from tests.unit.partitioners.dalton.dalton_model import SlowDaltonBatch
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, with_gaps, zipf
 
 few = settings(max_examples=25, deadline=None)

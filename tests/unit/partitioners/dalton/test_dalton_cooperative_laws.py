@@ -16,7 +16,7 @@ from evenflow.partitioners.dalton.messages import GlobalTable
 from evenflow.partitioners.dalton.q_table import Home, admit, defer, find, learn
 from evenflow.partitioners.dalton.reducer import dsync_bounds
 from evenflow.partitioners.dalton.split_keys import SplitKeys
-from tests.unit.partitioners.cooperation import Cooperation, member, reducer
+from tests.unit.partitioners.dalton.cooperation import Cooperation, member, reducer
 from tests.unit.partitioners.streams import SPREAD, Stream, all_distinct, zipf
 
 few = settings(max_examples=25, deadline=None)
