@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.partitioners import SEED, WORKERS
 from benchmarks.spread import in_turns, ratios, spread
-from evenflow.partitioners.prompt_blocks import plan_blocks
+from evenflow.partitioners.prompt.blocks import plan_blocks
 from evenflow.rank_laws import RANKS, Zipf
 
 ID = "partitioners-prompt-plan"

@@ -18,11 +18,39 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.void]
+"""Records: rows of named fields, or a single one with shape ()."""
 State = dict[str, npt.NDArray[Any]]
 """State as named arrays of any shape."""
 
 NEVER = -(2**63)
 LAST_TIME = 2**63 - 1
+
+
+def record(kind: np.dtype[Any], **values: int) -> Rows:
+    """One record, shape (), with these numbers and else zeros: `made[()]` is what a kernel reads and writes."""
+    made = np.zeros((), kind)
+    for name, value in values.items():
+        made[name] = value
+    return made
+
+
+def plain(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Records as their numbers, which are equally wide: shape (rows, numbers), or (numbers,) of one record. No copy.
+
+    An array of something else is given back as it is.
+    """
+    if records.dtype.names is None:
+        return records
+    kind = records.dtype[0]
+    return records.reshape(-1).view(kind).reshape(*records.shape, records.dtype.itemsize // kind.itemsize)
+
+
+def as_records(numbers: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """What `plain` gave of records of the kind of `like`, as records again. No copy."""
+    if like.dtype.names is None:
+        return numbers
+    return np.ascontiguousarray(numbers).reshape(-1).view(like.dtype).reshape(numbers.shape[:-1])
 
 
 def viewed(buffer: pa.Buffer | None, dtype: type[np.generic], start: int, count: int) -> npt.NDArray[Any]:

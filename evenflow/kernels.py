@@ -81,6 +81,13 @@ class _NamedByKey(IndexDataCacheFile):
             self._save_data(name, data)  # type: ignore[no-untyped-call]
             self._save_index(self._load_index() | {key: name})  # type: ignore[no-untyped-call]
 
+    def _load_index(self) -> Any:
+        """Nothing is known where an index names types that are no more: an earlier version of the code wrote it."""
+        try:
+            return super()._load_index()  # type: ignore[no-untyped-call]
+        except (ImportError, AttributeError):
+            return {}
+
     def _data_name(self, number: str) -> str:
         return f"{self._index_name.removesuffix('.nbi')}.{number}.nbc"
 

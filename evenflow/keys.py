@@ -14,7 +14,7 @@ F_1..F_d. F_i(h) = F_j(h) happens with probability 1/n and is kept, as the paper
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -185,6 +185,28 @@ def members(seed: int, count: int, *, first: int = 1) -> UInt64s:
     out = np.empty(count, np.uint64)
     _members(np.uint64(seed % 2**64), first, out)
     return out
+
+
+@kernel
+def same_bytes(data: UInt8s, start: Any, others: UInt8s, other: Any, length: Any) -> bool:
+    """Whether `length` bytes are the same, of the one from `start` on and of the other from `other` on."""
+    at = np.int64(0)
+    while at < length and data[start + at] == others[other + at]:
+        at += 1
+    return at == length
+
+
+class Candidates(NamedTuple):
+    """F_1, F_2, ... over so many workers: what kernels take as one argument."""
+
+    family: UInt64s
+    """Their members."""
+    workers: np.uint64
+
+
+def candidates(seed: int, count: int, workers: int) -> Candidates:
+    """F_1 .. F_count."""
+    return Candidates(members(seed, count), np.uint64(workers))
 
 
 def candidate(hashes: UInt64s, i: int, n: int, seed: int) -> Int32s:

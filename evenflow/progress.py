@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s, UInt8s
+from evenflow.arrays import Int64s, Rows, UInt8s, record
 from evenflow.errors import IncompatibleStateError
 from evenflow.kernels import kernel
 from evenflow.markers import MOST_PRODUCERS, EndOfStream
@@ -22,7 +23,8 @@ from evenflow.strict_json import INT64, NotStrict, StrictObject, read_object, sh
 from evenflow.windows import END_MARK, NO_MARK
 
 STATE_VERSION = 4
-_MAX, _IDLE, _RUN = range(3)
+_MEMORY = np.dtype([(name, np.int64) for name in ("largest", "idle", "run")])
+"""Largest event time, mark while asleep, tuples of the run that may become a jump."""
 _LONGEST_RUN = 16
 _MOST_BYTES = 4_096
 
@@ -192,30 +194,24 @@ def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
 
     times: event times (ms), shape (n,). Advances progress only; the caller counts and sets the offset.
     """
-    memory = np.array(
-        [
-            NO_MARK if state.max_time is None else state.max_time,
-            NO_MARK if state.idle_mark is None else state.idle_mark,
-            len(state.run),
-        ],
-        dtype=np.int64,
+    memory = record(
+        _MEMORY,
+        largest=NO_MARK if state.max_time is None else state.max_time,
+        idle=NO_MARK if state.idle_mark is None else state.idle_mark,
+        run=len(state.run),
     )
     run = np.zeros(_LONGEST_RUN, dtype=np.int64)
     run[: len(state.run)] = state.run
     verdicts = np.zeros(times.size, dtype=np.uint8)
     marks = np.empty(times.size, dtype=np.int64)
-    _judge(
-        np.ascontiguousarray(times, dtype=np.int64),
-        memory,
-        run,
-        verdicts,
-        marks,
+    limits = _Limits(
         query.slide_ms,
         delay(query),
         -1 if query.max_jump is None else query.max_jump,
         query.jump_confirmations,
     )
-    largest, _, count = (int(value) for value in memory)
+    _judge(np.ascontiguousarray(times, dtype=np.int64), memory, run, _Found(verdicts, marks), limits)
+    largest, _, count = memory.item()
     first = state.first_time
     if first is None and largest != NO_MARK:
         first = int(times[np.argmax(verdicts == Verdict.ACCEPTED)])
@@ -228,26 +224,33 @@ def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
     return Judged(after, verdicts, marks)
 
 
+class _Limits(NamedTuple):
+    """What a query says of its times, in ms."""
+
+    slide: int
+    delay: int
+    max_jump: int
+    """-1: any."""
+    confirmations: int
+
+
+class _Found(NamedTuple):
+    verdicts: UInt8s
+    marks: Int64s
+
+
 @kernel
-def _judge(
-    times: Int64s,
-    memory: Int64s,
-    run: Int64s,
-    verdicts: UInt8s,
-    marks: Int64s,
-    slide: int,
-    delay_ms: int,
-    max_jump: int,
-    confirmations: int,
-) -> None:
+def _judge(times: Int64s, memory: Rows, run: Int64s, found: _Found, limits: _Limits) -> None:
+    state, verdicts = memory[()], found.verdicts
+    slide, max_jump, confirmations = limits.slide, limits.max_jump, limits.confirmations
     for i in range(times.size):
         time = times[i]
-        largest = memory[_MAX]
-        rule = NO_MARK if largest == NO_MARK else largest - delay_ms
-        idle = memory[_IDLE]
-        marks[i] = max(rule, idle)
+        largest = state["largest"]
+        rule = NO_MARK if largest == NO_MARK else largest - limits.delay
+        idle = state["idle"]
+        found.marks[i] = max(rule, idle)
         if max_jump >= 0 and (largest == NO_MARK or time - largest > max_jump):
-            count = memory[_RUN]
+            count = state["run"]
             low = time
             high = time
             for k in range(count):
@@ -259,14 +262,14 @@ def _judge(
                         run[k - 1] = run[k]
                     count -= 1
                 run[count] = time
-                memory[_RUN] = count + 1
+                state["run"] = count + 1
                 verdicts[i] = 3
                 continue
-        memory[_RUN] = 0
+        state["run"] = 0
         end = (time // slide + 1) * slide
         if end <= rule:
             verdicts[i] = 1
         elif end <= idle:
             verdicts[i] = 2
         elif time > largest:
-            memory[_MAX] = time
+            state["largest"] = time

@@ -1,4 +1,4 @@
-"""Partitioners and policies as a person writes them: `NAME[:option=value,...]`, e.g. `pkg:d=3,load=windowed`.
+"""Partitioners and policies as a person writes them: `NAME[:option=value,...]`, e.g. `pkg:d=3,window=sliding`.
 
 A list of numbers is written with semicolons: `evenflow:weights=1;2;0.5`; `weights=2;` is a list of one.
 """
@@ -13,7 +13,7 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 
 
 def parse_choice(text: str) -> tuple[str, dict[str, Any]]:
-    """`"pkg:d=3,load=windowed"` -> ("pkg", {"d": 3, "load": "windowed"}); ConfigError when it is neither.
+    """`"pkg:d=3,window=sliding"` -> ("pkg", {"d": 3, "window": "sliding"}); ConfigError when it is neither.
 
     Whether name and options exist is for `create` to say.
     """

@@ -25,7 +25,7 @@ from evenflow import metrics
 from evenflow.charts.axes import decades
 from evenflow.charts.page import page
 from evenflow.keys import bucket_of, members
-from evenflow.partitioners.reduce_buckets import allocate_all, clusters_of
+from evenflow.partitioners.prompt.reduce_buckets import allocate_all, clusters_of
 
 if TYPE_CHECKING:
     import altair

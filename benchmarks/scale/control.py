@@ -8,8 +8,8 @@ from benchmarks.scale.timing import cpu
 from evenflow import elasticity
 from evenflow.partitioners import create
 from evenflow.partitioners.base import Partitioner
-from evenflow.partitioners.q_table_reducer import QTableReducer
-from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
+from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
+from evenflow.partitioners.dalton.reducer import QTableReducer
 from evenflow.plans import Plan, parse_plan
 from evenflow.progress import PartitionState
 from evenflow.simulation import generated

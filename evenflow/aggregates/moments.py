@@ -8,7 +8,7 @@ Whole numbers and decimals are taken as the nearest doubles.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +18,22 @@ from evenflow.aggregates.aggregate import Call, PartialColumn
 from evenflow.aggregates.grouping import Grouping
 from evenflow.aggregates.multisets import present
 from evenflow.aggregates.orders import as_floats
-from evenflow.arrays import Float64s, one_chunk
+from evenflow.arrays import Float64s, Int32s, Int64s, one_chunk
 from evenflow.kernels import kernel
 
 _TYPE = pa.struct([("n", pa.int64()), ("mean", pa.float64()), ("m2", pa.float64())])
 
 
+class _Moments(NamedTuple):
+    n: Int64s
+    mean: Float64s
+    m2: Float64s
+    """Sum of (value - mean)^2."""
+
+
 @kernel
-def _take_in(of: Any, values: Any, n: Any, mean: Any, m2: Any) -> None:
+def _take_in(of: Int64s, values: Float64s, into: _Moments) -> None:
+    n, mean, m2 = into
     for row in range(of.shape[0]):
         group, value = of[row], values[row]
         n[group] += 1
@@ -35,7 +43,9 @@ def _take_in(of: Any, values: Any, n: Any, mean: Any, m2: Any) -> None:
 
 
 @kernel
-def _join(of: Any, ns: Any, means: Any, m2s: Any, n: Any, mean: Any, m2: Any) -> None:
+def _join(of: Int32s, given: _Moments, into: _Moments) -> None:
+    ns, means, m2s = given
+    n, mean, m2 = into
     for row in range(of.shape[0]):
         group, more = of[row], ns[row]
         if more == 0:
@@ -75,22 +85,21 @@ def sample_or_population(written: tuple[str, ...]) -> tuple[str, ...]:
 
 def _combine(column: pa.Array | None, groups: Grouping) -> pa.Array:
     of, values, _ = present(column, groups)
-    n, mean, m2 = _empty(groups.count)
-    _take_in(of, as_floats(values), n, mean, m2)
-    return _structs(n, mean, m2)
+    found = _empty(groups.count)
+    _take_in(of, as_floats(values), found)
+    return _structs(found)
 
 
 def _merge(column: pa.Array | None, groups: Grouping) -> pa.Array:
     assert column is not None
-    n, mean, m2 = _empty(groups.count)
-    ns, means, m2s = (column.field(name).to_numpy() for name in ("n", "mean", "m2"))
-    _join(groups.of, ns, means, m2s, n, mean, m2)
-    return _structs(n, mean, m2)
+    found = _empty(groups.count)
+    _join(groups.of, _Moments(*(column.field(name).to_numpy() for name in _Moments._fields)), found)
+    return _structs(found)
 
 
-def _empty(count: int) -> tuple[Any, Float64s, Float64s]:
-    return np.zeros(count, np.int64), np.zeros(count), np.zeros(count)
+def _empty(count: int) -> _Moments:
+    return _Moments(np.zeros(count, np.int64), np.zeros(count), np.zeros(count))
 
 
-def _structs(n: Any, mean: Float64s, m2: Float64s) -> pa.Array:
-    return pa.StructArray.from_arrays([pa.array(n), pa.array(mean), pa.array(m2)], ["n", "mean", "m2"])
+def _structs(found: _Moments) -> pa.Array:
+    return pa.StructArray.from_arrays([pa.array(column) for column in found], list(_Moments._fields))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +11,19 @@ import pyarrow as pa
 from evenflow.aggregates.aggregate import Call, PartialColumn, stored
 from evenflow.aggregates.grouping import Grouping
 from evenflow.aggregates.orders import order_keys
-from evenflow.arrays import Bools, Int64s
+from evenflow.arrays import Bools, Int32s, Int64s
 from evenflow.kernels import kernel
 
 
+class _Order(NamedTuple):
+    majors: Int64s
+    minors: Int64s
+    """What decides between equal majors."""
+
+
 @kernel
-def _pick(of: Any, majors: Any, minors: Any, valid: Any, sign: Any, out: Any) -> None:
+def _pick(of: Int32s, order: _Order, valid: Bools, sign: int, out: Int64s) -> None:
+    majors, minors = order
     for row in range(of.shape[0]):
         if not valid[row]:
             continue
@@ -38,7 +45,7 @@ def picked(
 ) -> pa.Array:
     """The row of each group with the largest (sign 1) or least (-1) numbers; null for a group without a valid row."""
     rows = np.full(groups.count, -1, np.int64)
-    _pick(groups.of, majors.astype(np.int64), minors.astype(np.int64), valid, sign, rows)
+    _pick(groups.of, _Order(majors.astype(np.int64), minors.astype(np.int64)), valid, sign, rows)
     return column.take(pa.array(rows, mask=rows < 0))
 
 

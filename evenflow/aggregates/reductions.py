@@ -13,7 +13,7 @@ A name outside this table is taken for an Arrow hash kernel ("hash_" + name) and
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from evenflow.aggregates.aggregate import Reduction, stored
 from evenflow.aggregates.grouping import Grouping
 from evenflow.aggregates.picks import extreme_value
 from evenflow.aggregates.wide import add_int64s, add_wide, from_words, subtract_wide, words
-from evenflow.arrays import Bools, UInt64s, viewed
+from evenflow.arrays import Bools, Int32s, UInt64s, viewed
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 
@@ -58,8 +58,17 @@ def _sum_float(of: Any, values: Any, valid: Any, out: Any) -> None:
             out[of[row]] += values[row]
 
 
+class _Column(NamedTuple):
+    values: Any
+    """int64 or float64."""
+    valid: Bools
+    """Empty: all are."""
+
+
 @kernel
-def _extreme(of: Any, values: Any, valid: Any, sign: Any, out: Any, found: Any) -> None:
+def _extreme(of: Int32s, column: _Column, sign: int, out: Any, found: Bools) -> None:
+    """Largest (sign 1) or least (-1) value of each group; a NaN gives way to any number."""
+    values, valid = column
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):
         if masked and not valid[row]:
@@ -163,7 +172,7 @@ def _extreme_reduction(sign: int) -> Reduction:
             return extreme_value(column, groups, sign)
         values = _values(column, np.int64 if pa.types.is_integer(column.type) else np.float64)
         out, found = np.zeros(groups.count, values.dtype), np.zeros(groups.count, np.bool_)
-        _extreme(groups.of, values, _valid(column), sign, out, found)
+        _extreme(groups.of, _Column(values, _valid(column)), sign, out, found)
         return pa.array(out, mask=None if found.all() else ~found)
 
     return reduce_extreme

@@ -18,7 +18,14 @@ from evenflow.aggregates.orders import order_keys
 from evenflow.arrays import Int64s, UInt64s, one_chunk
 from evenflow.kernels import kernel
 from evenflow.keys import hash_keys
-from evenflow.sketches.hyperloglog import estimate, rank_of, register_of, registers, sketch_hash
+from evenflow.sketches.hyperloglog import (
+    Registers,
+    estimate,
+    rank_of,
+    register_of,
+    registers,
+    sketch_hash,
+)
 
 PRECISION = 12
 """4,096 registers: a standard error of 1.6 %."""
@@ -34,8 +41,8 @@ def _encode(hashes: Any, slots: Any, out: Any) -> None:
 
 
 @kernel
-def _estimate(codes: Any, ends: Any, values: Any, sums: Any, empty: Any, estimates: Any, out: Any) -> None:
-    slots = values.shape[1]
+def _estimate(codes: Any, ends: Any, rows: Registers, out: Any) -> None:
+    slots = rows.values.shape[1]
     unit = np.int64((1 << 62) // slots)
     entry = 0
     for group in range(ends.shape[0]):
@@ -45,10 +52,10 @@ def _estimate(codes: Any, ends: Any, values: Any, sums: Any, empty: Any, estimat
             total += unit >> np.int64(codes[entry] & 63)
             entry += 1
         free = slots - (entry - begin)
-        sums[0] = total + free * unit
-        empty[0] = free
-        estimates[0] = -1.0
-        out[group] = estimate(values, sums, empty, estimates, 0)
+        rows.sums[0] = total + free * unit
+        rows.empty[0] = free
+        rows.estimates[0] = -1.0
+        out[group] = estimate(rows, 0)
 
 
 def registers_column(call: Call) -> PartialColumn:
@@ -63,7 +70,7 @@ def estimated(partials: pa.Table, column: str) -> pa.Array:
     lists = one_chunk(partials[f"hll_{column}"])
     out = np.empty(len(lists), np.float64)
     codes = lists.flatten().to_numpy().astype(np.int64)
-    _estimate(codes, np.cumsum(lengths(lists)), *registers(1, PRECISION), out)
+    _estimate(codes, np.cumsum(lengths(lists)), registers(1, PRECISION), out)
     return pa.array(np.rint(out).astype(np.int64))
 
 

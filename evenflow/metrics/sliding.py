@@ -18,12 +18,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Float64s, Int32s, Int64s, UInt64s
-from evenflow.kernels import kernel
+from evenflow.arrays import Float64s, Int32s, Int64s, Rows, UInt64s, record
+from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
 from evenflow.metrics.loads import Integers, worker_loads
 
-_GAMMA, _DISTINCT, _MOST, _USED, _HEAD, _TAIL, _PANE, _CLOSED = range(8)
+_STATE = np.dtype(
+    [(name, np.int64) for name in ("gamma", "distinct", "most", "used", "head", "tail", "pane", "closed")]
+)
+"""Figures of the present window; slots in use; rows [tail, head) are in the window, which ends with `pane`; windows
+written since the last answer."""
 _DONE, _TABLE_IS_FULL, _OUTPUT_IS_FULL = range(3)
 _FIRST_SLOTS = 1 << 16
 _MOST_OUTPUT = 1 << 16
@@ -75,6 +79,41 @@ def _held(slots: int) -> _Held:
     return _Held(np.zeros(slots, np.uint64), np.zeros(slots, np.int64))
 
 
+class _Tuples(NamedTuple):
+    workers: Int32s
+    codes: Int32s
+    panes: Int64s
+    """Not decreasing."""
+
+
+class _Span(NamedTuple):
+    width: int
+    """Panes in a window."""
+    through: int
+    """Pane with which the last window ends."""
+
+
+class _Window(NamedTuple):
+    """What is counted of the present window."""
+
+    held: _Held
+    holders: Int32s
+    """Workers that hold each key."""
+    by_holders: Int64s
+    """Keys with so many holders."""
+    loads: Int64s
+    state: Rows
+    """One of _STATE."""
+
+
+class _Closed(NamedTuple):
+    """Room for figures of windows that have ended."""
+
+    whole: Int64s
+    """(4, windows): end, gamma, distinct, max holders."""
+    imbalance: Float64s
+
+
 @kernel
 def _slot(pairs: UInt64s, pair: np.uint64) -> Any:
     """Where the pair is, or the free slot where it belongs."""
@@ -86,96 +125,104 @@ def _slot(pairs: UInt64s, pair: np.uint64) -> Any:
 
 
 @kernel
-def _move(pairs: UInt64s, counts: Int64s, new_pairs: UInt64s, new_counts: Int64s) -> None:
+def _move(old: _Held, new: _Held) -> None:
     """Everything that is still held, into an empty table."""
-    for at in range(pairs.shape[0]):
-        if counts[at] > 0:
-            to = _slot(new_pairs, pairs[at])
-            new_pairs[to] = pairs[at]
-            new_counts[to] = counts[at]
+    for at in range(old.pairs.shape[0]):
+        if old.counts[at] > 0:
+            to = _slot(new.pairs, old.pairs[at])
+            new.pairs[to] = old.pairs[at]
+            new.counts[to] = old.counts[at]
+
+
+@inlined
+def _enter(window: _Window, code: Any, worker: Any) -> None:
+    """A tuple enters the window."""
+    pairs, counts = window.held.pairs, window.held.counts
+    holders, by_holders, state = window.holders, window.by_holders, window.state[()]
+    window.loads[worker] += 1
+    pair = np.uint64(code * window.loads.shape[0] + worker + 1)
+    at = _slot(pairs, pair)
+    if pairs[at] == 0:
+        pairs[at] = pair
+        state["used"] += 1
+    counts[at] += 1
+    if counts[at] == 1:
+        held = holders[code] + 1
+        holders[code] = held
+        by_holders[held - 1] -= 1
+        by_holders[held] += 1
+        state["gamma"] += 1
+        if held == 1:
+            state["distinct"] += 1
+        state["most"] = max(state["most"], np.int64(held))
+
+
+@inlined
+def _leave(window: _Window, code: Any, worker: Any) -> None:
+    """A tuple leaves the window."""
+    counts, state = window.held.counts, window.state[()]
+    holders, by_holders = window.holders, window.by_holders
+    window.loads[worker] -= 1
+    at = _slot(window.held.pairs, np.uint64(code * window.loads.shape[0] + worker + 1))
+    counts[at] -= 1
+    if counts[at] == 0:
+        held = holders[code]
+        holders[code] = held - 1
+        by_holders[held] -= 1
+        by_holders[held - 1] += 1
+        state["gamma"] -= 1
+        if held == 1:
+            state["distinct"] -= 1
+        if held == state["most"] and by_holders[held] == 0:
+            state["most"] -= 1
+
+
+@inlined
+def _close(window: _Window, closed: _Closed, tuples: Any, now: Any) -> None:
+    """Write the figures of the window that ends with the pane `now`."""
+    loads, state, whole = window.loads, window.state[()], closed.whole
+    most = np.int64(0)
+    for worker in range(loads.shape[0]):
+        most = max(most, loads[worker])
+    at = state["closed"]
+    closed.imbalance[at] = most / tuples - 1.0 / loads.shape[0]
+    whole[0, at], whole[1, at] = now, state["gamma"]
+    whole[2, at], whole[3, at] = state["distinct"], state["most"]
+    state["closed"] = at + 1
 
 
 @kernel
-def _walk(
-    workers: Int32s,
-    codes: Int32s,
-    panes: Int64s,
-    width: Any,
-    through: Any,
-    pairs: UInt64s,
-    counts: Int64s,
-    holders: Int32s,
-    by_holders: Int64s,
-    loads: Int64s,
-    state: Int64s,
-    whole: Int64s,
-    imbalance: Float64s,
-) -> int:
-    """Go on from `state`; `whole` has the rows end, gamma, distinct and max holders of the windows closed."""
-    n = loads.shape[0]
-    head, tail, now = state[_HEAD], state[_TAIL], state[_PANE]
-    closed = 0
+def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: _Closed) -> int:
+    """Go on from where the window stands, until all is done or something is full."""
+    workers, codes, panes = tuples
+    pairs, state = window.held.pairs, window.state[()]
+    head, tail = state["head"], state["tail"]
+    now: Any = state["pane"]
+    state["closed"] = 0
     answer = _DONE
     while True:
-        pane = panes[head] if head < workers.shape[0] else through + 1
-        while now < pane and now <= through:
-            if closed == imbalance.shape[0]:
+        pane = panes[head] if head < workers.shape[0] else span.through + 1
+        while now < pane and now <= span.through:
+            if state["closed"] == closed.imbalance.shape[0]:
                 answer = _OUTPUT_IS_FULL
                 break
             if tail < head:
-                most = np.int64(0)
-                for each in range(n):
-                    most = max(most, loads[each])
-                imbalance[closed] = most / (head - tail) - 1.0 / n
-                whole[0, closed] = now
-                whole[1, closed] = state[_GAMMA]
-                whole[2, closed] = state[_DISTINCT]
-                whole[3, closed] = state[_MOST]
-                closed += 1
+                _close(window, closed, head - tail, now)
             now += 1
-            while tail < head and panes[tail] <= now - width:
-                code, worker = np.int64(codes[tail]), np.int64(workers[tail])
+            while tail < head and panes[tail] <= now - span.width:
+                _leave(window, np.int64(codes[tail]), np.int64(workers[tail]))
                 tail += 1
-                loads[worker] -= 1
-                at = _slot(pairs, np.uint64(code * n + worker + 1))
-                counts[at] -= 1
-                if counts[at] == 0:
-                    held = holders[code]
-                    holders[code] = held - 1
-                    by_holders[held] -= 1
-                    by_holders[held - 1] += 1
-                    state[_GAMMA] -= 1
-                    if held == 1:
-                        state[_DISTINCT] -= 1
-                    if held == state[_MOST] and by_holders[held] == 0:
-                        state[_MOST] -= 1
             if tail == head:
-                now = min(pane, through + 1)
+                now = min(pane, span.through + 1)
         if answer != _DONE or head == workers.shape[0]:
             break
-        if 2 * state[_USED] >= pairs.shape[0]:
+        if 2 * state["used"] >= pairs.shape[0]:
             answer = _TABLE_IS_FULL
             break
         now = pane
-        code, worker = np.int64(codes[head]), np.int64(workers[head])
+        _enter(window, np.int64(codes[head]), np.int64(workers[head]))
         head += 1
-        loads[worker] += 1
-        pair = np.uint64(code * n + worker + 1)
-        at = _slot(pairs, pair)
-        if pairs[at] == 0:
-            pairs[at] = pair
-            state[_USED] += 1
-        counts[at] += 1
-        if counts[at] == 1:
-            held = holders[code] + 1
-            holders[code] = held
-            by_holders[held - 1] -= 1
-            by_holders[held] += 1
-            state[_GAMMA] += 1
-            if held == 1:
-                state[_DISTINCT] += 1
-            state[_MOST] = max(state[_MOST], np.int64(held))
-    state[_HEAD], state[_TAIL], state[_PANE], state[_CLOSED] = head, tail, now, closed
+    state["head"], state["tail"], state["pane"] = head, tail, now
     return answer
 
 
@@ -243,24 +290,26 @@ def _figures(
 ) -> WindowFigures:
     if int(codes.min()) < 0:
         raise ValueError("codes are counted from 0")
-    table = _held(_FIRST_SLOTS)
-    holders = np.zeros(int(codes.max()) + 1, np.int32)
-    by_holders, loads = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
-    state = np.zeros(8, np.int64)
-    state[_PANE] = panes[0]
+    window = _Window(
+        held=_held(_FIRST_SLOTS),
+        holders=np.zeros(int(codes.max()) + 1, np.int32),
+        by_holders=np.zeros(n + 1, np.int64),
+        loads=np.zeros(n, np.int64),
+        state=record(_STATE, pane=int(panes[0])),
+    )
     room = int(min(_MOST_OUTPUT, max(1, through - int(panes[0]) + 1)))
-    whole, imbalance = np.empty((4, room), np.int64), np.empty(room)
+    output = _Closed(np.empty((4, room), np.int64), np.empty(room))
     found: list[tuple[Int64s, Float64s]] = []
     answer = _OUTPUT_IS_FULL
     while answer != _DONE:
-        answer = _walk(
-            workers, codes, panes, width, through, *table, holders, by_holders, loads, state, whole, imbalance
-        )
-        closed = int(state[_CLOSED])
-        found.append((whole[:, :closed].copy(), imbalance[:closed].copy()))
+        answer = _walk(_Tuples(workers, codes, panes), _Span(width, through), window, output)
+        closed = int(window.state["closed"])
+        found.append((output.whole[:, :closed].copy(), output.imbalance[:closed].copy()))
         if answer == _TABLE_IS_FULL:
-            bigger = _held(max(len(table.pairs), 1 << (4 * int(state[_GAMMA])).bit_length()))
-            _move(*table, *bigger)
-            state[_USED], table = state[_GAMMA], bigger
+            slots = max(len(window.held.pairs), 1 << (4 * int(window.state["gamma"])).bit_length())
+            bigger = _held(slots)
+            _move(window.held, bigger)
+            window.state["used"] = window.state["gamma"]
+            window = window._replace(held=bigger)
     ends, gamma, distinct, most = np.concatenate([block for block, _ in found], axis=1)
     return WindowFigures(ends, np.concatenate([block for _, block in found]), gamma, distinct, most)

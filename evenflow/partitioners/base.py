@@ -1,4 +1,4 @@
-"""The partitioner contract: what every routing algorithm promises, and how its state travels.
+"""The partitioner contract: what every routing algorithm promises.
 
 Laws (tests/unit/partitioners/test_contract.py and test_state_bounds.py hold every registered name to them):
 
@@ -20,32 +20,23 @@ Never a Python loop over tuples; never a clock, a socket or Python's `hash()`.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s, as_records, plain
 from evenflow.columns import Keys, Times, time_column
-from evenflow.errors import ConfigError, DisorderError, IncompatibleStateError
+from evenflow.errors import ConfigError, DisorderError
 from evenflow.kernels import kernel
 from evenflow.keys import hash_keys
 from evenflow.partitioners.exchange import Exchange
-from evenflow.strict_json import read_object
+from evenflow.partitioners.snapshots import VERSION, check_arrays, misfit, pack
 
-SNAPSHOT_VERSION = 1
-_DIGEST_BYTES = 32
-_METADATA_KEY = b"evenflow-partitioner"
-_MOST_HEADER_BYTES = 1_000_000
-_OTHER_TYPES = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
-"""What a header raises whose fields are of other types than ours."""
 MAX_WORKERS = 1 << 20
 
 KeyPolicy = Literal["hashing", "affinity", "splitting"]
@@ -107,6 +98,15 @@ def _first_late(times: Int64s, bound: np.uint64, latest: Int64s) -> int:
             break
     latest[0] = greatest
     return late
+
+
+class Block(NamedTuple):
+    """Consecutive tuples of a stream: what kernels take as one argument."""
+
+    keys: UInt64s
+    times: Int64s
+    out: Int32s
+    """Where the worker of each is written."""
 
 
 class Partitioner(ABC):
@@ -235,9 +235,9 @@ class Partitioner(ABC):
 
     def snapshot(self) -> bytes:
         """Everything needed to continue, as an Arrow IPC stream of one row; read it with `restore`."""
-        state = {"_sent": self._sent, **self._state()}
+        state = {name: plain(array) for name, array in self._all_state().items()}
         header = {
-            "version": SNAPSHOT_VERSION,
+            "version": VERSION,
             "name": self.name,
             "workers": self.workers,
             "seed": self.seed,
@@ -248,7 +248,7 @@ class Partitioner(ABC):
             "max_disorder_ms": self.max_disorder_ms,
             "latest": self._latest,
         }
-        return _pack(header, state)
+        return pack(header, state)
 
     def check_made_alike(self, header: Mapping[str, Any]) -> None:
         """IncompatibleStateError unless the header's partitioner differs from this one in nothing but workers.
@@ -265,33 +265,20 @@ class Partitioner(ABC):
         }
         differing = [field for field, value in mine.items() if header.get(field) != value]
         if differing:
-            raise _misfit(self.name, f"it was made with another {', '.join(differing)}")
+            raise misfit(self.name, f"it was made with another {', '.join(differing)}")
+
+    def _all_state(self) -> State:
+        return {"_sent": self._sent, **self._state()}
 
     def _resume(self, header: Mapping[str, Any], state: State) -> None:
-        self._check_state(state)
+        kinds = self._all_state()
+        expected = {name: plain(array) for name, array in kinds.items()}
+        check_arrays(self.name, state, expected, self.variable_state)
+        state = {name: as_records(array, kinds[name]) for name, array in state.items()}
         self._tuples = int(header["tuples"])
         self._latest = int(header.get("latest", NEVER))  # snapshots of 0.1.0 have no bound
         self._sent[:] = state.pop("_sent")
         self._load_state(state)
-
-    def _check_state(self, state: State) -> None:
-        """Kernels do not check bounds: refuse arrays that are not what this version writes."""
-        expected = {"_sent": self._sent, **self._state()}
-        if state.keys() != expected.keys():
-            differing = sorted(state.keys() ^ expected.keys())
-            raise _misfit(self.name, f"it differs in the arrays {', '.join(differing)}")
-        lengths: dict[str, int] = {}
-        for name, mine in expected.items():
-            found = state[name]
-            if found.dtype != mine.dtype:
-                raise _misfit(self.name, f"array {name} is of {found.dtype}, not {mine.dtype}")
-            words = self.variable_state.get(name, ("",) * mine.ndim)
-            sizes = mine.shape
-            if found.ndim == mine.ndim:
-                pairs = zip(words, found.shape, mine.shape, strict=True)
-                sizes = tuple(lengths.setdefault(w, length) if w else own for w, length, own in pairs)
-            if found.shape != sizes:
-                raise _misfit(self.name, f"array {name} has the shape {found.shape}, not {sizes}")
 
     def _run(self, keys: UInt64s, times: Int64s) -> Int32s:
         keys = _checked_column("keys", keys, np.uint64)
@@ -357,13 +344,6 @@ class Partitioner(ABC):
         return self._state_bytes()
 
 
-def _misfit(name: str, what: str) -> IncompatibleStateError:
-    return IncompatibleStateError(
-        f"the snapshot does not fit the {name} of this evenflow: {what}",
-        hint="restore it with the evenflow that wrote it, or start from an empty state",
-    )
-
-
 def _checked_int(what: str, value: object, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise ConfigError(f"{what} must be a whole number, not {value!r}")
@@ -386,48 +366,3 @@ def _checked_column(what: str, values: object, dtype: type[np.generic]) -> npt.N
     view = np.require(values, requirements=["C", "A"]).view()
     view.flags.writeable = False
     return view
-
-
-def _pack(header: Mapping[str, Any], state: State) -> bytes:
-    """An Arrow stream and its SHA-256: Arrow's reader crashes the process on some damaged streams."""
-    columns = []
-    for array in state.values():
-        flat = pa.array(np.ascontiguousarray(array).ravel())
-        columns.append(pa.LargeListArray.from_arrays(pa.array([0, len(flat)], pa.int64()), flat))
-    shapes = {name: array.shape for name, array in state.items()}
-    body = {**header, "shapes": shapes}
-    batch = pa.record_batch(columns, names=list(state))
-    batch = batch.replace_schema_metadata({_METADATA_KEY: json.dumps(body, sort_keys=True).encode()})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    stream = sink.getvalue().to_pybytes()
-    return stream + hashlib.sha256(stream).digest()
-
-
-def unpack(snapshot: bytes) -> tuple[dict[str, Any], State]:
-    """Header and state of a snapshot; IncompatibleStateError says why it cannot be used."""
-    stream, digest = snapshot[:-_DIGEST_BYTES], snapshot[-_DIGEST_BYTES:]
-    if hashlib.sha256(stream).digest() != digest:
-        raise IncompatibleStateError("this is no partitioner snapshot, or a damaged one: its digest is wrong")
-    try:
-        with pa.ipc.open_stream(stream) as reader:
-            header = read_object(
-                reader.schema.metadata[_METADATA_KEY], most_bytes=_MOST_HEADER_BYTES, depth=8
-            ).fields
-            batch = reader.read_next_batch()
-        version = header["version"]
-        if version == SNAPSHOT_VERSION:
-            return header, {name: _array(batch, name, shape) for name, shape in header["shapes"].items()}
-    except (pa.ArrowException, *_OTHER_TYPES, StopIteration) as error:
-        raise IncompatibleStateError(f"this is no partitioner snapshot: {error!r}") from None
-    raise IncompatibleStateError(
-        f"the snapshot has format {version}; this evenflow reads format {SNAPSHOT_VERSION}",
-        hint="restore it with the evenflow that wrote it, or start from an empty state",
-    )
-
-
-def _array(batch: pa.RecordBatch, name: str, shape: list[int]) -> npt.NDArray[Any]:
-    values = batch.column(name)[0].values.to_numpy(zero_copy_only=False)
-    array: npt.NDArray[Any] = values.reshape(shape).copy()
-    return array

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners.registry import describe, names, options_type
-
-_WINDOWED = ("windowed", "sliding")
-_LENGTHS = {"window_ms", "slide_ms"}
+from evenflow.partitioners.window import Lengths
 
 
 def fitted(
@@ -20,24 +18,10 @@ def fitted(
     A rule that can do with and without a window does as `windowed` says. One that knows nothing but windows always
     gets this one. An option that is given is never changed.
     """
-    fields = options_type(name).model_fields
-    added: dict[str, Any] = {}
-    since: list[str] = []
-    windows_only = True
-    for field, info in fields.items():
-        words = _words_of(info.annotation)
-        if "cumulative" in words:  # this option says which
-            windows_only = False
-            for word in words.intersection(_WINDOWED):
-                added[field] = word if windowed else "cumulative"
-            since.append(field)
-    windowed = windowed and any(
-        {**added, **options}.get(field, "cumulative") != "cumulative" for field in since
-    )
-    recent = options.get("head") == "window"  # forgets by a window, whatever its loads do
-    if (windows_only or windowed or recent) and not _LENGTHS & set(options):
-        added |= {"window_ms": window_ms, "slide_ms": slide_ms}
-    return {**{field: value for field, value in added.items() if field in fields}, **options}
+    kind = options_type(name)
+    if not issubclass(kind, Lengths):
+        return dict(options)
+    return kind.fitted(options, window_ms=window_ms, slide_ms=slide_ms, windowed=windowed)
 
 
 def online_names() -> tuple[str, ...]:
@@ -52,9 +36,3 @@ def check_online(name: str) -> None:
             f"partitioner {name!r} decides on whole micro-batches, but the service routes tuple by tuple",
             hint=f"choose one of: {', '.join(online_names())}; `evenflow simulate` runs {name}",
         )
-
-
-def _words_of(annotation: Any) -> set[Any]:
-    """The words of a Literal, also within a union."""
-    parts = get_args(annotation)
-    return {part for part in parts if isinstance(part, str)}.union(*map(_words_of, parts))

@@ -11,27 +11,28 @@ from pydantic import ValidationError
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.nearest import did_you_mean
-from evenflow.partitioners.am import Am
-from evenflow.partitioners.base import _OTHER_TYPES, KeyPolicy, Options, Partitioner, _misfit, unpack
-from evenflow.partitioners.cam import Cam
-from evenflow.partitioners.cg import ConsistentGrouping
-from evenflow.partitioners.cm import Cm
-from evenflow.partitioners.d_choices import DChoices
-from evenflow.partitioners.dagreedy import Dagreedy
-from evenflow.partitioners.dalton import Dalton
-from evenflow.partitioners.dalton_batch import DaltonBatch
-from evenflow.partitioners.dalton_cooperative import DaltonCooperative
-from evenflow.partitioners.dkg import DynamicKeyGrouping
-from evenflow.partitioners.hashing import Hashing
-from evenflow.partitioners.lm import Lm
-from evenflow.partitioners.pkg import Pkg
-from evenflow.partitioners.prompt import Prompt
-from evenflow.partitioners.pstream import PStream
-from evenflow.partitioners.rr_head import RRHead
-from evenflow.partitioners.shuffle import Shuffle
-from evenflow.partitioners.time_based import TimeBased
-from evenflow.partitioners.w_choices import WChoices
-from evenflow.partitioners.water_filling import Evenflow
+from evenflow.partitioners.affinity.am import Am
+from evenflow.partitioners.affinity.cam import Cam
+from evenflow.partitioners.affinity.cm import Cm
+from evenflow.partitioners.affinity.lm import Lm
+from evenflow.partitioners.base import KeyPolicy, Options, Partitioner
+from evenflow.partitioners.choices.d_choices import DChoices
+from evenflow.partitioners.choices.pkg import Pkg
+from evenflow.partitioners.choices.rr_head import RRHead
+from evenflow.partitioners.choices.w_choices import WChoices
+from evenflow.partitioners.dalton.batch import DaltonBatch
+from evenflow.partitioners.dalton.cooperative import DaltonCooperative
+from evenflow.partitioners.dalton.dalton import Dalton
+from evenflow.partitioners.evenflow.water_filling import Evenflow
+from evenflow.partitioners.grouping.cg import ConsistentGrouping
+from evenflow.partitioners.grouping.dagreedy import Dagreedy
+from evenflow.partitioners.grouping.dkg import DynamicKeyGrouping
+from evenflow.partitioners.grouping.pstream import PStream
+from evenflow.partitioners.prompt.prompt import Prompt
+from evenflow.partitioners.prompt.time_based import TimeBased
+from evenflow.partitioners.simple.hashing import Hashing
+from evenflow.partitioners.simple.shuffle import Shuffle
+from evenflow.partitioners.snapshots import OTHER_TYPES, misfit, unpack
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,10 @@ _ENTRIES: dict[str, _Entry] = {
     "time-based": _Entry(TimeBased),
     "evenflow": _Entry(Evenflow),
 }
+
+
+_FORMER: dict[str, dict[Any, str]] = {"load": {"windowed": "sliding"}, "mode": {}}
+"""What said until 0.1.0 since when tuples count, and how its values are called now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +132,7 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None) -> Partitioner:
     try:
         # Before anything is made: its arrays are as long as the header claims.
         if len(state.get("_sent", ())) != header["workers"]:
-            raise _misfit(header["name"], f"it has not the loads of {header['workers']} workers")
+            raise misfit(header["name"], f"it has not the loads of {header['workers']} workers")
         made = create(
             header["name"],
             workers=header["workers"],
@@ -140,7 +145,7 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None) -> Partitioner:
         made._resume(header, state)
     except ConfigError as error:
         raise IncompatibleStateError(f"the snapshot does not fit this evenflow: {error.message}") from None
-    except _OTHER_TYPES as error:
+    except OTHER_TYPES as error:
         raise IncompatibleStateError(f"the snapshot does not fit this evenflow: {error!r}") from None
     return made
 
@@ -173,7 +178,10 @@ def _entry(name: str) -> _Entry:
 
 def _options(name: str, entry: _Entry, given: Mapping[str, Any]) -> Options:
     known = entry.algorithm.options_type.model_fields
-    for option in given:
+    for option, value in given.items():
+        if option in _FORMER and "window" in known:
+            now = _FORMER[option].get(value, value)
+            raise ConfigError(f"option {option!r} of {name} is called window now", hint=f"write window={now}")
         if option not in known:
             listed = f"{name} has: {', '.join(known)}" if known else f"{name} has no options"
             raise ConfigError(

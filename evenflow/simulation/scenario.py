@@ -12,7 +12,7 @@ from evenflow.arrays import Int64s
 from evenflow.errors import ConfigError
 from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.fitting import fitted
-from evenflow.partitioners.load_options import MAX_SLIDES
+from evenflow.partitioners.window import MAX_SLIDES
 from evenflow.simulation.streams import KeyedStream
 from evenflow.windows import pane_of, without_leaps
 from evenflow.written import parse_choice

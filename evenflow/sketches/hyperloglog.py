@@ -41,7 +41,7 @@ _UNKNOWN = -1
 
 
 class Registers(NamedTuple):
-    """Several sketches side by side, one per row. A kernel unpacks them once, before its loop."""
+    """Several sketches side by side, one per row: what kernels take as one argument."""
 
     values: UInt8s
     """(sketches, m)."""
@@ -90,17 +90,17 @@ def register_of(hashed: np.uint64, slots: Any) -> Any:
 
 
 @kernel
-def would_change(values: UInt8s, sketch: Any, hashed: np.uint64) -> bool:
+def would_change(rows: Registers, sketch: Any, hashed: np.uint64) -> bool:
     """Whether adding the key changes the sketch; False for every key added before."""
+    values = rows.values
     slots = values.shape[1]
     return bool(rank_of(hashed, slots) > np.int64(values[sketch, register_of(hashed, slots)]))
 
 
 @kernel
-def add(
-    values: UInt8s, sums: Int64s, empty: Int64s, estimates: Float64s, sketch: Any, hashed: np.uint64
-) -> bool:
+def add(rows: Registers, sketch: Any, hashed: np.uint64) -> bool:
     """Add the key; True when the sketch has changed."""
+    values, sums = rows.values, rows.sums
     slots = values.shape[1]
     at = register_of(hashed, slots)
     old = np.int64(values[sketch, at])
@@ -108,16 +108,17 @@ def add(
     if new <= old:
         return False
     values[sketch, at] = new
-    estimates[sketch] = _UNKNOWN
+    rows.estimates[sketch] = _UNKNOWN
     if sums[sketch] >= 0:
         unit = _UNIT // slots
         sums[sketch] += (unit >> new) - (unit >> old)
-        empty[sketch] -= old == 0
+        rows.empty[sketch] -= old == 0
     return True
 
 
 @kernel
-def _sum_up(values: UInt8s, sums: Int64s, empty: Int64s, sketch: Any) -> None:
+def _sum_up(rows: Registers, sketch: Any) -> None:
+    values = rows.values
     slots = values.shape[1]
     unit = np.int64(_UNIT // slots)
     total, free = np.int64(0), np.int64(0)
@@ -125,8 +126,8 @@ def _sum_up(values: UInt8s, sums: Int64s, empty: Int64s, sketch: Any) -> None:
         value = np.int64(values[sketch, at])
         total += unit >> value
         free += value == 0
-    sums[sketch] = total
-    empty[sketch] = free
+    rows.sums[sketch] = total
+    rows.empty[sketch] = free
 
 
 @kernel
@@ -142,11 +143,12 @@ def _bias(slots: Any) -> float:
 
 
 @kernel
-def estimate(values: UInt8s, sums: Int64s, empty: Int64s, estimates: Float64s, sketch: Any) -> float:
+def estimate(rows: Registers, sketch: Any) -> float:
     """Distinct keys of one sketch; computed only when it has changed since."""
+    values, sums, empty, estimates = rows
     if estimates[sketch] < 0:
         if sums[sketch] < 0:
-            _sum_up(values, sums, empty, sketch)
+            _sum_up(rows, sketch)
         m = np.float64(values.shape[1])
         free = np.float64(empty[sketch])
         if free >= m * math.exp(-_LEAVE):
@@ -159,14 +161,14 @@ def estimate(values: UInt8s, sums: Int64s, empty: Int64s, estimates: Float64s, s
 
 
 @kernel
-def _add_all(values: UInt8s, sums: Int64s, empty: Int64s, estimates: Float64s, keys: UInt64s) -> None:
-    for row in range(keys.shape[0]):
-        add(values, sums, empty, estimates, 0, sketch_hash(keys[row]))
+def _add_all(rows: Registers, keys: UInt64s) -> None:
+    for at in range(keys.shape[0]):
+        add(rows, 0, sketch_hash(keys[at]))
 
 
 @kernel
-def _would_change(values: UInt8s, key: np.uint64) -> bool:
-    return would_change(values, 0, sketch_hash(key))
+def _would_change(rows: Registers, key: np.uint64) -> bool:
+    return would_change(rows, 0, sketch_hash(key))
 
 
 class HyperLogLog:
@@ -195,15 +197,15 @@ class HyperLogLog:
 
     def add(self, keys: UInt64s) -> None:
         """Add keys, given as hashes (`keys.hash_keys`)."""
-        _add_all(*self._rows, np.ascontiguousarray(keys, np.uint64))
+        _add_all(self._rows, np.ascontiguousarray(keys, np.uint64))
 
     def estimate(self) -> float:
         """About how many distinct keys were added."""
-        return float(estimate(*self._rows, 0))
+        return float(estimate(self._rows, 0))
 
     def would_change(self, key: int) -> bool:
         """Whether adding this key changes anything; False means that it was probably added before."""
-        return bool(_would_change(self._rows.values, np.uint64(key)))
+        return bool(_would_change(self._rows, np.uint64(key)))
 
     def merge(self, other: HyperLogLog) -> HyperLogLog:
         """The sketch of both streams together."""

@@ -27,17 +27,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from evenflow.arrays import Int64s, UInt32s, UInt64s
+from evenflow.arrays import Int64s, Rows, UInt32s, UInt64s, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import GOLDEN
 
-Rows = npt.NDArray[np.void]
-
 _ONE = np.uint32(1)
 _BOTTOM, _TOP = np.uint32(0), np.uint32(1)
-TOTAL, SIZE, _FREE, _FLOOR, _SHIFT = 0, 1, 2, 3, 4
 MAX_CAPACITY = 1 << 26
 _LARGEST = 2**63 - 1
 
@@ -53,14 +49,13 @@ GROUP = np.dtype(
     [("count", np.int64), ("first", np.uint32), ("last", np.uint32), ("up", np.uint32), ("down", np.uint32)]
 )
 """`up` and `down`: the groups of the next higher and lower count; `up` also links the unused groups."""
+META = np.dtype([(name, np.int64) for name in ("total", "size", "free", "floor", "shift")])
+"""Keys offered, entries in use, first unused group, bound of an unseen key's count while entries are free, bits by which
+a product is shifted to a place in the table."""
 
 
 class Summary(NamedTuple):
-    """The arrays of a summary. An entry is a number 0..capacity-1 that never moves.
-
-    A kernel unpacks it once, before its loop, and hands the arrays on one by one: reading a field of a
-    tuple inside the loop costs numba an atomic reference count each time (measured: 8x slower).
-    """
+    """What kernels take as one argument. An entry is a number 0..capacity-1 that never moves."""
 
     entry: Rows
     """(capacity+1,) of ENTRY."""
@@ -70,33 +65,35 @@ class Summary(NamedTuple):
     """Entry at each position; the used positions are the last `size` ones, ascending by count."""
     table: UInt32s
     """First entry of each chain, or `capacity`."""
-    meta: Int64s
-    """[keys offered, entries in use, first unused group, bound of an unseen key's count while entries are
-    free, bits by which a product is shifted to a place in the table]"""
+    meta: Rows
+    """One of META."""
 
 
 @inlined
-def find(entry: Rows, table: UInt32s, meta: Int64s, wanted: np.uint64) -> np.uint32:
+def find(s: Summary, wanted: np.uint64) -> np.uint32:
     """The key's entry, or `capacity`."""
+    entry, table = s.entry, s.table
     entry[entry.shape[0] - 1]["key"] = wanted  # ends the chain: the loop needs one test only
-    at = table[(wanted * GOLDEN) >> np.uint64(meta[_SHIFT])]
+    at = table[(wanted * GOLDEN) >> np.uint64(s.meta[()]["shift"])]
     while entry[at]["key"] != wanted:
         at = entry[at]["chain"]
     return at
 
 
 @inlined
-def _chain(entry: Rows, table: UInt32s, meta: Int64s, at: Any, key: np.uint64) -> None:
+def _chain(s: Summary, at: Any, key: np.uint64) -> None:
     """The entry, in no chain so far, now belongs to this key."""
-    home = (key * GOLDEN) >> np.uint64(meta[_SHIFT])
+    entry, table = s.entry, s.table
+    home = (key * GOLDEN) >> np.uint64(s.meta[()]["shift"])
     entry[at]["key"] = key
     entry[at]["chain"] = table[home]
     table[home] = at
 
 
 @inlined
-def _unchain(entry: Rows, table: UInt32s, meta: Int64s, at: Any) -> None:
-    home = (entry[at]["key"] * GOLDEN) >> np.uint64(meta[_SHIFT])
+def _unchain(s: Summary, at: Any) -> None:
+    entry, table = s.entry, s.table
+    home = (entry[at]["key"] * GOLDEN) >> np.uint64(s.meta[()]["shift"])
     before = table[home]
     if before == at:
         table[home] = entry[at]["chain"]
@@ -107,11 +104,12 @@ def _unchain(entry: Rows, table: UInt32s, meta: Int64s, at: Any) -> None:
 
 
 @inlined
-def _new_group(group: Rows, meta: Int64s, below: Any, count: Any, last: Any) -> np.uint32:
+def _new_group(s: Summary, below: Any, count: Any, last: Any) -> np.uint32:
     """A group between `below` and the one above it; its first position is still to be set."""
-    made = np.uint32(meta[_FREE])
+    group, meta = s.group, s.meta[()]
+    made = np.uint32(meta["free"])
     above = group[below]["up"]
-    meta[_FREE] = np.int64(group[made]["up"])
+    meta["free"] = np.int64(group[made]["up"])
     group[made]["count"] = count
     group[made]["last"] = last
     group[made]["up"] = above
@@ -122,31 +120,32 @@ def _new_group(group: Rows, meta: Int64s, below: Any, count: Any, last: Any) -> 
 
 
 @inlined
-def _unlink(group: Rows, meta: Int64s, gone: Any) -> None:
+def _unlink(s: Summary, gone: Any) -> None:
     """The group is unused from now on."""
+    group, meta = s.group, s.meta[()]
     above, below = group[gone]["up"], group[gone]["down"]
     group[below]["up"] = above
     group[above]["down"] = below
-    group[gone]["up"] = np.uint32(meta[_FREE])
-    meta[_FREE] = np.int64(gone)
+    group[gone]["up"] = np.uint32(meta["free"])
+    meta["free"] = np.int64(gone)
 
 
 @inlined
-def _enter(
-    entry: Rows, group: Rows, order: UInt32s, meta: Int64s, at: Any, position: Any, count: Any
-) -> None:
+def _enter(s: Summary, at: Any, position: Any, count: Any) -> None:
     """Put a new entry below all others; none has a lower count."""
+    group = s.group
     lowest = group[_BOTTOM]["up"]
     if group[lowest]["count"] != count:
-        lowest = _new_group(group, meta, _BOTTOM, count, position)
+        lowest = _new_group(s, _BOTTOM, count, position)
     group[lowest]["first"] = position
-    entry[at]["group"] = lowest
-    entry[at]["position"] = position
-    order[position] = at
+    s.entry[at]["group"] = lowest
+    s.entry[at]["position"] = position
+    s.order[position] = at
 
 
 @inlined
-def _increment(entry: Rows, group: Rows, order: UInt32s, meta: Int64s, at: Any) -> None:
+def _increment(s: Summary, at: Any) -> None:
+    entry, group, order = s.entry, s.group, s.order
     mine = entry[at]["group"]
     last = group[mine]["last"]
     above = group[mine]["up"]
@@ -163,88 +162,85 @@ def _increment(entry: Rows, group: Rows, order: UInt32s, meta: Int64s, at: Any) 
         order[last] = at
         entry[at]["position"] = last
         if alone:
-            _unlink(group, meta, mine)
+            _unlink(s, mine)
         else:
             group[mine]["last"] = np.uint32(last - _ONE)
             if not joins:
-                above = _new_group(group, meta, mine, count, last)
+                above = _new_group(s, mine, count, last)
         group[above]["first"] = last
         entry[at]["group"] = above
 
 
 @inlined
-def offer(
-    entry: Rows, group: Rows, order: UInt32s, table: UInt32s, meta: Int64s, key: np.uint64
-) -> np.uint32:
-    """Count one occurrence of the key; its entry. The first arguments are a `Summary`."""
-    meta[TOTAL] += 1
+def offer(s: Summary, key: np.uint64) -> np.uint32:
+    """Count one occurrence of the key; its entry."""
+    entry, group, order, meta = s.entry, s.group, s.order, s.meta[()]
+    meta["total"] += 1
     capacity = np.uint32(order.shape[0])
-    at = find(entry, table, meta, key)
+    at = find(s, key)
     if at == capacity:
-        if meta[SIZE] < order.shape[0]:
-            at = np.uint32(meta[SIZE])
-            meta[SIZE] += 1
-            entry[at]["error"] = meta[_FLOOR]
-            _enter(entry, group, order, meta, at, np.uint32(capacity - at - _ONE), meta[_FLOOR])
+        if meta["size"] < order.shape[0]:
+            at = np.uint32(meta["size"])
+            meta["size"] += 1
+            entry[at]["error"] = meta["floor"]
+            _enter(s, at, np.uint32(capacity - at - _ONE), meta["floor"])
         else:
             least = group[_BOTTOM]["up"]
             at = order[group[least]["last"]]
             entry[at]["error"] = group[least]["count"]
-            _unchain(entry, table, meta, at)
-        _chain(entry, table, meta, at, key)
-    _increment(entry, group, order, meta, at)
+            _unchain(s, at)
+        _chain(s, at, key)
+    _increment(s, at)
     return at
 
 
 @inlined
-def count_of(entry: Rows, group: Rows, at: Any) -> np.int64:
+def count_of(s: Summary, at: Any) -> np.int64:
     """The entry's count: never below the key's frequency."""
-    return group[entry[at]["group"]]["count"]
+    return s.group[s.entry[at]["group"]]["count"]
 
 
 @kernel
 def _offer_all(s: Summary, keys: UInt64s) -> None:
-    entry, group, order, table, meta = s
     for row in range(keys.shape[0]):
-        offer(entry, group, order, table, meta, keys[row])
+        offer(s, keys[row])
 
 
 @kernel
 def _find_one(s: Summary, key: np.uint64) -> np.int64:
-    return np.int64(find(s.entry, s.table, s.meta, key))
+    return np.int64(find(s, key))
 
 
 @kernel
 def _read_out(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
-    entry, group, order, _, _ = s
+    entry, order = s.entry, s.order
     first = order.shape[0] - keys.shape[0]
     for row in range(keys.shape[0]):
         at = order[first + row]
         keys[row] = entry[at]["key"]
-        counts[row] = count_of(entry, group, at)
+        counts[row] = count_of(s, at)
         errors[row] = entry[at]["error"]
 
 
 @kernel
 def _rebuild(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
     """Fill an empty summary from entries in ascending order of count."""
-    entry, group, order, table, meta = s
-    size, capacity = keys.shape[0], order.shape[0]
+    size, capacity = keys.shape[0], s.order.shape[0]
     for back in range(size):
         row = size - 1 - back
         at = np.uint32(row)
-        _chain(entry, table, meta, at, keys[row])
-        entry[at]["error"] = errors[row]
-        _enter(entry, group, order, meta, at, np.uint32(capacity - 1 - back), counts[row])
-    meta[SIZE] = size
+        _chain(s, at, keys[row])
+        s.entry[at]["error"] = errors[row]
+        _enter(s, at, np.uint32(capacity - 1 - back), counts[row])
+    s.meta[()]["size"] = size
 
 
 @kernel
 def halve(s: Summary) -> None:
     """Forget half of what was counted; the entries keep their order."""
-    entry, group, order, _, meta = s
-    meta[TOTAL] //= 2
-    meta[_FLOOR] //= 2
+    entry, group, order, meta = s.entry, s.group, s.order, s.meta[()]
+    meta["total"] //= 2
+    meta["floor"] //= 2
     below, at = _BOTTOM, group[_BOTTOM]["up"]
     while at != _TOP:
         above = group[at]["up"]
@@ -253,14 +249,14 @@ def halve(s: Summary) -> None:
             for position in range(group[at]["first"], group[at]["last"] + 1):
                 entry[order[position]]["group"] = below
             group[below]["last"] = group[at]["last"]
-            _unlink(group, meta, at)
+            _unlink(s, at)
         else:
             group[at]["count"] = count
             below = at
         at = above
-    for one in range(meta[SIZE]):
+    for one in range(meta["size"]):
         error = entry[one]["error"]
-        entry[one]["error"] = min(count_of(entry, group, one), (error + 1) // 2)
+        entry[one]["error"] = min(count_of(s, one), (error + 1) // 2)
 
 
 def empty_summary(capacity: int) -> Summary:
@@ -275,7 +271,7 @@ def empty_summary(capacity: int) -> Summary:
         group=group,
         order=np.zeros(capacity, np.uint32),
         table=np.full(1 << bits, capacity, np.uint32),
-        meta=np.array([0, 0, 2, 0, 64 - bits], np.int64),
+        meta=record(META, free=2, shift=64 - bits),
     )
 
 
@@ -289,18 +285,18 @@ class SpaceSaving:
         self.summary = empty_summary(capacity)
 
     def __len__(self) -> int:
-        return int(self.summary.meta[SIZE])
+        return int(self.summary.meta["size"])
 
     @property
     def total(self) -> int:
         """Keys offered so far, N."""
-        return int(self.summary.meta[TOTAL])
+        return int(self.summary.meta["total"])
 
     @property
     def least(self) -> int:
         """Upper bound of the frequency of every key that is not monitored."""
         group, full = self.summary.group, len(self) == self.capacity
-        return int(group["count"][group["up"][_BOTTOM]] if full else self.summary.meta[_FLOOR])
+        return int(group["count"][group["up"][_BOTTOM]] if full else self.summary.meta["floor"])
 
     @property
     def nbytes(self) -> int:
@@ -344,8 +340,8 @@ class SpaceSaving:
         made = cls(capacity)
         kept = slice(max(0, len(keys) - capacity), None)
         _rebuild(made.summary, keys[kept].copy(), counts[kept].copy(), errors[kept].copy())
-        made.summary.meta[TOTAL] = total
-        made.summary.meta[_FLOOR] = least
+        made.summary.meta["total"] = total
+        made.summary.meta["floor"] = least
         return made
 
     def resized(self, capacity: int) -> SpaceSaving:

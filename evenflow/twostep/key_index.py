@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int64s, UInt8s, UInt64s, viewed
+from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s, viewed
 from evenflow.kernels import kernel
-from evenflow.keys import hash_keys
+from evenflow.keys import hash_keys, same_bytes
+
+
+class _Keys(NamedTuple):
+    hashes: UInt64s
+    offsets: Int64s
+    data: UInt8s
+    """The bytes of key k are offsets[k] to offsets[k + 1]."""
 
 
 @kernel
-def _place(hashes: Any, slots: Any) -> None:
+def _place(hashes: UInt64s, slots: Int32s) -> None:
     """Put every row into the first free slot (-1) from its hash on; `slots` are a power of two, more than rows."""
     mask = np.uint64(slots.shape[0] - 1)
     for row in range(hashes.shape[0]):
@@ -24,25 +31,26 @@ def _place(hashes: Any, slots: Any) -> None:
 
 
 @kernel
-def _find(
-    slots: Any, known: Any, offsets: Any, data: Any, hashes: Any, ours: Any, bytes_: Any, rows: Any
-) -> None:
+def _same(known: _Keys, row: Any, asked: _Keys, other: Any) -> bool:
+    """Whether row `row` of the one has the same bytes as row `other` of the other."""
+    begin, start = known.offsets[row], asked.offsets[other]
+    length = asked.offsets[other + 1] - start
+    if known.hashes[row] != asked.hashes[other] or known.offsets[row + 1] - begin != length:
+        return False
+    return same_bytes(known.data, begin, asked.data, start, length)
+
+
+@kernel
+def _find(slots: Int32s, known: _Keys, asked: _Keys, rows: Int64s) -> None:
     mask = np.uint64(slots.shape[0] - 1)
-    for asked in range(hashes.shape[0]):
-        rows[asked] = -1
-        begin, length = ours[asked], ours[asked + 1] - ours[asked]
-        at = (hashes[asked] ^ (hashes[asked] >> np.uint64(32))) & mask
+    for number in range(asked.hashes.shape[0]):
+        rows[number] = -1
+        key = asked.hashes[number]
+        at = (key ^ (key >> np.uint64(32))) & mask
         while slots[at] >= 0:
-            row = slots[at]
-            if known[row] == hashes[asked] and offsets[row + 1] - offsets[row] == length:
-                same = True
-                for byte in range(length):
-                    if data[offsets[row] + byte] != bytes_[begin + byte]:
-                        same = False
-                        break
-                if same:
-                    rows[asked] = row
-                    break
+            if _same(known, slots[at], asked, number):
+                rows[number] = slots[at]
+                break
             at = (at + np.uint64(1)) & mask
 
 
@@ -50,17 +58,16 @@ class KeyIndex:
     """Finds rows by key. keys: one (large) binary array without nulls, each key once; O(keys) to make, once."""
 
     def __init__(self, keys: pa.Array) -> None:
-        self._hashes = hash_keys(keys)
-        self._offsets, self._data = _bytes_of(keys)
+        self._known = _Keys(hash_keys(keys), *_bytes_of(keys))
         slots = 1 << max(4, (2 * len(keys)).bit_length())
         self._slots = np.full(slots, -1, np.int32)
-        _place(self._hashes, self._slots)
+        _place(self._known.hashes, self._slots)
 
     def find(self, keys: pa.Array, hashes: UInt64s | None = None) -> Int64s:
         """The row of each of these keys, -1 for one that is not there; O(`keys`). hashes: their `hash_keys`, if known."""
         rows = np.empty(len(keys), np.int64)
-        asked = hash_keys(keys) if hashes is None else hashes
-        _find(self._slots, self._hashes, self._offsets, self._data, asked, *_bytes_of(keys), rows)
+        asked = _Keys(hash_keys(keys) if hashes is None else hashes, *_bytes_of(keys))
+        _find(self._slots, self._known, asked, rows)
         return rows
 
 

@@ -21,8 +21,8 @@ from evenflow.elasticity.groups import GroupPlanner
 from evenflow.errors import EvenflowError, IncompatibleStateError, ProtocolError
 from evenflow.markers import HEADER, EndOfStream
 from evenflow.partitioners import create, restore
-from evenflow.partitioners.base import _pack, unpack
-from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
+from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
+from evenflow.partitioners.snapshots import pack, unpack
 from evenflow.plans import parse_plan
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
@@ -328,4 +328,4 @@ def test_a_sync_message_whose_fields_are_of_other_types_is_refused_though_its_di
     del header["shapes"]
     arrays |= {name: value for name, value in changed.items() if name not in header}
     with pytest.raises(IncompatibleStateError, match="no SyncMessage"):
-        SyncMessage.from_bytes(_pack(header, arrays))
+        SyncMessage.from_bytes(pack(header, arrays))

@@ -4,15 +4,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
 
 from evenflow import eights
 from evenflow.kernels import _NamedByKey, fingerprint
-from evenflow.partitioners import d_choices, water_filling_route
-from evenflow.sketches import frequent, space_saving
+from evenflow.partitioners.choices import d_choices
+from evenflow.partitioners.evenflow import frequent
+from evenflow.partitioners.evenflow import route as water_filling_route
+from evenflow.sketches import space_saving
 
 ROOT = Path(__file__).parents[2]
 KERNELS: dict[str, Any] = {"evenflow": water_filling_route.route, "d-choices": d_choices._route}
@@ -50,6 +52,22 @@ def test_it_changes_with_what_vector_code_is_made_of(name: str, monkeypatch: pyt
     assert isinstance(other, FunctionType)
     monkeypatch.setattr(eights, name, 4 if name == "WIDTH" else other)
     assert fingerprint(water_filling_route.route.py_func) != before
+
+
+def test_an_index_with_types_that_are_no_more_is_an_empty_one(tmp_path: Path) -> None:
+    """Numba reads the index of an older source before it sees that it is older."""
+    gone = type("Gone", (), {"__module__": "evenflow.gone"})
+    module = ModuleType("evenflow.gone")
+    module.Gone = gone  # type: ignore[attr-defined]
+    sys.modules["evenflow.gone"] = module
+    try:
+        _NamedByKey(str(tmp_path), "kernel", "stamp").save(gone(), "code")  # type: ignore[no-untyped-call]
+    finally:
+        del sys.modules["evenflow.gone"]
+    again = _NamedByKey(str(tmp_path), "kernel", "stamp")  # type: ignore[no-untyped-call]
+    assert again.load("key") is None  # type: ignore[no-untyped-call]
+    again.save("key", "code")
+    assert again.load("key") == "code"  # type: ignore[no-untyped-call]
 
 
 def test_two_processes_that_compile_two_forms_at_once_never_get_each_others_code(

@@ -13,7 +13,7 @@ from evenflow.written import parse_choice
         ("pkg", "pkg", {}),
         ("pkg:", "pkg", {}),
         ("pkg:d=3", "pkg", {"d": 3}),
-        (" pkg : d = 3 , load = windowed ,", "pkg", {"d": 3, "load": "windowed"}),
+        (" pkg : d = 3 , window = sliding ,", "pkg", {"d": 3, "window": "sliding"}),
         ("d-choices:theta=1e-3,distinct=TRUE,warm-up=5", "d-choices", None),
         ("d-choices:theta=none", "d-choices", {"theta": None}),
         ("evenflow:weights=1;2;0.5,watch=9", "evenflow", {"weights": [1, 2, 0.5], "watch": 9}),

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenflow.arrays import Int32s
-from evenflow.partitioners.dalton_cooperative import DaltonCooperative
-from evenflow.partitioners.q_table_reducer import QTableReducer, dsync_bounds
-from evenflow.partitioners.sync_messages import GlobalTable, SyncMessage
+from evenflow.partitioners.dalton.cooperative import DaltonCooperative
+from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
+from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
 from evenflow.simulation import KeyedStream
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.reproducing.paper_002.grid import EPS, FORMULA_ZIPFS, KEYS, PAPER_TUPLES
 from evenflow.arrays import Float64s
-from evenflow.partitioners.d_choices import find_optimal_choices
+from evenflow.partitioners.choices.d_choices import find_optimal_choices
 from evenflow.rank_laws import zipf_cdf
 
 

@@ -12,7 +12,7 @@ from benchmarks.reproducing.store import Values
 from evenflow.arrays import Int32s
 from evenflow.metrics import sampled_imbalance, worker_loads
 from evenflow.partitioners import Partitioner
-from evenflow.partitioners.d_choices import DChoices, DChoicesOptions
+from evenflow.partitioners.choices.d_choices import DChoices, DChoicesOptions
 from evenflow.simulation import KeyedStream, Scenario, entrant
 
 _NEVER = 1 << 62
@@ -91,7 +91,8 @@ def _with_d(n: int, d: int, seed: int) -> list[Partitioner]:
     class Fixed(DChoices):
         def _shape(self) -> None:
             super()._shape()
-            self._schedule[:2] = _NEVER, d
+            schedule = self._choosing.schedule
+            schedule["next"], schedule["d"] = _NEVER, d
 
     return [
         Fixed(

@@ -50,7 +50,7 @@ def _megabytes(cell: Cell, plan: Plan) -> float:
     """State after every key of the stream's law has come, for CM and LM twice, so that both candidates hold it."""
     name, _, option = cell.partitioner.partition(":")
     options = dict([option.split("=")]) if option else {}
-    rule = create(name, workers=cell.workers, seed=plan.seeds[0], mode="cumulative", **options)
+    rule = create(name, workers=cell.workers, seed=plan.seeds[0], window="cumulative", **options)
     keys = np.arange(1, cell.stream.keys + 1, dtype=np.uint64) * GOLDEN
     times = np.zeros(len(keys), np.int64)
     for _ in range(1 if name == "am" else 2):

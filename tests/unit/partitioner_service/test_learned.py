@@ -17,13 +17,13 @@ def settings(partitioner: dict[str, Any], **query: Any) -> Settings:
 
 def test_a_rule_that_knows_of_windows_gets_the_query_s_window() -> None:
     assert fitted_options(settings({"name": "pkg"}, window="60s", slide="1s")) == {
-        "load": "windowed", "window_ms": 60_000, "slide_ms": 1_000,
+        "window": "sliding", "window_ms": 60_000, "slide_ms": 1_000,
     }  # fmt: skip
     assert fitted_options(settings({"name": "hashing"}, window="60s", slide="1s")) == {}
 
 
 def test_options_that_are_given_stay_as_they_are() -> None:
-    given = {"load": "cumulative", "d": 3}
+    given = {"window": "cumulative", "d": 3}
     assert fitted_options(settings({"name": "pkg", "options": given}, window="60s", slide="1s")) == given
 
 

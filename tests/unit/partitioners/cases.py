@@ -8,12 +8,11 @@ import pytest
 from evenflow.partitioners import Partitioner, describe, names
 from tests.unit.partitioners.streams import Stream
 
-WINDOWED = {"load": "windowed", "window_ms": 1000, "slide_ms": 100}
-SLIDING = {"mode": "sliding", "window_ms": 1000, "slide_ms": 100}
-HLL = {"cardinality": "hll", "mode": "tumbling"}
+SLIDING = {"window": "sliding", "window_ms": 1000, "slide_ms": 100}
+HLL = {"cardinality": "hll", "window": "tumbling"}
 MORE = [
-    ("pkg", WINDOWED),
-    ("d-choices", WINDOWED),
+    ("pkg", SLIDING),
+    ("d-choices", SLIDING),
     ("d-choices", {"distinct": True}),
     ("d-choices", {"theta": 0.001, "counters": 50, "growth": 0.0}),
     ("d-choices", {"warm_up": 1000, "eps": 0.01}),
@@ -28,21 +27,21 @@ MORE = [
     ("prompt", {"order": "quasi"}),
     ("prompt", {"rest": "roomiest"}),
     ("prompt", {"order": "quasi", "budget": 1, "smoothing": 1.0}),
-    ("d-choices", {**WINDOWED, "head": "window"}),
-    ("w-choices", {**WINDOWED, "head": "window", "counters": 40}),
+    ("d-choices", {**SLIDING, "head": "window"}),
+    ("w-choices", {**SLIDING, "head": "window", "counters": 40}),
     ("rr-head", {"window_ms": 700, "slide_ms": 100, "head": "window"}),
-    ("w-choices", WINDOWED),
+    ("w-choices", SLIDING),
     ("w-choices", {"theta": 0.02, "counters": 30, "warm_up": 500}),
-    ("rr-head", WINDOWED),
+    ("rr-head", SLIDING),
     ("rr-head", {"theta": 0.0}),
     ("pstream", {"r": 2, "l": 5, "p": 0.1}),
     ("pstream", {"r": 0, "l": 2, "p": 1.0}),
     ("cm", HLL),
     ("cm", {**HLL, **SLIDING}),
     ("am", SLIDING),
-    ("am", {"mode": "tumbling", "window_ms": 700, "d": 5}),
+    ("am", {"window": "tumbling", "window_ms": 700, "d": 5}),
     ("am", {**HLL, "d": 3}),
-    ("cam", {"mode": "cumulative"}),
+    ("cam", {"window": "cumulative"}),
     ("cam", SLIDING),
     ("cam", HLL),
     ("cam", {**HLL, **SLIDING, "precision": 8}),
@@ -51,17 +50,17 @@ MORE = [
     ("lm", {**SLIDING, "p": 1.0}),
     ("lm", HLL),
     ("lm", {**HLL, **SLIDING, "precision": 8, "d": 3}),
-    ("cg", WINDOWED),
+    ("cg", SLIDING),
     ("cg", {"alpha": 3, "eps": 0.0, "capacities": (1.0, 2.5), "check": 7}),
-    ("dkg", WINDOWED),
-    ("evenflow", {"price": 0.0, "watch": 100, **WINDOWED}),
-    ("evenflow", {"load": "cumulative", "weights": (1.0, 2.5, 0.3), "buckets": 256}),
+    ("dkg", SLIDING),
+    ("evenflow", {"price": 0.0, "watch": 100, **SLIDING}),
+    ("evenflow", {"window": "cumulative", "weights": (1.0, 2.5, 0.3), "buckets": 256}),
     ("evenflow", {"buckets": 16, "most_buckets": 1024, "window_ms": 1000, "slide_ms": 100}),
     ("evenflow", {"tail": "hash", "price": 1e-5, "window_ms": 600, "slide_ms": 200}),
     ("dkg", {"check_ms": 50, "warm_up_ms": 100, "frequent": 1.0, "counters": 100}),
     ("dagreedy", {**SLIDING, "theta": 0.05}),
-    ("dagreedy", {"mode": "cumulative", "slide_ms": 100, "alpha": 0.0}),
-    ("dagreedy", {"mode": "tumbling", "window_ms": 500, "slide_ms": 100, "alpha": 0.9}),
+    ("dagreedy", {"window": "cumulative", "slide_ms": 100, "alpha": 0.0}),
+    ("dagreedy", {"window": "tumbling", "window_ms": 500, "slide_ms": 100, "alpha": 0.9}),
 ]
 CASES = [(name, {}) for name in names()] + MORE
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from evenflow.metrics import window_figures
 from evenflow.partitioners import Partitioner, create, names
+from evenflow.partitioners.dalton.messages import GlobalTable
+from evenflow.partitioners.evenflow.state import DOUBTS
 from evenflow.partitioners.exchange import Exchange
-from evenflow.partitioners.sync_messages import GlobalTable
-from evenflow.partitioners.water_filling_route import DOUBTS
-from tests.unit.partitioners.cooperation import Cooperation, member, reducer
+from tests.unit.partitioners.dalton.cooperation import Cooperation, member, reducer
 from tests.unit.partitioners.streams import Stream, zipf
 
 WINDOW = {"window_ms": 1000, "slide_ms": 100}

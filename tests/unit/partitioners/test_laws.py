@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evenflow.keys import candidate
 from evenflow.metrics import fragmentation, imbalance, replication_factor, worker_loads
 from evenflow.partitioners import create
-from evenflow.partitioners.d_choices import find_optimal_choices
+from evenflow.partitioners.choices.d_choices import find_optimal_choices
 from tests.unit.partitioners.streams import Stream, all_distinct, backwards, one_key, with_gaps, zipf
 
 streams = st.builds(
@@ -148,7 +148,7 @@ def test_windowed_pkg_equals_a_recount_of_the_window(
     times = np.array([time for _, time in rows], np.int64)
     window_ms, slide_ms = size
     out = route(
-        "pkg", (keys, times), workers=workers, load="windowed", window_ms=window_ms, slide_ms=slide_ms
+        "pkg", (keys, times), workers=workers, window="sliding", window_ms=window_ms, slide_ms=slide_ms
     )
     first, second = candidate(keys, 1, workers, 7), candidate(keys, 2, workers, 7)
     slides = np.maximum.accumulate(times // slide_ms)
@@ -240,7 +240,7 @@ def test_d_is_the_least_that_satisfies_every_prefix(n: int, weights: list[float]
 @few
 @given(streams, st.integers(1, 40), st.integers(0, 9), st.booleans())
 def test_d_choices_without_head_is_pkg(stream: Stream, workers: int, seed: int, windowed: bool) -> None:
-    load = {"load": "windowed", "window_ms": 500, "slide_ms": 100} if windowed else {}
+    load = {"window": "sliding", "window_ms": 500, "slide_ms": 100} if windowed else {}
     out = route("d-choices", stream, workers=workers, seed=seed, theta=1.5, **load)
     assert np.array_equal(out, route("pkg", stream, workers=workers, seed=seed, **load))
 
@@ -291,7 +291,7 @@ def naive_d_choices(
 def test_d_choices_equals_algorithm_1_in_plain_python(
     stream: Stream, n: int, theta: float, growth: float, distinct: bool, windowed: bool
 ) -> None:
-    load = {"load": "windowed", "window_ms": 200, "slide_ms": 100} if windowed else {}
+    load = {"window": "sliding", "window_ms": 200, "slide_ms": 100} if windowed else {}
     shape = {"theta": theta, "counters": 64, "growth": growth, "distinct": distinct}
     out = route("d-choices", stream, workers=n, **shape, **load)
     assert out.tolist() == naive_d_choices(stream, n, **shape, window=2 if windowed else None)

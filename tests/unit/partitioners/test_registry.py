@@ -1,15 +1,17 @@
 """Names and options: what `create` refuses and why, and what every name says of itself."""
 
 import doctest
+import inspect
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from evenflow import partitioners
 from evenflow.errors import ConfigError
-from evenflow.keys import candidate
-from evenflow.partitioners import create, describe, names
+from evenflow.keys import candidate, hash_keys
+from evenflow.partitioners import create, describe, names, registry
 from evenflow.partitioners.catalogue import algorithms_markdown
 from tests.unit.partitioners.cases import run
 from tests.unit.partitioners.streams import zipf
@@ -31,8 +33,9 @@ def test_an_unknown_name_lists_the_known_and_suggests_the_nearest() -> None:
         ({"theta": -1}, "option 'theta' of d-choices: .*greater than or equal to 0, not -1"),
         ({"eps": float("nan")}, "option 'eps' of d-choices: .*finite"),
         ({"counters": 1.5}, "option 'counters' of d-choices"),
-        ({"load": "weekly"}, "option 'load' of d-choices: .*'cumulative' or 'windowed'"),
-        ({"window_ms": 1500, "slide_ms": 1000}, "must be a multiple of slide_ms"),
+        ({"window": "weekly"}, "option 'window' of d-choices: .*'cumulative', 'sliding' or 'tumbling'"),
+        ({"load": "windowed"}, "option 'load' of d-choices is called window now"),
+        ({"window": "sliding", "window_ms": 1500, "slide_ms": 1000}, "must be a multiple of slide_ms"),
     ],
 )
 def test_bad_options_say_what_is_wrong(options: dict, message: str) -> None:
@@ -89,3 +92,13 @@ def test_the_page_of_algorithms_is_current() -> None:
 
 def test_the_example_in_the_docstring_is_true() -> None:
     assert doctest.testmod(partitioners).failed == 0
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_algorithm_shows_itself_on_six_tuples(name: str) -> None:
+    module = inspect.getmodule(registry._ENTRIES[name].algorithm)
+    keys = hash_keys(pa.array(list("aabaca")).cast(pa.large_binary()))
+    given = {"create": partitioners.create, "keys": keys, "times": np.arange(6)}
+    shown = doctest.testmod(module, extraglobs=given)
+    assert shown.attempted
+    assert not shown.failed

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners import create, restore
-from evenflow.partitioners.base import _pack, unpack
+from evenflow.partitioners.snapshots import pack, unpack
 from tests.unit.partitioners.cases import each, run
 from tests.unit.partitioners.streams import zipf
 
@@ -43,7 +43,7 @@ def test_foreign_and_newer_snapshots_are_refused_with_the_reason(monkeypatch: py
         restore(sink.getvalue().to_pybytes())
     with pytest.raises(IncompatibleStateError, match="no partitioner snapshot"):
         restore(b"something else entirely")
-    monkeypatch.setattr("evenflow.partitioners.base.SNAPSHOT_VERSION", 99)
+    monkeypatch.setattr("evenflow.partitioners.base.VERSION", 99)
     newer = create("pkg", workers=4).snapshot()
     monkeypatch.undo()
     with pytest.raises(IncompatibleStateError, match="format 99; this evenflow reads format 1"):
@@ -89,14 +89,14 @@ def test_a_snapshot_with_another_header_is_refused(header: dict) -> None:
     known, state = unpack(create("pkg", workers=4).snapshot())
     del known["shapes"], known["seed"]
     with pytest.raises(IncompatibleStateError, match="does not fit"):
-        restore(_pack({**known, **header, **({"seed": 7} if header else {})}, state))
+        restore(pack({**known, **header, **({"seed": 7} if header else {})}, state))
 
 
 def test_a_header_that_claims_more_workers_than_it_has_loads_makes_nothing() -> None:
-    header, state = unpack(create("d-choices", workers=4, load="windowed", window_ms=1_000).snapshot())
+    header, state = unpack(create("d-choices", workers=4, window="sliding", window_ms=1_000).snapshot())
     del header["shapes"]
     with pytest.raises(IncompatibleStateError, match="loads of 1048576 workers"):
-        restore(_pack({**header, "workers": 1 << 20}, state))
+        restore(pack({**header, "workers": 1 << 20}, state))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_snapshot_of_what_was_made_otherwise_is_refused_where_one_of_the_same_
     header, state = unpack(fresh.snapshot())
     del header["shapes"]
     with pytest.raises(IncompatibleStateError, match=f"made with another {next(iter(other))}"):
-        restore(_pack({**header, **other}, state), like=fresh)
+        restore(pack({**header, **other}, state), like=fresh)
 
 
 @each
@@ -120,11 +120,11 @@ def test_a_snapshot_whose_arrays_are_not_what_is_expected_is_refused(name: str, 
     run(p, zipf(1500))
     header, state = unpack(p.snapshot())
     del header["shapes"]
-    assert restore(_pack(header, state)).snapshot() == p.snapshot()
+    assert restore(pack(header, state)).snapshot() == p.snapshot()
 
     def refused(changed: dict) -> None:
         with pytest.raises(IncompatibleStateError, match=f"does not fit the {name} of this evenflow: "):
-            restore(_pack(header, changed))
+            restore(pack(header, changed))
 
     refused({**state, "surplus": np.zeros(3)})
     for array, values in state.items():

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from evenflow.errors import ConfigError
 from evenflow.partitioners import Partitioner, create, restore
 from tests.unit.partitioners.cases import CASES, HLL, SLIDING, each, over, run
-from tests.unit.partitioners.cooperation import Cooperation, member, reducer
+from tests.unit.partitioners.dalton.cooperation import Cooperation, member, reducer
 from tests.unit.partitioners.streams import STREAMS, Stream, all_distinct, zipf
 
 BURST = 700
-each_that_forgets = over([case for case in CASES if case[1].get("mode") != "cumulative"])
+each_that_forgets = over([case for case in CASES if case[1].get("window") != "cumulative"])
 SPLITS_EVERY_KEY = [
     ("dagreedy", {"alpha": 0.0, **SLIDING}),
-    ("dagreedy", {"alpha": 0.0, "mode": "cumulative", "slide_ms": 100}),
+    ("dagreedy", {"alpha": 0.0, "window": "cumulative", "slide_ms": 100}),
 ]
 CHANGES_HOT_KEYS = [
     ("dalton", {"eps": 1.0, "heavy_hitters": "sketch"}),

@@ -1,18 +1,17 @@
 """Every figure of a simulation equals its definition, tuple by tuple; every rule is told of the window."""
 
 import doctest
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import Field
 
 from evenflow import simulation
 from evenflow.errors import ConfigError
-from evenflow.partitioners import Options, Partitioner, names, registry
+from evenflow.partitioners import Partitioner, names, registry
+from evenflow.partitioners.window import Lengths, Window
 from evenflow.simulation import Entrant, KeyedStream, Scenario, entrant, from_columns, generated, simulate
 from evenflow.simulation import routing as routing_module
 from tests.unit.simulation import naive
@@ -59,7 +58,7 @@ def test_every_figure_equals_its_definition(
     stream = from_columns(pa.array([f"k{rank}" for rank in ranks]), np.array(drawn, np.int64))
     told = {} if window is None else {"window_ms": window[0], "slide_ms": window[1]}
     scenario = Scenario(workers=workers, sources=sources, seed=seed, **told)
-    options = {} if window is None or name in ("hashing", "shuffle") else {"load": "windowed", **told}
+    options = {} if window is None or name in ("hashing", "shuffle") else {"window": "sliding", **told}
     expected = naive.figures(stream, scenario, naive.route(stream, scenario, name, options))
     found = figures(stream, name, scenario)
     assert_figures(found, expected)
@@ -78,7 +77,7 @@ def test_only_complete_slides_after_the_warm_up_count(warmup: int | None, tuples
         ):
             figures(stream, "pkg", scenario)
         return
-    options = {"load": "windowed", "window_ms": 500, "slide_ms": 100}
+    options = {"window": "sliding", "window_ms": 500, "slide_ms": 100}
     expected = naive.figures(stream, scenario, naive.route(stream, scenario, "pkg", options))
     assert_figures(figures(stream, "pkg", scenario), expected)
 
@@ -126,20 +125,11 @@ def test_the_example_in_the_docstring_is_true() -> None:
 # what a rule is told of the window
 
 
-class Windows(Options):
-    window_ms: int = Field(60_000, description="Length of the window, in ms.")
-    slide_ms: int = Field(1_000, description="Length of the slide, in ms.")
-
-
-class Loads(Windows):
-    load: Literal["cumulative", "windowed"] | None = Field("windowed", description="Which tuples count.")
-
-
 class Recorder(Partitioner):
     """A micro-batch partitioner that sends every batch to a worker of its own."""
 
     micro_batch = True
-    options_type = Windows
+    options_type = Lengths
 
     def _start(self) -> None:
         self._batches = 0
@@ -156,71 +146,57 @@ class Recorder(Partitioner):
 
 
 class Balancer(Recorder):
-    """The same with a choice of loads."""
+    """The same, with a window or without."""
 
     micro_batch = False
-    options_type = Loads
-
-
-class Sliding(Windows):
-    mode: Literal["sliding", "tumbling", "cumulative"] = Field("tumbling", description="How it forgets.")
-
-
-class Slider(Balancer):
-    """The same with a choice of windows."""
-
-    options_type = Sliding
+    options_type = Window
 
 
 @pytest.fixture
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry._ENTRIES, "recorder", registry._Entry(Recorder))
-    monkeypatch.setitem(registry._ENTRIES, "slider", registry._Entry(Slider))
     monkeypatch.setitem(registry._ENTRIES, "balancer", registry._Entry(Balancer))
 
 
-def told(name: str, window: int | None, **given: object) -> dict:
+def told(name: str, length: int | None, **given: object) -> dict:
     stream = generated("uniform", tuples=10_500, keys=3)
-    scenario = Scenario(workers=4, window_ms=window, slide_ms=100)
+    scenario = Scenario(workers=4, window_ms=length, slide_ms=100)
     return scenario.options_of(Entrant("x", name, given), stream)
 
 
 @pytest.mark.usefixtures("stand_ins")
 def test_a_window_is_given_to_every_rule_that_knows_windows() -> None:
     window = {"window_ms": 500, "slide_ms": 100}
-    assert told("pkg", 500) == {"load": "windowed", **window}
-    assert told("balancer", 500) == {"load": "windowed", **window}
+    assert told("pkg", 500) == {"window": "sliding", **window}
+    assert told("balancer", 500) == {"window": "sliding", **window}
     assert told("recorder", 500) == window
-    assert told("slider", 500) == {"mode": "sliding", **window}
     assert told("hashing", 500) == {}
 
 
 @pytest.mark.usefixtures("stand_ins")
 def test_without_a_window_state_is_cumulative() -> None:
-    assert told("pkg", None) == {"load": "cumulative"}
-    assert told("balancer", None) == {"load": "cumulative"}
-    assert told("slider", None) == {"mode": "cumulative"}
+    assert told("pkg", None) == {"window": "cumulative"}
+    assert told("balancer", None) == {"window": "cumulative"}
     assert told("recorder", None) == {"window_ms": 10_700, "slide_ms": 100}
     assert told("hashing", None) == {}
 
 
 @pytest.mark.usefixtures("stand_ins")
 def test_what_the_user_sets_is_never_changed() -> None:
-    assert told("pkg", 500, load="cumulative")["load"] == "cumulative"
-    assert told("pkg", 500, window_ms=900) == {"load": "windowed", "window_ms": 900}
-    assert told("balancer", None, load="windowed") == {"load": "windowed"}
-    assert told("slider", 500, mode="tumbling") == {"mode": "tumbling", "window_ms": 500, "slide_ms": 100}
-    assert told("pkg", None, d=3) == {"load": "cumulative", "d": 3}
+    assert told("pkg", 500, window="cumulative")["window"] == "cumulative"
+    assert told("pkg", 500, window_ms=900) == {"window": "sliding", "window_ms": 900}
+    assert told("balancer", None, window="sliding") == {"window": "sliding"}
+    assert told("pkg", None, d=3) == {"window": "cumulative", "d": 3}
 
 
 def test_a_head_of_the_window_gets_the_window_also_when_loads_are_cumulative() -> None:
     window = {"window_ms": 500, "slide_ms": 100}
-    given = {"head": "window", "load": "cumulative"}
+    given = {"head": "window", "window": "cumulative"}
     assert told("w-choices", 500, **given) == {**given, **window}
-    assert told("w-choices", 500) == {"load": "windowed", **window}
-    assert told("d-choices", None) == {"load": "cumulative"}
+    assert told("w-choices", 500) == {"window": "sliding", **window}
+    assert told("d-choices", None) == {"window": "cumulative"}
     whole = {"window_ms": 10_700, "slide_ms": 100}
-    assert told("d-choices", None, head="window") == {"load": "cumulative", "head": "window", **whole}
+    assert told("d-choices", None, head="window") == {"window": "cumulative", "head": "window", **whole}
 
 
 @pytest.mark.usefixtures("stand_ins")

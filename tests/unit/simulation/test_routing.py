@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.partitioners import names
-from evenflow.partitioners.dalton import WINDOW
-from evenflow.partitioners.dalton_cooperative import DaltonCooperative
+from evenflow.partitioners.dalton.cooperative import DaltonCooperative
 from evenflow.simulation import Scenario, entrant, generated
 from evenflow.simulation.routing import warm_up, warm_up_times
 
@@ -39,6 +38,6 @@ def test_the_warm_up_of_a_dalton_that_tells_others_ends_its_second_interval(
     scratch = warm_up(stream, entrant(text), scenario)
     assert isinstance(scratch, DaltonCooperative)
     assert scratch.awaiting
-    assert scratch._stats[WINDOW] >= 2
+    assert scratch._stats["window"] >= 2
     (message,) = scratch.take_messages()
     assert len(message.keys)

@@ -26,12 +26,12 @@ rows = st.lists(
 
 @kernel
 def count_of(pool: HolderPool, key: np.uint64) -> int:
-    return holder_count(pool.key, pool.link, pool.table, key)
+    return holder_count(pool, key)
 
 
 @kernel
 def is_held(pool: HolderPool, key: np.uint64, worker: int) -> bool:
-    return find(pool.key, pool.link, pool.table, key, worker) >= 0
+    return find(pool, key, worker) >= 0
 
 
 class Recount:

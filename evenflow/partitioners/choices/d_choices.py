@@ -1,0 +1,236 @@
+"""D-Choices: two choices for most keys, and just as many as needed (d) for the frequent ones.
+
+Idea: a SpaceSaving summary finds the head H = {k : est(k) >= theta*N}. A tail key chooses the less
+loaded of F_1, F_2 as in PKG; a head key of F_1..F_d, where d is the least number for which the expected
+load of the workers that the h hottest keys can reach stays within b_h(1/n + eps) for every prefix h
+(`find_optimal_choices`). When d reaches n, head keys take the least loaded of all workers, which is
+W-Choices. Candidates nest, so a key that becomes frequent keeps its first two workers.
+
+Parameters: `theta` frequency from which a key is head (1/(5n)); `eps` tolerated imbalance (1e-4);
+`counters` of the summary (4/theta = 20n: with fewer, the over-estimates of tail keys reach theta);
+`growth` d is computed again when N has grown by this share (0.01; 0 = at every head tuple, as in the
+paper: under 2 % difference in imbalance); `distinct` skip F_i that repeat an earlier worker (False: the
+paper's analysis is with repetition); `warm_up` tuples before which no key is head (0, as in the paper:
+early on N < 5n and every key is head, which costs some replicas); `window` cumulative, sliding or tumbling; `head`
+cumulative, of all tuples so far whatever the load, as in the paper, or of the recent ones (see `head`).
+Membership is tested after counting the current tuple; estimates are counts (upper bounds).
+
+Cost per tuple: O(1) for the summary, 2 candidates for the tail, d for the head, O(1) to read and at most
+O(log n) to keep the least loaded worker when d = n. State: 84 to 100 bytes x counters, 48 to 64 x n.
+Paper: Nasir et al., "When Two Choices Are not Enough", ICDE 2016 (002), Algorithm 1 and section III.
+
+From the third tuple on a key with 60 % of them is head, and gets more than two workers:
+
+    >>> create("d-choices", workers=4, theta=0.6, warm_up=2).assign(keys, times).tolist()
+    [3, 1, 1, 0, 0, 2]
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, plain, record
+from evenflow.kernels import kernel
+from evenflow.keys import candidate_kernel, candidates
+from evenflow.partitioners.base import Block
+from evenflow.partitioners.choices.head import (
+    Head,
+    HeadOptions,
+    HeadPartitioner,
+    HeadRule,
+    forget,
+    is_older,
+    offered_is_head,
+    send_to_one_of_two,
+)
+from evenflow.partitioners.choices.pkg import least_loaded
+from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
+from evenflow.sketches.space_saving import Summary, count_of
+from evenflow.sketches.window_loads import advance, note
+
+SCHEDULE = np.dtype([(name, np.int64) for name in ("next", "d", "mark")])
+"""Tuples from which d is computed again, d, and the mark of the present tuple in `Choosing.seen`."""
+
+
+class Choosing(NamedTuple):
+    """What finds the workers of frequent keys."""
+
+    schedule: Rows
+    """One of SCHEDULE."""
+    tree: Int64s
+    seen: Int64s
+    """(n,): the mark of the tuple for which a worker was looked at last."""
+    shares: Float64s
+
+
+class ChoiceRule(NamedTuple):
+    """How kernels go about it."""
+
+    head: HeadRule
+    distinct: bool
+    eps: float
+    growth: float
+
+
+@kernel
+def _optimal_choices(p: Float64s, heads: int, n: int, eps: float) -> int:
+    if heads == 0:
+        return min(2, n)
+    head_share = 0.0
+    for h in range(heads):
+        head_share += p[h]
+    head_share = min(1.0, head_share)
+    tail_share = 1.0 - head_share
+    d = max(2, math.ceil(p[0] * n))
+    while d < n:
+        enough = True
+        prefix = 0.0
+        for h in range(1, heads + 1):
+            prefix = min(1.0, prefix + p[h - 1])
+            b = n - n * ((n - 1) / n) ** (h * d)
+            reach = b / n
+            load = prefix + reach**d * (head_share - prefix) + reach**2 * tail_share
+            if load > b * (1.0 / n + eps):
+                enough = False
+                break
+        if enough:
+            break
+        d += 1
+    return min(d, n)
+
+
+def find_optimal_choices(p_sorted: Float64s, n: int, eps: float = 1e-4) -> int:
+    """Least d (2 <= d <= n) that satisfies inequality (3) of 002 for every prefix of the head.
+
+    `p_sorted`: the frequencies of the head keys as shares of all tuples, descending. Starts at
+    max(2, ceil(p1*n)); n stands for "any worker". With b_h = n - n((n-1)/n)^(h*d) and P_h the share of
+    the h hottest: P_h + (b_h/n)^d (P_H - P_h) + (b_h/n)^2 (1 - P_H) <= b_h (1/n + eps).
+    """
+    p = np.ascontiguousarray(p_sorted, np.float64)
+    return int(_optimal_choices(p, len(p), n, eps))
+
+
+@kernel
+def _head_shares(summary: Summary, threshold: float, shares: Float64s) -> int:
+    """Write est/N of the keys whose estimate reaches the threshold, descending; how many they are."""
+    order, meta = summary.order, summary.meta[()]
+    size = 0
+    while size < meta["size"]:
+        count = count_of(summary, order[order.shape[0] - 1 - size])
+        if count < threshold:
+            break
+        shares[size] = count / meta["total"]
+        size += 1
+    return size
+
+
+@kernel
+def _least_loaded_distinct(key: np.uint64, head: Head, d: int, choosing: Choosing) -> np.int64:
+    """As `least_loaded`, over the first d different workers among F_1, F_2, ... of the family."""
+    family, workers = head.among
+    loads, seen, schedule = head.window.loads, choosing.seen, choosing.schedule[()]
+    schedule["mark"] += 1
+    best, found = np.int64(-1), 0
+    for i in range(family.shape[0]):
+        other = candidate_kernel(key, family[i], workers)
+        if seen[other] != schedule["mark"]:
+            seen[other] = schedule["mark"]
+            found += 1
+            if best < 0 or loads[other] < loads[best]:
+                best = other
+            if found == d:
+                break
+    return best
+
+
+@kernel
+def _route(block: Block, head: Head, choosing: Choosing, rule: ChoiceRule) -> None:
+    keys, times, out = block
+    window, loads = head.window, head.window.loads
+    schedule, tree = choosing.schedule[()], choosing.tree
+    n = loads.shape[0]
+    d = int(schedule["d"])
+    if d >= n:
+        rebuild(tree, loads)
+    for row in range(keys.shape[0]):
+        key = keys[row]
+        if is_older(head, times[row]):
+            forget(head, times[row])
+            schedule["next"] = 0
+        if rule.head.windowed and advance(window, times[row]) and d >= n:
+            rebuild(tree, loads)
+        if not offered_is_head(head, key, rule.head):
+            best = send_to_one_of_two(head, key)
+        else:
+            total = np.int64(head.summary.meta[()]["total"])
+            if total >= schedule["next"]:
+                before = d
+                heads = _head_shares(head.summary, rule.head.theta * total, choosing.shares)
+                d = _optimal_choices(choosing.shares, heads, n, rule.eps)
+                schedule["d"] = d
+                schedule["next"] = max(total + 1, np.int64(math.ceil(total * (1.0 + rule.growth))))
+                if d >= n and before < n:
+                    rebuild(tree, loads)
+            if d >= n:
+                best = winner(tree)
+            elif rule.distinct:
+                best = _least_loaded_distinct(key, head, d, choosing)
+            else:
+                best = least_loaded(key, head.among, d, loads)
+            loads[best] += 1
+        if rule.head.windowed:
+            note(window, best)
+        if d >= n:
+            raised(tree, loads, best)
+        out[row] = best
+
+
+class DChoicesOptions(HeadOptions):
+    """Options of d-choices; see the module's docstring."""
+
+    eps: float = Field(1e-4, gt=0, le=1, description="Tolerated imbalance, a share of the stream.")
+    growth: float = Field(
+        0.01, ge=0, le=10, description="d is computed again when the stream has grown by this share."
+    )
+    distinct: bool = Field(False, description="Frequent keys get d different workers, no repetitions.")
+
+
+class DChoices(HeadPartitioner):
+    """Two choices for most keys, as many as needed for the frequent ones."""
+
+    options_type = DChoicesOptions
+    options: DChoicesOptions
+
+    def _shape(self) -> None:
+        super()._shape()
+        n = self.workers
+        self._choosing = Choosing(
+            schedule=record(SCHEDULE, d=min(2, n)),
+            tree=tournament(n),
+            seen=np.zeros(n, np.int64),
+            shares=np.zeros(self._capacity),
+        )
+        self._among = candidates(self.seed, max(2, 8 * n if self.options.distinct else n), n)
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        options = self.options
+        rule = ChoiceRule(self._rule(), options.distinct, options.eps, options.growth)
+        _route(Block(keys, times, out), self._head(), self._choosing, rule)
+
+    def _state(self) -> State:
+        return {**super()._state(), "schedule": plain(self._choosing.schedule)[:2]}
+
+    def _load_state(self, state: State) -> None:
+        super()._load_state(state)
+        plain(self._choosing.schedule)[:2] = state["schedule"]
+
+    def _choices(self) -> int:
+        return int(self._choosing.schedule["d"])
+
+    def _more(self) -> tuple[npt.NDArray[Any], ...]:
+        return self._choosing[1:]

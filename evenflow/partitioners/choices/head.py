@@ -1,0 +1,198 @@
+"""The head of a stream: what d-choices, w-choices and rr-head share (002, section 4 of its Algorithm 1).
+
+A SpaceSaving summary counts every tuple; then a key is *head* (frequent) while est(k) >= theta*N, N the
+tuples so far. All other keys are *tail* and take the less loaded of F_1, F_2, as in PKG. The estimate is
+the count, an upper bound; early on, while N < 1/theta, every key is head, as in the paper (`warm_up` > 0
+avoids the few extra copies of keys this costs).
+
+`head=cumulative` is the paper's: N and est are of all tuples so far. Where the hot keys change, those of before
+keep being head for long, and new ones become it late. `head=window` forgets: every half window, all counts and
+N are halved, so a tuple that is a window old weighs a quarter, and N is half a window's tuples to a whole
+window's. A tuple from the future halves everything away, and nothing is forgotten until time has caught up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from evenflow.arrays import LAST_TIME, NEVER, Rows, State, record
+from evenflow.kernels import inlined, kernel
+from evenflow.keys import Candidates, candidates
+from evenflow.partitioners.base import Partitioner
+from evenflow.partitioners.choices.pkg import sent_to_one_of_two
+from evenflow.partitioners.window import Window
+from evenflow.sketches.space_saving import (
+    SpaceSaving,
+    Summary,
+    count_of,
+    halve,
+    offer,
+)
+from evenflow.sketches.window_loads import WindowLoads, end_of, loads_from, passed
+
+_HALVINGS = 63
+AGES = np.dtype([(name, np.int64) for name in ("half", "length", "end")])
+"""The present half window, its length in ms (0: it never ends), its end in ms."""
+
+
+class Head(NamedTuple):
+    """All that such a scheme knows: what kernels take as one argument."""
+
+    summary: Summary
+    ages: Rows
+    """One of AGES."""
+    window: WindowLoads
+    among: Candidates
+
+
+class HeadRule(NamedTuple):
+    """How kernels go about it."""
+
+    windowed: bool
+    """Loads are those of the window."""
+    theta: float
+    warm_up: int
+
+
+@inlined
+def offered_is_head(head: Head, key: np.uint64, rule: HeadRule) -> bool:
+    """Count one tuple of this key; whether the key is head now."""
+    at = offer(head.summary, key)
+    total = head.summary.meta[()]["total"]
+    return bool(total > rule.warm_up and count_of(head.summary, at) >= rule.theta * total)
+
+
+@inlined
+def is_older(head: Head, time: Any) -> Any:
+    """Whether `forget` has anything to do."""
+    return time >= head.ages[()]["end"]
+
+
+@kernel
+def forget(head: Head, time: Any) -> None:
+    """Halve the summary once for each half window that has ended before `time`."""
+    ages = head.ages[()]
+    if ages["length"] == 0:
+        return
+    now = time // ages["length"]
+    if ages["half"] != NEVER:
+        for _ in range(passed(_HALVINGS, ages["half"], now)):
+            halve(head.summary)
+    ages["half"] = now
+    ages["end"] = end_of(now, ages["length"])
+
+
+@inlined
+def send_to_one_of_two(head: Head, key: np.uint64) -> np.int64:
+    """What becomes of a tail key: the less loaded of F_1 and F_2 gets it."""
+    among = head.among
+    return sent_to_one_of_two(key, among.family[0], among.family[1], among.workers, head.window.loads)
+
+
+@kernel
+def _head_size(summary: Summary, threshold: float) -> int:
+    order, many = summary.order, summary.meta[()]["size"]
+    size = 0
+    while size < many and count_of(summary, order[order.shape[0] - 1 - size]) >= threshold:
+        size += 1
+    return size
+
+
+class HeadOptions(Window):
+    """Options of every scheme that treats frequent keys apart."""
+
+    theta: float | None = Field(
+        None, ge=0, le=2, description="Share of the stream from which a key is frequent; none = 1/(5n)."
+    )
+    counters: int | None = Field(
+        None, ge=1, le=1 << 24, description="Counters of the SpaceSaving summary; none = 4/theta."
+    )
+    warm_up: int = Field(0, ge=0, description="Tuples before which no key is treated as frequent.")
+    head: Literal["cumulative", "window"] = Field(
+        "cumulative",
+        description="Tuples that make a key frequent: all so far, or recent ones (about a window).",
+    )
+
+    @classmethod
+    def uses_lengths(cls, given: Mapping[str, Any], windowed: bool) -> bool:
+        """A head of recent tuples goes by the window also where loads are cumulative."""
+        return super().uses_lengths(given, windowed) or given.get("head") == "window"
+
+    def new_ages(self) -> Rows:
+        """The half window of a summary that has seen nothing; a cumulative one never ends."""
+        if self.head == "cumulative":
+            return record(AGES, half=NEVER, end=LAST_TIME)
+        return record(AGES, half=NEVER, length=max(1, self.window_ms // 2), end=NEVER)
+
+
+_VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(("keys", "counts", "errors"), ("counters",))
+
+
+class HeadPartitioner(Partitioner):
+    """Keeps the summary, the loads and the candidates; a subclass routes."""
+
+    options: HeadOptions
+    variable_state = _VARIABLE
+
+    def _start(self) -> None:
+        self._shape()
+        self._heavy = SpaceSaving(self._capacity)
+        self._ages = self.options.new_ages()
+
+    def _rescale(self) -> None:
+        self._shape()
+        self._heavy = self._heavy.resized(self._capacity)
+
+    def _shape(self) -> None:
+        """Everything but the summary, for the present number of workers."""
+        n, options = self.workers, self.options
+        self._theta = 1 / (5 * n) if options.theta is None else options.theta
+        few = 20 * n if self._theta == 0 else max(1, math.ceil(4 / self._theta))
+        self._capacity = min(few, 1 << 24) if options.counters is None else options.counters
+        self._loads = options.new_loads(n)
+        self._among = candidates(self.seed, 2, n)
+
+    def _head(self) -> Head:
+        return Head(self._heavy.summary, self._ages, self._loads, self._among)
+
+    def _rule(self) -> HeadRule:
+        return HeadRule(self.options.windowed, self._theta, self.options.warm_up)
+
+    def _state(self) -> State:
+        keys, counts, errors = self._heavy.counters()
+        return {
+            **self._loads._asdict(),
+            "heavy": np.array([self._heavy.total, self._heavy.least], np.int64),
+            "ages": self._ages,
+            "keys": keys,
+            "counts": counts,
+            "errors": errors,
+        }
+
+    def _load_state(self, state: State) -> None:
+        self._loads = loads_from(state)
+        self._ages = state["ages"]
+        total, least = (int(value) for value in state["heavy"])
+        self._heavy = SpaceSaving.from_counters(
+            self._capacity, state["keys"], state["counts"], state["errors"], total=total, least=least
+        )
+
+    def _head_keys(self) -> int:
+        total = self._heavy.total
+        return (
+            int(_head_size(self._heavy.summary, self._theta * total)) if total > self.options.warm_up else 0
+        )
+
+    def _state_bytes(self) -> int:
+        arrays = (*self._heavy.summary, self._ages, *self._loads, self._among.family, *self._more())
+        return sum(array.nbytes for array in arrays)
+
+    def _more(self) -> tuple[npt.NDArray[Any], ...]:
+        """Further arrays of the subclass, for `state_bytes`."""
+        return ()

@@ -1,0 +1,83 @@
+"""RR: two choices for most keys, round robin for the frequent ones.
+
+Idea: the cheapest way to spread the head (see `head`) over all workers: its tuples take turns. The tail
+sees the loads including the head's tuples and balances around them, but the head does not look at loads
+and so does not fill the hollows that the tail leaves: 002 has it as the baseline for W-Choices.
+
+Parameters: `theta` frequency from which a key is head (1/(5n)); `counters` of the summary (4/theta = 20n);
+`warm_up` tuples before which no key is head (0); `window` cumulative, sliding or tumbling, for the tail; `head`
+cumulative, of all tuples so far whatever the load, as in the paper, or of the recent ones.
+Source s of S starts its turns at worker s*n/S, as in shuffle, so that several sources do not march in
+step (the paper does not say; one source starts at worker 0).
+Cost per tuple: O(1) for the summary; 2 candidates for the tail, one comparison for the head. State: 76 to
+92 bytes x counters, 2n loads, the next worker.
+Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), section III ("Round-Robin").
+
+From the third tuple on a key with 60 % of them is head, and takes turns:
+
+    >>> create("rr-head", workers=4, theta=0.6, warm_up=2).assign(keys, times).tolist()
+    [3, 1, 1, 0, 0, 1]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenflow.arrays import Int32s, Int64s, State, UInt64s
+from evenflow.kernels import kernel
+from evenflow.partitioners.base import Block
+from evenflow.partitioners.choices.head import (
+    Head,
+    HeadOptions,
+    HeadPartitioner,
+    HeadRule,
+    forget,
+    is_older,
+    offered_is_head,
+    send_to_one_of_two,
+)
+from evenflow.sketches.window_loads import advance, note
+
+
+@kernel
+def _route(block: Block, head: Head, turn: Int64s, rule: HeadRule) -> None:
+    keys, times, out = block
+    window, loads = head.window, head.window.loads
+    n = loads.shape[0]
+    for row in range(keys.shape[0]):
+        if is_older(head, times[row]):
+            forget(head, times[row])
+        if rule.windowed:
+            advance(window, times[row])
+        if offered_is_head(head, keys[row], rule):
+            best = turn[0]
+            turn[0] = best + 1 if best + 1 < n else 0
+            loads[best] += 1
+        else:
+            best = send_to_one_of_two(head, keys[row])
+        if rule.windowed:
+            note(window, best)
+        out[row] = best
+
+
+class RRHead(HeadPartitioner):
+    """Two choices for most keys, all workers in turn for the frequent ones."""
+
+    options_type = HeadOptions
+
+    def _shape(self) -> None:
+        super()._shape()
+        self._turn = np.array([self.source * self.workers // self.sources], np.int64)
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        _route(Block(keys, times, out), self._head(), self._turn, self._rule())
+
+    def _state(self) -> State:
+        return {**super()._state(), "turn": self._turn}
+
+    def _load_state(self, state: State) -> None:
+        super()._load_state(state)
+        self._turn = state["turn"]
+
+    def _choices(self) -> int:
+        return self.workers

@@ -1,0 +1,82 @@
+"""W-Choices: two choices for most keys, any worker for the frequent ones.
+
+Idea: a tail key chooses the less loaded of F_1, F_2 as in PKG; a head key (see `head`) goes to the least
+loaded of all n workers, the lowest number on a tie. So the frequent keys fill whatever hollows the others
+leave: while they are a fair share of the stream, the loads of one source differ by a tuple or two. The
+price is that each of them is on every worker; d-choices finds how few would do.
+
+Parameters: `theta` frequency from which a key is head (1/(5n)); `counters` of the summary (4/theta = 20n);
+`warm_up` tuples before which no key is head (0); `window` cumulative, sliding or tumbling; `head` cumulative, of all
+tuples so far whatever the load, as in the paper, or of the recent ones.
+Cost per tuple: O(1) for the summary, 2 candidates for the tail; the least loaded worker is read off a
+tournament in O(1), which costs a tuple that went to it at most O(log n). State: 76 to 92 bytes x
+counters, 32 to 48 x n.
+Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), Algorithm 1.
+
+From the third tuple on a key with 60 % of them is head, and goes to the least loaded worker:
+
+    >>> create("w-choices", workers=4, theta=0.6, warm_up=2).assign(keys, times).tolist()
+    [3, 1, 1, 0, 0, 2]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+from evenflow.arrays import Int32s, Int64s, UInt64s
+from evenflow.kernels import kernel
+from evenflow.partitioners.base import Block
+from evenflow.partitioners.choices.head import (
+    Head,
+    HeadOptions,
+    HeadPartitioner,
+    HeadRule,
+    forget,
+    is_older,
+    offered_is_head,
+    send_to_one_of_two,
+)
+from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
+from evenflow.sketches.window_loads import advance, note
+
+
+@kernel
+def _route(block: Block, head: Head, tree: Int64s, rule: HeadRule) -> None:
+    keys, times, out = block
+    window, loads = head.window, head.window.loads
+    rebuild(tree, loads)
+    for row in range(keys.shape[0]):
+        if is_older(head, times[row]):
+            forget(head, times[row])
+        if rule.windowed and advance(window, times[row]):
+            rebuild(tree, loads)
+        if offered_is_head(head, keys[row], rule):
+            best = winner(tree)
+            loads[best] += 1
+        else:
+            best = send_to_one_of_two(head, keys[row])
+        if rule.windowed:
+            note(window, best)
+        raised(tree, loads, best)
+        out[row] = best
+
+
+class WChoices(HeadPartitioner):
+    """Two choices for most keys, the least loaded of all workers for the frequent ones."""
+
+    options_type = HeadOptions
+
+    def _shape(self) -> None:
+        super()._shape()
+        self._tree = tournament(self.workers)
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        _route(Block(keys, times, out), self._head(), self._tree, self._rule())
+
+    def _choices(self) -> int:
+        return self.workers
+
+    def _more(self) -> tuple[npt.NDArray[Any], ...]:
+        return (self._tree,)

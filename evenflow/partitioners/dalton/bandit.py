@@ -1,0 +1,100 @@
+"""The policy that all forms of Dalton share: a worker is drawn for a tuple of a hot key, and rewarded.
+
+With probability 1 - eps the best worker of the key's row; else, exploring, any worker, or any holder of a
+key that has as many holders as the cap allows. The reward falls with the worker's load and with the key's
+holders. `dalton` says why, and what the paper leaves open; the values are in `q_table`.
+Paper: Zapridou et al., PVLDB 16(3) 2022 (000), equations 3 and 4.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from evenflow.arrays import UInt64s
+from evenflow.draws import draw, draw_unit
+from evenflow.kernels import kernel
+from evenflow.partitioners.dalton.q_table import QTable, best_of, count_capped, nth_holder
+from evenflow.partitioners.window import Lengths
+
+_UNCAPPED = 1 << 40
+
+
+class Policy(NamedTuple):
+    """What kernels know of the options."""
+
+    gamma: float
+    eps: float
+    p1: float
+    p2: float
+    cap_max: int
+    cap_growth: float
+
+
+@kernel
+def choose(table: QTable, rng: UInt64s, r: Any, eps: float, oldest: Any) -> np.int64:
+    """The worker for a tuple of the hot key in row r: the best one, or now and then any one."""
+    if draw_unit(rng) >= eps:
+        return best_of(table, r)
+    held = table.row[r]["held"]
+    if held >= table.meta[()]["cap"]:
+        return nth_holder(table, r, np.int64(draw(rng) % np.uint64(held)), oldest)
+    return np.int64(draw(rng) % np.uint64(table.last.shape[1]))
+
+
+@kernel
+def reward(load: Any, total: Any, held: Any, workers: Any, policy: Policy) -> float:
+    """R of 000 (equations 3 and 4) after the tuple was sent; above -1 and below p1 when p1 + p2 = 1."""
+    average = total / workers
+    return -(policy.p1 * ((load - average) / max(np.float64(load), average)) + policy.p2 * held / workers)
+
+
+@kernel
+def raise_cap(table: QTable, policy: Policy) -> None:
+    """One more holder for all when enough hot keys have as many as they may."""
+    meta = table.meta[()]
+    if meta["cap"] < policy.cap_max and 0 < meta["capped"] >= policy.cap_growth * meta["hot"]:
+        meta["cap"] += 1
+        count_capped(table)
+
+
+class BanditOptions(Lengths):
+    """What every form of Dalton can set: the bandit and the sliding window."""
+
+    gamma: float = Field(0.1, gt=0, le=1, description="Step of learning: weight of the newest reward.")
+    eps: float = Field(0.1, ge=0, le=1, description="Share of a hot key's tuples that explore.")
+    p1: float = Field(0.5, ge=0, le=1, description="Weight of the worker's load in the reward; p1 + p2 = 1.")
+    p2: float = Field(0.5, ge=0, le=1, description="Weight of the key's holders in the reward.")
+    explore: Literal["uniform", "capped"] = Field(
+        "uniform",
+        description="Explore over all workers, or over the holders of a key that has `cap` of them.",
+    )
+    cap: int = Field(2, ge=1, le=1 << 20, description="Holders at first, for explore=capped.")
+    cap_max: int = Field(6, ge=1, le=1 << 20, description="Holders at most, for explore=capped.")
+    cap_growth: float = Field(
+        0.7, gt=0, le=1, description="Share of hot keys at the cap from which the cap grows by one."
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if abs(self.p1 + self.p2 - 1) > 1e-9:
+            raise ValueError(f"p1 ({self.p1}) and p2 ({self.p2}) must sum to 1")
+        if self.cap > self.cap_max:
+            raise ValueError(f"cap ({self.cap}) must not be above cap_max ({self.cap_max})")
+        return self
+
+    @property
+    def first_cap(self) -> int:
+        """Holders from which a key explores among them, at first; out of reach when uniform."""
+        return self.cap if self.explore == "capped" else _UNCAPPED
+
+    def policy(self, gamma: float) -> Policy:
+        """For kernels, with this step of learning."""
+        return Policy(gamma, self.eps, self.p1, self.p2, self.last_cap, self.cap_growth)
+
+    @property
+    def last_cap(self) -> int:
+        """What the cap may grow to; 0 when there is none."""
+        return self.cap_max if self.explore == "capped" else 0

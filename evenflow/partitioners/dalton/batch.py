@@ -1,0 +1,188 @@
+"""Dalton for micro-batches: the same bandit, which sees a batch as a whole before it decides.
+
+Idea: a first pass counts the keys of the batch exactly, so that what is hot is known before the first
+tuple is placed: f >= |B|/n, at most n keys (Theorem 3.4 holds to the letter, since the frequencies and
+the load are of the same batch), in this batch and the next. A key of one tuple is never hot. Combiners
+reduce each batch by itself, so X(k) begins empty with every batch; what was learned stays.
+
+Parameters: those of `dalton` without statistics window; `load_scope`, what the reward balances: the loads
+of the sliding window (the paper changes only X) or of the batch, which is what a combiner works through
+at a time. Cost per tuple: two O(1) passes; O(n * rows) per batch. State: as `dalton`, at most 2n rows
+with room for n more, and 64 to 128 bytes of working memory per distinct key of the largest batch.
+Paper: Zapridou et al., PVLDB 16(3) 2022 (000), section 3.4.
+
+The first batch tells which keys the next one may split:
+
+    >>> create("dalton-batch", workers=4).assign_batch(keys, times).tolist()
+    [3, 3, 1, 3, 0, 3]
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.draws import generator
+from evenflow.kernels import kernel
+from evenflow.keys import candidate_kernel, members
+from evenflow.partitioners.base import Block, Partitioner
+from evenflow.partitioners.dalton import split_keys
+from evenflow.partitioners.dalton.bandit import BanditOptions, Policy, choose, raise_cap, reward
+from evenflow.partitioners.dalton.q_table import Home, QTable, admit, find, hold, learn, purge, slide_on
+from evenflow.partitioners.dalton.split_keys import SplitKeys
+from evenflow.partitioners.dalton.tumbling_counts import Counts, TumblingCounts, is_full, slot_of
+from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, window_loads
+
+
+class BatchRule(NamedTuple):
+    """How kernels go about a batch."""
+
+    member: np.uint64
+    batch: np.int64
+    """Its number."""
+    by_batch: bool
+    """Loads are those of the batch, not of the window."""
+    policy: Policy
+
+
+@kernel
+def _count_batch(keys: UInt64s, first: Any, counts: Counts, batch: Any) -> int:
+    """Count from tuple `first` on; the tuple for which there was no room, or their number."""
+    for i in range(first, keys.shape[0]):
+        if is_full(counts):
+            return i
+        counts.cells[slot_of(counts, keys[i], batch)]["count"] += 1
+    return keys.shape[0]
+
+
+@kernel
+def _begin_batch(frequent: UInt64s, table: QTable, member: np.uint64, batch: Any) -> None:
+    """Nobody holds anything; the frequent keys are hot in this batch and the next."""
+    n = table.q.shape[1]
+    slide_on(table, batch)
+    purge(table, batch, batch)
+    for i in range(frequent.shape[0]):
+        key = frequent[i]
+        r = find(table, key)
+        if r >= 0:
+            table.row[r]["expiry"] = batch + 1
+        elif table.meta[()]["hot"] < 2 * n:
+            home = candidate_kernel(key, member, np.uint64(n))
+            admit(table, key, r, Home(home, NEVER, batch), batch + 1)
+
+
+@kernel
+def _route(block: Block, window: WindowLoads, table: QTable, rng: UInt64s, rule: BatchRule) -> None:
+    keys, times, out = block
+    loads, row, policy, batch = window.loads, table.row, rule.policy, rule.batch
+    n = np.int64(loads.shape[0])
+    total = np.int64(0)
+    for worker in range(n):
+        if rule.by_batch:
+            loads[worker] = 0
+        total += loads[worker]
+    for i in range(keys.shape[0]):
+        if not rule.by_batch and advance(window, times[i]):
+            total = np.int64(0)
+            for worker in range(n):
+                total += loads[worker]
+        key = keys[i]
+        r = find(table, key)
+        hot = r >= 0
+        chosen = (
+            choose(table, rng, r, policy.eps, batch)
+            if hot
+            else candidate_kernel(key, rule.member, np.uint64(n))
+        )
+        if rule.by_batch:
+            loads[chosen] += 1
+        else:
+            add(window, chosen)
+        total += 1
+        out[i] = chosen
+        if hot:
+            hold(table, r, chosen, batch, batch)
+            value = reward(loads[chosen], total, row[r]["held"], n, policy)
+            learn(table, r, chosen, value, policy.gamma)
+            raise_cap(table, policy)
+
+
+class DaltonBatchOptions(BanditOptions):
+    """Options of dalton-batch; see the module's docstring."""
+
+    load_scope: Literal["window", "batch"] = Field(
+        "window", description="Tuples that count as load: those of the sliding window or of the batch."
+    )
+
+
+class DaltonBatch(Partitioner):
+    """Micro-batches: the batch's frequent keys are split by a learned policy, all others are hashed."""
+
+    micro_batch = True
+    options_type = DaltonBatchOptions
+    options: DaltonBatchOptions
+    variable_state = split_keys.VARIABLE
+
+    def _start(self) -> None:
+        self._batch = np.zeros(1, np.int64)
+        self._counts = TumblingCounts()
+        self._rng = generator(self.seed, self.source)
+        self._rescale()
+
+    def _rescale(self) -> None:
+        options = self.options
+        self._member = members(self.seed, 1)[0]
+        self._loads = window_loads(self.workers, window_ms=options.window_ms, slide_ms=options.slide_ms)
+        self._split = SplitKeys(self.workers, cap=options.first_cap)
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        options = self.options
+        self._batch += 1
+        batch = np.int64(self._batch[0])
+        frequent = self._frequent(keys, batch)
+        while len(self._split.table.key) < len(self._split) + len(frequent):
+            self._split.grow()
+        _begin_batch(frequent, self._split.table, self._member, batch)
+        rule = BatchRule(self._member, batch, options.load_scope == "batch", options.policy(options.gamma))
+        _route(Block(keys, times, out), self._loads, self._split.table, self._rng, rule)
+
+    def _frequent(self, keys: UInt64s, batch: np.int64) -> UInt64s:
+        """The keys that are hot by their own frequency in this batch."""
+        self._counts.begin()
+        row = 0
+        while (row := _count_batch(keys, row, self._counts.table, batch)) < len(keys):
+            self._counts.grow(int(batch))
+        return self._counts.frequent(int(batch), max(2, -(-len(keys) // self.workers)))
+
+    def _state(self) -> State:
+        return {
+            **self._loads._asdict(),
+            **self._split.state(),
+            "batch": self._batch,
+            "rng": self._rng,
+        }
+
+    def _load_state(self, state: State) -> None:
+        self._loads = loads_from(state)
+        self._split.load(state)
+        self._batch = state["batch"]
+        self._rng = state["rng"]
+
+    def _choices(self) -> int:
+        return min(self._split.cap, self.workers)
+
+    def _head_keys(self) -> int:
+        return self._split.hot
+
+    def _state_bytes(self) -> int:
+        return self._fixed_bytes() + self._counts.nbytes + self._split.nbytes
+
+    def _state_bound(self, keys: int) -> int:
+        """Before a batch there are 2n rows at most, and room is made for n keys that may not be among them."""
+        return self._fixed_bytes() + self._counts.bound(keys) + self._split.bound(3 * self.workers - 1)
+
+    def _fixed_bytes(self) -> int:
+        return sum(array.nbytes for array in (*self._loads, self._batch, self._rng))

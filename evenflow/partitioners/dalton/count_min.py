@@ -1,0 +1,167 @@
+"""Count-Min: a few counters per key in a table of fixed size; estimates never fall below the frequency.
+
+With width w, depth d and N keys counted: f <= estimate always, and estimate > f + N*e/w with probability
+at most exp(-d) for any one key (e = 2.718...). So w >= e/eps for an error of eps*N.
+
+Each of the d rows has a hash of its own, drawn from a pairwise independent family, which is all the bound
+asks for: (a*low + b*high + c mod 2^64) >> (64 - bits) over the halves of the 64-bit key, a, b, c random
+64-bit words (multilinear hashing). Counting is *conservative*: only the counters that equal the estimate
+grow. Every estimate is then at most the plain sketch's and still at least f, so the bound stays.
+
+Parameters: `width` (rounded up to a power of two), `depth` (4), `seed` of the hashes. Cost per key: d
+multiply-adds and counters. State: 8 * width * depth bytes. Merging adds tables of equal seed and shape.
+Papers: Cormode and Muthukrishnan, LATIN 2004; Estan and Varghese, 2002 (conservative counting).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from evenflow.arrays import Int64s, UInt64s
+from evenflow.kernels import inlined, kernel
+from evenflow.keys import members
+
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+MAX_WIDTH = 1 << 26
+
+
+class CountMinTable(NamedTuple):
+    """The arrays of a sketch. A kernel unpacks them once, before its loop."""
+
+    cells: Int64s
+    """(depth, width)"""
+    hashes: UInt64s
+    """(depth, 4): a, b, c, number of bits to shift"""
+
+
+@inlined
+def _column(hashes: UInt64s, row: int, key: np.uint64) -> np.uint64:
+    """Unsigned, so that numba does not ask whether it counts from the end."""
+    word = hashes[row, 0] * (key & _LOW) + hashes[row, 1] * (key >> _HALF) + hashes[row, 2]
+    return word >> hashes[row, 3]
+
+
+@kernel
+def _estimate(table: CountMinTable, key: np.uint64) -> np.int64:
+    cells, hashes = table
+    least = np.int64(2**63 - 1)
+    for row in range(hashes.shape[0]):
+        least = min(least, cells[row, _column(hashes, row, key)])
+    return least
+
+
+@kernel
+def _increment_four(table: CountMinTable, key: np.uint64) -> np.int64:
+    """Four rows written out: measured 4.6 ns where the loop of `increment` takes 11.8."""
+    cells, hashes = table
+    a, b = _column(hashes, 0, key), _column(hashes, 1, key)
+    c, d = _column(hashes, 2, key), _column(hashes, 3, key)
+    in_a, in_b, in_c, in_d = cells[0, a], cells[1, b], cells[2, c], cells[3, d]
+    raised = min(min(in_a, in_b), min(in_c, in_d)) + 1
+    cells[0, a] = max(in_a, raised)
+    cells[1, b] = max(in_b, raised)
+    cells[2, c] = max(in_c, raised)
+    cells[3, d] = max(in_d, raised)
+    return raised
+
+
+@kernel
+def increment(table: CountMinTable, key: np.uint64) -> np.int64:
+    """Count one occurrence; the estimate with it."""
+    cells, hashes = table
+    if hashes.shape[0] == 4:
+        return _increment_four(table, key)
+    raised = _estimate(table, key) + 1
+    for row in range(hashes.shape[0]):
+        column = _column(hashes, row, key)
+        cells[row, column] = max(cells[row, column], raised)
+    return raised
+
+
+@kernel
+def clear(table: CountMinTable) -> None:
+    """Forget everything."""
+    cells = table.cells
+    for row in range(cells.shape[0]):
+        for column in range(cells.shape[1]):
+            cells[row, column] = 0
+
+
+@kernel
+def _count_all(table: CountMinTable, keys: UInt64s) -> None:
+    for row in range(keys.shape[0]):
+        increment(table, keys[row])
+
+
+@kernel
+def _estimate_all(table: CountMinTable, keys: UInt64s, out: Int64s) -> None:
+    for row in range(keys.shape[0]):
+        out[row] = _estimate(table, keys[row])
+
+
+def width_for(error: float) -> int:
+    """Least power of two whose error bound is at most this share of the stream."""
+    if not 0 < error <= 1:
+        raise ValueError(f"the error must be a share of the stream above 0, not {error}")
+    return 1 << max(1, math.ceil(math.log2(math.e / error)))
+
+
+class CountMin:
+    """A sketch of at least this width; `table` is what kernels take."""
+
+    def __init__(self, width: int, depth: int = 4, *, seed: int = 0) -> None:
+        if not 1 <= width <= MAX_WIDTH or not 1 <= depth <= 64:
+            raise ValueError(
+                f"Count-Min needs 1 to {MAX_WIDTH} columns and 1 to 64 rows, not {width}x{depth}"
+            )
+        bits = max(1, (width - 1).bit_length())
+        self.seed = seed
+        words = members(seed, 3 * depth).reshape(depth, 3)
+        shift = np.full((depth, 1), 64 - bits, np.uint64)
+        self.table = CountMinTable(
+            cells=np.zeros((depth, 1 << bits), np.int64),
+            hashes=np.hstack([words, shift]),
+        )
+
+    @property
+    def width(self) -> int:
+        """Columns."""
+        return int(self.table.cells.shape[1])
+
+    @property
+    def error(self) -> float:
+        """eps: an estimate exceeds f + eps*N with probability at most `failure`."""
+        return math.e / self.width
+
+    @property
+    def failure(self) -> float:
+        """exp(-depth)."""
+        return math.exp(-self.table.cells.shape[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all arrays."""
+        return sum(array.nbytes for array in self.table)
+
+    def count(self, keys: UInt64s) -> None:
+        """Count each key once, in order."""
+        _count_all(self.table, np.ascontiguousarray(keys))
+
+    def estimates(self, keys: UInt64s) -> Int64s:
+        """Upper bound of the frequency of each key."""
+        out = np.empty(len(keys), np.int64)
+        _estimate_all(self.table, np.ascontiguousarray(keys), out)
+        return out
+
+    def merge(self, other: CountMin) -> CountMin:
+        """Sketch of both streams together."""
+        mine, theirs = self.table.cells, other.table.cells
+        if self.seed != other.seed or mine.shape != theirs.shape:
+            raise ValueError("only sketches of the same seed, width and depth can be merged")
+        made = CountMin(self.width, mine.shape[0], seed=self.seed)
+        made.table.cells[:] = mine + theirs
+        return made

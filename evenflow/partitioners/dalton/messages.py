@@ -1,0 +1,130 @@
+"""What cooperating Daltons and their reducer tell each other, as values and as bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from evenflow.arrays import Float64s, Int64s, State, UInt64s
+from evenflow.errors import IncompatibleStateError
+from evenflow.partitioners.snapshots import VERSION, pack, unpack
+from evenflow.strict_json import INT64, StrictObject
+
+_NUMBERS = {"member", "round", "total", "dsync_ms"}
+_DTYPES = {
+    "keys": np.uint64,
+    "frequencies": np.int64,
+    "row_keys": np.uint64,
+    "values": np.float64,
+    "loads": np.int64,
+}
+
+
+def not_told() -> Int64s:
+    """The loads of a message without loads."""
+    return np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SyncMessage:
+    """From a partitioner: what it has learned and counted since its last message."""
+
+    member: int
+    """Which partitioner (its `source`)."""
+    round: int
+    """Counts the rounds of messages and table, from 0; a partitioner sends one message per round."""
+    total: int
+    """Tuples of the interval."""
+    late: bool
+    """The last table took longer than a whole interval: please double it."""
+    keys: UInt64s
+    """The most frequent keys of the interval, at most one per worker, and all keys that have a row."""
+    frequencies: Int64s
+    """Tuples of each of `keys` in the interval, exact."""
+    row_keys: UInt64s
+    """Keys that have a row of values."""
+    values: Float64s
+    """(row_keys, workers)"""
+    loads: Int64s = field(default_factory=not_told)
+    """(workers,) tuples of the window that this partitioner sent to each, or none."""
+
+    def to_bytes(self) -> bytes:
+        """For the sync topic."""
+        return _to_bytes(self, ("member", "round", "total", "late"))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """IncompatibleStateError when damaged or something else."""
+        return _from_bytes(cls, data)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GlobalTable:
+    """From the reducer to every partitioner: the common table, until the next one comes."""
+
+    round: int
+    """The round whose messages it was made of."""
+    total: int
+    """GL, tuples of the round over all partitioners."""
+    dsync_ms: int
+    """Interval of synchronisation from now on."""
+    keys: UInt64s
+    """Keys that are hot over all partitioners, ascending."""
+    values: Float64s
+    """(keys, workers)"""
+    loads: Int64s = field(default_factory=not_told)
+    """(workers,) tuples of the window that all partitioners sent to each, or none."""
+
+    def to_bytes(self) -> bytes:
+        """For the feedback topic."""
+        return _to_bytes(self, ("round", "total", "dsync_ms"))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """IncompatibleStateError when damaged or something else."""
+        return _from_bytes(cls, data)
+
+
+def _to_bytes(message: SyncMessage | GlobalTable, numbers: tuple[str, ...]) -> bytes:
+    fields = vars(message)
+    arrays: State = {name: value for name, value in fields.items() if name not in numbers}
+    header = {"version": VERSION, "message": type(message).__name__}
+    return pack({**header, "fields": {name: fields[name] for name in numbers}}, arrays)
+
+
+def _from_bytes(kind: type[Any], data: bytes) -> Any:
+    try:
+        header, arrays = unpack(data)
+    except IncompatibleStateError as error:
+        raise IncompatibleStateError(
+            f"this is no {kind.__name__}: {error.message}", hint=error.hint
+        ) from None
+    if header.get("message") != kind.__name__:
+        raise IncompatibleStateError(f"this is a {header.get('message', 'snapshot')}, not a {kind.__name__}")
+    try:
+        return _checked(kind(**header["fields"], **arrays))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise IncompatibleStateError(f"this is no {kind.__name__}: {error!r}") from None
+
+
+def _checked(message: Any) -> Any:
+    """The message, if its numbers and arrays are of the declared types: kernels do not check."""
+    numbers = StrictObject(vars(message))
+    for name in _NUMBERS & vars(message).keys():
+        numbers.whole(name, 0, INT64[1])
+    if "late" in vars(message):
+        numbers.flag("late")
+    for name in _DTYPES.keys() & vars(message).keys():
+        array = vars(message)[name]
+        if array.dtype != _DTYPES[name] or array.ndim != (2 if name == "values" else 1):
+            raise ValueError(f"{name} is of {array.dtype} and shape {array.shape}")
+    if (message.loads < 0).any():
+        raise ValueError("there is a load below 0")
+    rows = getattr(message, "row_keys", message.keys)
+    if len(message.values) != len(rows):
+        raise ValueError(f"{len(message.values)} rows of values for {len(rows)} keys")
+    if len(getattr(message, "frequencies", message.keys)) != len(message.keys):
+        raise ValueError("keys and frequencies differ in number")
+    return message

@@ -1,0 +1,325 @@
+"""The Q-table of a contextual bandit: for each split key, the value of every worker and the holders X(k).
+
+A row has two halves. Its *values* are alive while the key is hot, that is until the statistics window
+`expiry` has passed; its *holders* are the slide in which each worker was last given the key. A worker is
+a holder while that slide lies in the window, so X(k) is exact and empties by itself. A row whose key has
+cooled stays while some worker other than its home F_1(k) holds the key, because those holders still
+count when the key gets hot again; then the row is given up. Keys without a row have no holder but home.
+
+The best worker of a row (highest value; home on a tie, then the lowest number) is remembered together
+with a bound of all other values, so that reading it is O(1) and a change costs a scan of the n values
+only when the best one falls to the bound.
+
+`admit` refuses a new hot key while `most` are hot: n frequent keys of the present window and n of the
+last one are what Theorem 3.4 of 000 allows; twice that is left for windows of growing load. So rows are
+at most `most` for every two statistics windows that lie in a window (`split_keys.most_rows`), which takes other hot keys
+in each of them; in practice they are a few more than are hot.
+
+Kernels only; `split_keys.SplitKeys` owns the arrays and enlarges them.
+Cost: O(1) to find a row (linear probing at an eighth full), O(rows * n) per slide and per statistics
+window. State: 16 n + 80 bytes per row, 16 n more where rewards are deferred; there is room for 1 to 2 times
+the rows that were in use at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, Rows, UInt64s
+from evenflow.kernels import kernel
+from evenflow.keys import home_slot
+
+INITIAL = -2.0
+COLD = -1
+ROW = np.dtype([(name, np.int64) for name in ("expiry", "best", "held", "home")])
+"""Last statistics window in which the key is hot (-1: cold), best worker, number of holders, home."""
+META = np.dtype([(name, np.int64) for name in ("rows", "hot", "capped", "cap")])
+"""Rows in use, hot rows, hot rows with at least `cap` holders, cap of holders."""
+
+
+class QTable(NamedTuple):
+    """What kernels take as one argument; rows in use are the first ones."""
+
+    key: UInt64s
+    slots: Int32s
+    """Row of each slot of the hash table, or -1."""
+    row: Rows
+    """(capacity,) of ROW."""
+    bound: Float64s
+    """No value but the best is above this."""
+    q: Float64s
+    """(capacity, n): value of each worker; meaningless while the key is cold."""
+    last: Int64s
+    """(capacity, n): slide in which the worker last got the key."""
+    kept: Float64s
+    """(capacity, n) or empty: share of the present value that remains when deferred rewards are applied."""
+    gain: Float64s
+    """(capacity, n) or empty: what they add."""
+    meta: Rows
+    """One of META."""
+
+
+class Home(NamedTuple):
+    """Where a key was until now."""
+
+    worker: Any
+    slide: Any
+    """Slide of its last tuple there."""
+    oldest: Any
+    """First slide of the window."""
+
+
+class Told(NamedTuple):
+    """Keys that others know to be hot."""
+
+    keys: UInt64s
+    values: Float64s
+    """(keys, n)"""
+    homes: Int32s
+    home_slides: Int64s
+    """Slide of the last tuple of each at home, or NEVER."""
+
+
+@kernel
+def has_no_room(table: QTable) -> bool:
+    """Whether the next new row needs a larger table."""
+    return table.meta[()]["rows"] >= table.key.shape[0]
+
+
+@kernel
+def find(table: QTable, wanted: np.uint64) -> np.int64:
+    """The key's row, or -1."""
+    key, slots = table.key, table.slots
+    mask = np.int64(slots.shape[0] - 1)
+    at = home_slot(wanted, mask)
+    row = np.int64(slots[at])
+    while row >= 0 and key[row] != wanted:
+        at = (at + 1) & mask
+        row = np.int64(slots[at])
+    return row
+
+
+@kernel
+def _enter(slots: Int32s, key: np.uint64, row: Any) -> None:
+    mask = np.int64(slots.shape[0] - 1)
+    at = home_slot(key, mask)
+    while slots[at] >= 0:
+        at = (at + 1) & mask
+    slots[at] = row
+
+
+@kernel
+def index(table: QTable) -> None:
+    """Enter every row into the hash table afresh."""
+    slots = table.slots
+    for at in range(slots.shape[0]):
+        slots[at] = -1
+    for row in range(table.meta[()]["rows"]):
+        _enter(slots, table.key[row], np.int64(row))
+
+
+@kernel
+def _scan(row: Rows, bound: Float64s, q: Float64s, r: Any) -> None:
+    """Find the best worker and the bound afresh."""
+    best = row[r]["home"]
+    for worker in range(q.shape[1]):
+        if q[r, worker] > q[r, best]:
+            best = np.int64(worker)
+    second = -np.inf
+    for worker in range(q.shape[1]):
+        if worker != best:
+            second = max(second, q[r, worker])
+    row[r]["best"] = best
+    bound[r] = second
+
+
+@kernel
+def best_of(table: QTable, r: Any) -> np.int64:
+    """argmax of the row's values."""
+    return table.row[r]["best"]
+
+
+@kernel
+def learn(table: QTable, r: Any, worker: Any, reward: float, gamma: float) -> None:
+    """Q += gamma (reward - Q) (000, eq. 5)."""
+    row, bound, q = table.row, table.bound, table.q
+    best = row[r]["best"]
+    value = q[r, worker] + gamma * (reward - q[r, worker])
+    q[r, worker] = value
+    if worker == best:
+        if value <= bound[r]:
+            _scan(table.row, table.bound, table.q, r)
+    elif value > q[r, best]:
+        bound[r] = q[r, best]
+        row[r]["best"] = worker
+    elif value == q[r, best]:
+        _scan(table.row, table.bound, table.q, r)
+    else:
+        bound[r] = max(bound[r], value)
+
+
+@kernel
+def defer(table: QTable, r: Any, worker: Any, reward: float, gamma: float) -> None:
+    """Note a reward to be learned later. Any number of them is one affine map Q -> kept*Q + gain."""
+    kept, gain = table.kept, table.gain
+    kept[r, worker] *= 1.0 - gamma
+    gain[r, worker] += gamma * (reward - gain[r, worker])
+
+
+@kernel
+def apply_deferred(table: QTable) -> None:
+    """Learn all deferred rewards and forget them."""
+    q, kept, gain = table.q, table.kept, table.gain
+    for r in range(table.meta[()]["rows"]):
+        for worker in range(q.shape[1]):
+            q[r, worker] = kept[r, worker] * q[r, worker] + gain[r, worker]
+            kept[r, worker] = 1.0
+            gain[r, worker] = 0.0
+        _scan(table.row, table.bound, table.q, np.int64(r))
+
+
+@kernel
+def hold(table: QTable, r: Any, worker: Any, slide: Any, oldest: Any) -> None:
+    """The worker gets the key in this slide; `oldest` is the first slide of the window."""
+    row, last, meta = table.row, table.last, table.meta[()]
+    if last[r, worker] < oldest:
+        row[r]["held"] += 1
+        if row[r]["held"] == meta["cap"] and row[r]["expiry"] != COLD:
+            meta["capped"] += 1
+    last[r, worker] = slide
+
+
+@kernel
+def nth_holder(table: QTable, r: Any, wanted: Any, oldest: Any) -> np.int64:
+    """The holder number `wanted` (from 0) in ascending order of workers."""
+    last = table.last
+    left = wanted
+    for worker in range(last.shape[1]):
+        if last[r, worker] >= oldest:
+            if left == 0:
+                return np.int64(worker)
+            left -= 1
+    return np.int64(0)
+
+
+@kernel
+def count_capped(table: QTable) -> None:
+    """Count the hot rows, and those of them at or above the cap, afresh."""
+    row, meta = table.row, table.meta[()]
+    meta["hot"] = 0
+    meta["capped"] = 0
+    for r in range(meta["rows"]):
+        if row[r]["expiry"] != COLD:
+            meta["hot"] += 1
+            if row[r]["held"] >= meta["cap"]:
+                meta["capped"] += 1
+
+
+@kernel
+def slide_on(table: QTable, oldest: Any) -> None:
+    """The window has moved: count the holders of every row afresh."""
+    row, last = table.row, table.last
+    for r in range(table.meta[()]["rows"]):
+        held = 0
+        for worker in range(last.shape[1]):
+            held += last[r, worker] >= oldest
+        row[r]["held"] = held
+    count_capped(table)
+
+
+@kernel
+def _move(table: QTable, source: Any, target: Any) -> None:
+    q, last, kept, gain = table.q, table.last, table.kept, table.gain
+    table.key[target] = table.key[source]
+    table.bound[target] = table.bound[source]
+    table.row[target] = table.row[source]
+    for worker in range(q.shape[1]):
+        q[target, worker] = q[source, worker]
+        last[target, worker] = last[source, worker]
+    if kept.shape[0]:
+        for worker in range(q.shape[1]):
+            kept[target, worker] = kept[source, worker]
+            gain[target, worker] = gain[source, worker]
+
+
+@kernel
+def purge(table: QTable, window: Any, oldest: Any) -> None:
+    """A statistics window begins: cool the rows that have expired, give up those that hold nothing."""
+    row, last, meta = table.row, table.last, table.meta[()]
+    rows = 0
+    for r in range(meta["rows"]):
+        if row[r]["expiry"] < window:
+            row[r]["expiry"] = COLD
+            at_home = last[r, row[r]["home"]] >= oldest
+            if row[r]["held"] == at_home:
+                continue
+        if rows < r:
+            _move(table, r, rows)
+        rows += 1
+    meta["rows"] = rows
+    index(table)
+    count_capped(table)
+
+
+@kernel
+def admit(table: QTable, key: np.uint64, r: Any, home: Home, expiry: Any) -> np.int64:
+    """Make the key hot until `expiry`; gives its row.
+
+    `r` is its row or -1; a new row starts with home as holder when the last tuple there lies in the window.
+    There must be room for a row.
+    """
+    row, q, last, meta = table.row, table.q, table.last, table.meta[()]
+    if r < 0:
+        r = meta["rows"]
+        meta["rows"] += 1
+        table.key[r] = key
+        _enter(table.slots, key, r)
+        for worker in range(q.shape[1]):
+            last[r, worker] = NEVER
+        row[r]["held"] = 0
+        row[r]["home"] = home.worker
+        if home.slide >= home.oldest:
+            last[r, home.worker] = home.slide
+            row[r]["held"] = 1
+    for worker in range(q.shape[1]):
+        q[r, worker] = INITIAL
+    if table.kept.shape[0]:
+        for worker in range(q.shape[1]):
+            table.kept[r, worker] = 1.0
+            table.gain[r, worker] = 0.0
+    row[r]["best"] = home.worker
+    table.bound[r] = INITIAL if q.shape[1] > 1 else -np.inf
+    row[r]["expiry"] = expiry
+    meta["hot"] += 1
+    if row[r]["held"] >= meta["cap"]:
+        meta["capped"] += 1
+    return r
+
+
+@kernel
+def adopt(table: QTable, told: Told, oldest: Any, window: Any) -> None:
+    """The keys that were told, with their values, are the hot ones in this statistics window and the next, and no others.
+
+    Deferred rewards are learned, those of other keys are dropped with their rows. There must be room for the keys.
+    """
+    row, q, kept, gain, meta = table.row, table.q, table.kept, table.gain, table.meta[()]
+    many = told.keys.shape[0]
+    for old in range(meta["rows"]):
+        row[old]["expiry"] = COLD
+    meta["hot"] = 0
+    for at in range(many):
+        r = find(table, told.keys[at])
+        if r < 0:
+            home = Home(np.int64(told.homes[at]), told.home_slides[at], oldest)
+            r = admit(table, told.keys[at], r, home, window + 1)
+        row[r]["expiry"] = window + 1
+        for worker in range(q.shape[1]):
+            q[r, worker] = kept[r, worker] * told.values[at, worker] + gain[r, worker]
+        _scan(table.row, table.bound, table.q, r)
+    for every in range(meta["rows"]):
+        for worker in range(q.shape[1]):
+            kept[every, worker] = 1.0
+            gain[every, worker] = 0.0
+    purge(table, window, oldest)

@@ -1,0 +1,140 @@
+"""Exact counts of the keys of a tumbling window, with the last slide in which each was noted.
+
+Idea: a linear-probing table whose slots bear the number of the window that filled them. A slot of an
+earlier window counts as empty, so beginning a new window costs nothing. Nothing is deleted within a
+window, so probing stays right.
+
+A kernel cannot enlarge the table: it asks `is_full` before a tuple and returns when there is no room; Python calls
+`grow` and the kernel again. Cost: O(1). State: 32 bytes per slot, 2 to 4 slots per distinct key of the fullest window so
+far.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evenflow.arrays import NEVER, Int64s, Rows, UInt64s
+from evenflow.kernels import kernel
+from evenflow.keys import home_slot
+
+CELL = np.dtype([("key", np.uint64), ("window", np.int64), ("count", np.int64), ("last", np.int64)])
+"""The key, the window that filled the slot, its count, the slide in which it was last noted."""
+_LEAST_SLOTS = 64
+
+
+class Counts(NamedTuple):
+    """What kernels take as one argument."""
+
+    cells: Rows
+    """(slots,) of CELL."""
+    fill: Int64s
+    """(1,): keys of the present window."""
+
+
+class Entries(NamedTuple):
+    """What was counted in a window, keys ascending; shape (keys,) each."""
+
+    keys: UInt64s
+    counts: Int64s
+    last: Int64s
+
+
+@kernel
+def is_full(counts: Counts) -> bool:
+    """Whether the table must grow before a key more."""
+    return counts.fill[0] >= counts.cells.shape[0] // 2
+
+
+@kernel
+def slot_of(counts: Counts, key: np.uint64, window: np.int64) -> np.int64:
+    """The key's slot in this window (numbered from 1); a new one with count 0 when it had none."""
+    cells = counts.cells
+    mask = np.int64(cells.shape[0] - 1)
+    at = home_slot(key, mask)
+    while cells[at]["window"] == window:
+        if cells[at]["key"] == key:
+            return at
+        at = (at + 1) & mask
+    cells[at]["key"] = key
+    cells[at]["window"] = window
+    cells[at]["count"] = 0
+    cells[at]["last"] = NEVER
+    counts.fill[0] += 1
+    return at
+
+
+@kernel
+def _fill(counts: Counts, window: np.int64, entries: Entries) -> None:
+    for row in range(entries.keys.shape[0]):
+        at = slot_of(counts, entries.keys[row], window)
+        counts.cells[at]["count"] = entries.counts[row]
+        counts.cells[at]["last"] = entries.last[row]
+
+
+def _slots(keys: int) -> int:
+    """Of a table that has room for one key more than these."""
+    return max(_LEAST_SLOTS, 2 << keys.bit_length())
+
+
+def _empty(slots: int) -> Counts:
+    return Counts(np.zeros(slots, CELL), np.zeros(1, np.int64))
+
+
+class TumblingCounts:
+    """The table and its growth; kernels work on `table`."""
+
+    def __init__(self) -> None:
+        self.table = _empty(_LEAST_SLOTS)
+
+    @property
+    def full(self) -> bool:
+        """Whether the next new key has no room."""
+        return bool(is_full(self.table))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all arrays."""
+        return sum(array.nbytes for array in self.table)
+
+    def bound(self, keys: int) -> int:
+        """The most that `nbytes` can be while no window has more keys.
+
+        The table doubles when half of it is in use and a tuple comes. So it has at most 4 x 2^floor(log2 keys)
+        slots, and at least 64, of 32 bytes; and there is `fill`.
+        """
+        return _slots(keys) * CELL.itemsize + self.table.fill.nbytes
+
+    def entries(self, window: int) -> Entries:
+        """What was counted in this window."""
+        found = self.table.cells[self.table.cells["window"] == window]
+        found = found[np.argsort(found["key"])]
+        return Entries(*(np.ascontiguousarray(found[name]) for name in ("key", "count", "last")))
+
+    def frequent(self, window: int, least: int) -> UInt64s:
+        """Keys counted at least this often in this window, ascending."""
+        cells = self.table.cells
+        return np.sort(cells["key"][(cells["count"] >= least) & (cells["window"] == window)])
+
+    def begin(self) -> None:
+        """A new window; the table halves when the last one needed little of it."""
+        slots = len(self.table.cells)
+        if slots > _LEAST_SLOTS and 16 * int(self.table.fill[0]) < slots:
+            self.table = _empty(slots // 2)
+        self.table.fill[0] = 0
+
+    def load(self, window: int, entries: Entries) -> None:
+        """Hold exactly these entries."""
+        self.table = _empty(_slots(len(entries.keys)))
+        _fill(self.table, np.int64(window), entries)
+
+    def grow(self, window: int) -> None:
+        """Make room; entries of earlier windows are dropped."""
+        entries = self.entries(window)
+        self.table = _empty(2 * len(self.table.cells))
+        _fill(self.table, np.int64(window), entries)
+
+    def forget_slides(self) -> None:
+        """Keep the counts, not where in time they came from."""
+        self.table.cells["last"] = NEVER

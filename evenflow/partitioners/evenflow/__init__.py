@@ -1,0 +1,1 @@
+"""The partitioner `evenflow`: priced water-filling (docs/evenflow-partitioner.md)."""

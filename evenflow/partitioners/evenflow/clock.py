@@ -1,0 +1,153 @@
+"""The clock of `evenflow`: what happens when a slide begins, and whom it believes that one has (rules 5 and 6).
+
+Everything here happens once a slide, or for a tuple that is doubted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evenflow.arrays import NEVER, Int64s
+from evenflow.kernels import kernel
+from evenflow.partitioners.evenflow.frequent import halve, sure
+from evenflow.partitioners.evenflow.holder_rings import drop_all, drop_unused
+from evenflow.partitioners.evenflow.placements import move_to, put
+from evenflow.partitioners.evenflow.state import Rule, Water
+from evenflow.sketches.window_loads import end_of, passed
+
+_AGES = 16
+"""The summary forgets half at least so many times in a window, if it knows enough for its least share."""
+
+
+@kernel
+def tuples_per_bucket(tail: Int64s, credit: Int64s, step: Int64s, live: Any) -> np.int64:
+    """What a bucket brings its worker in a window: the mean over the live ones."""
+    whole = 0.0
+    for worker in range(tail.shape[0]):
+        whole += (tail[worker] - credit[worker]) / step[worker]
+    return np.int64(whole / max(np.int64(1), live))
+
+
+@kernel
+def _shift(water: Water, time: Any) -> None:
+    """Move the loads to the slide of `time`: what leaves the window is taken off, credit fades."""
+    tail, credit, progress = water.tail, water.credit, water.progress[()]
+    loads, sent, clock = water.window.loads, water.window.ring, water.window.clock[()]
+    slides, n = np.int64(sent.shape[0]), credit.shape[0]
+    now = time // clock["length"]
+    gone = slides if clock["slide"] == NEVER else passed(slides, clock["slide"], now)
+    if gone == slides:
+        progress["since"] = time
+    if gone == slides or time - progress["since"] >= slides * clock["length"]:
+        progress["known"] = 0
+    kept = 0.0 if gone == slides else (1.0 - 1.0 / slides) ** gone
+    for step in range(gone):
+        row = (now - step) % slides
+        progress["tuples"] -= sent[row, 2 * n]
+        for worker in range(n):
+            loads[worker] -= sent[row, worker] + sent[row, n + worker]
+            tail[worker] -= sent[row, n + worker]
+        for column in range(2 * n + 1):
+            sent[row, column] = 0
+    for worker in range(n):
+        left = np.int64(credit[worker] * kept)
+        tail[worker] -= credit[worker] - left
+        credit[worker] = left
+    clock["slide"], clock["end"], clock["row"] = now, end_of(now, clock["length"]), now % slides
+
+
+@kernel
+def next_slide(water: Water, rule: Rule, time: Any, silence: bool) -> None:
+    """Move everything to the slide of `time`; after a silence a new window begins."""
+    window, progress, known = water.window, water.progress[()], water.summary.meta[()]
+    slides, clock = np.int64(window.ring.shape[0]), window.clock[()]
+    time = _reached(water, time)
+    if time - progress["since"] >= slides * clock["length"] and not silence:
+        progress["full"] = progress["tuples"]
+    _shift(water, time)
+    now = clock["slide"]
+    move_to(water.places, now)
+    drop_unused(water.holders, now - slides + 1)
+    ages: Any = max(1, slides // _AGES)
+    if passed(slides, progress["aged"], now) >= ages and 4 * known["seen"] >= known["memory"]:
+        forget(water, rule)
+    if silence:
+        _believe(water, rule)
+    else:
+        _confirm(water, rule, time)
+    progress["latest"] = max(progress["latest"], time)
+    full = time - progress["since"] >= slides * clock["length"]
+    live = water.places.meta[()]["live"]
+    brings = tuples_per_bucket(water.tail, water.credit, rule.step, live) - np.int64(full)
+    progress["bucket"] = max(brings, progress["known"])
+
+
+@kernel
+def _reached(water: Water, time: Any) -> Any:
+    """The time that the clock gets with a tuple of `time`: it lies within a window of what was doubted before."""
+    slides, length = np.int64(water.window.ring.shape[0]), water.window.clock[()]["length"]
+    reached = time
+    for doubt in range(water.progress[()]["doubted"]):
+        then = water.doubts[doubt]["time"]
+        if then > reached and passed(slides + 1, time // length, then // length) <= slides:
+            reached = then
+    return reached
+
+
+@kernel
+def _believe(water: Water, rule: Rule) -> None:
+    """There was a silence: the tuples that were doubted are the first ones of the window that has just begun."""
+    loads, sent, clock = water.window.loads, water.window.ring, water.window.clock[()]
+    progress, tail, step = water.progress[()], water.tail, rule.step
+    n = loads.shape[0]
+    for at in range(progress["doubted"]):
+        doubt = water.doubts[at]
+        column = doubt["column"]
+        worker = column % n
+        if rule.remembers:
+            put(water.places, doubt["bucket"], doubt["home"])
+        loads[worker] += step[worker]
+        tail[worker] += step[worker] if column >= n else 0
+        sent[clock["row"], column] += step[worker]
+    sent[clock["row"], 2 * n] += progress["doubted"]
+    progress["tuples"] += progress["doubted"]
+    progress["doubted"] = 0
+
+
+@kernel
+def _confirm(water: Water, rule: Rule, reached: Any) -> None:
+    """The clock has come to tuples that were doubted: their keys were here just now. They count where they did."""
+    doubts, progress = water.doubts, water.progress[()]
+    left = np.int64(0)
+    for at in range(progress["doubted"]):
+        doubt, kept = doubts[at], doubts[left]
+        if doubt["time"] > reached:
+            kept["bucket"], kept["home"] = doubt["bucket"], doubt["home"]
+            kept["column"], kept["time"] = doubt["column"], doubt["time"]
+            left += 1
+        elif rule.remembers:
+            put(water.places, doubt["bucket"], doubt["home"])
+    progress["doubted"] = left
+
+
+@kernel
+def doubt_it(water: Water, bucket: Any, home: Any, column: Any, time: Any) -> None:
+    """Remember this tuple, which may come from a wrong clock, or be the first one after a silence."""
+    progress = water.progress[()]
+    doubt = water.doubts[progress["doubted"]]
+    doubt["bucket"], doubt["home"], doubt["column"], doubt["time"] = bucket, home, column, time
+    progress["doubted"] += 1
+
+
+@kernel
+def forget(water: Water, rule: Rule) -> None:
+    """The summary forgets half. Keys below half the threshold keep their home alone."""
+    summary, holders = water.summary, water.holders
+    halve(summary)
+    for owner in range(summary.key.shape[0]):
+        split = holders.ring[owner]["size"] > 0
+        if split and 2 * rule.watched * np.int64(sure(summary, owner)) < summary.meta[()]["seen"]:
+            drop_all(holders, owner)
+    water.progress[()]["aged"] = water.window.clock[()]["slide"]

@@ -1,0 +1,137 @@
+"""Shares of the frequent keys of the recent stream: SpaceSaving in sets of eight counters, with forgetting.
+
+A key belongs to one set of eight counters; within it the rule is SpaceSaving's: a key without counter
+takes over the least one and remembers its count as its possible error. When `2 * memory` tuples have been
+counted, every count is halved, so the summary speaks of the last `memory` to `2 * memory` tuples.
+
+Laws: count - error <= the key's (halved) occurrences <= count, so a key is never thought frequent that is
+not; the counts of a set sum to its occurrences while nothing is forgotten; hence the least of a set of m
+occurrences is at most m/8. A set fits two cache lines, so one tuple costs one visit, whatever the capacity.
+
+Cost per tuple: 16 comparisons, eight at once; halving adds capacity/memory of a step. State: 16 bytes per counter.
+Rule: Metwally et al., ICDT 2005. Sets in place of a global order: as caches do it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenflow.arrays import Int32s, Rows, UInt64s, record
+from evenflow.eights import WIDTH, equal, lowest_bit, place_of_least
+from evenflow.kernels import inlined, kernel
+
+WAYS = WIDTH
+_WAYS = np.uint64(WAYS)
+META = np.dtype([("seen", np.int64), ("memory", np.int64)])
+"""Tuples counted and not yet forgotten, and the memory."""
+MAX_MEMORY = 1 << 29
+
+
+class Frequent(NamedTuple):
+    """What kernels take as one argument. A counter is a number set * WAYS + way."""
+
+    key: UInt64s
+    counts: Int32s
+    errors: Int32s
+    meta: Rows
+    """One of META."""
+
+
+def frequent(capacity: int, memory: int) -> Frequent:
+    """An empty summary of at least `capacity` counters: a power of two, at least one set."""
+    counters = max(WAYS, 1 << (capacity - 1).bit_length())
+    return Frequent(
+        key=np.zeros(counters, np.uint64),
+        counts=np.zeros(counters, np.int32),
+        errors=np.zeros(counters, np.int32),
+        meta=record(META, memory=min(max(1, memory), MAX_MEMORY)),
+    )
+
+
+@inlined
+def _set_of(key: UInt64s, spot: np.uint64) -> np.uint64:
+    """The first counter of the set."""
+    return (spot & np.uint64(key.shape[0] // WAYS - 1)) * _WAYS
+
+
+@inlined
+def find(s: Frequent, spot: np.uint64, wanted: np.uint64) -> np.int64:
+    """The key's counter, or -1; `spot` is a hash of the key."""
+    first = _set_of(s.key, spot)
+    ways = equal(s.key, first, wanted)
+    return np.int64(first) + lowest_bit(ways) if ways != 0 else np.int64(-1)
+
+
+@inlined
+def least(s: Frequent, spot: np.uint64) -> np.int64:
+    """The counter that a key without one may take over: the first of the least of its set."""
+    first = _set_of(s.key, spot)
+    return np.int64(first) + place_of_least(s.counts, first)
+
+
+@inlined
+def offer(s: Frequent, spot: np.uint64, wanted: np.uint64) -> tuple[np.uint64, np.int64]:
+    """Count one occurrence: (the key's counter, -1 if it was just taken over from another key, else 0).
+
+    Afterwards `halve` when `due`. Whether a key has a counter cannot be predicted, so nothing branches on
+    it: both answers are looked up, and masks choose (measured: 6 ns per key instead of 11).
+    """
+    key, counts, errors = s.key, s.counts, s.errors
+    first = _set_of(key, spot)
+    ways = equal(key, first, wanted)
+    taken = (ways - np.int64(1)) >> np.int64(63)
+    way = lowest_bit(ways | np.int64(1 << WAYS))
+    at = first + np.uint64(way ^ ((way ^ place_of_least(counts, first)) & taken))
+    count, error = np.int64(counts[at]), np.int64(errors[at])
+    key[at] = wanted
+    errors[at] = error ^ ((error ^ count) & taken)
+    counts[at] = count + 1
+    s.meta[()]["seen"] += 1
+    return at, taken
+
+
+@inlined
+def due(s: Frequent) -> bool:
+    """Whether it is time to forget half."""
+    meta = s.meta[()]
+    return bool(meta["seen"] >= 2 * meta["memory"])
+
+
+@inlined
+def sure(s: Frequent, at: Any) -> np.int64:
+    """Occurrences that the counter's key certainly has, of those `seen`."""
+    return np.int64(s.counts[at] - s.errors[at])
+
+
+@kernel
+def halve(s: Frequent) -> None:
+    """Forget half; call it when that is `due`."""
+    count, error = s.counts, s.errors
+    s.meta[()]["seen"] //= 2
+    for at in range(count.shape[0]):
+        count[at] //= 2
+        error[at] = min(count[at], (error[at] + 1) // 2)
+
+
+@kernel
+def move_all(old: Frequent, new: Frequent, spots: UInt64s) -> None:
+    """Fill the empty summary `new` from `old`; where a set has no room, the larger counts stay.
+
+    `spots[c]` is the hash of old counter c's key.
+    """
+    key, count, error = new.key, new.counts, new.errors
+    for at in range(old.key.shape[0]):
+        if old.counts[at] == 0:
+            continue
+        to = find(new, spots[at], old.key[at])
+        if to < 0:
+            to = least(new, spots[at])
+        if count[to] < old.counts[at]:
+            key[to] = old.key[at]
+            count[to] = old.counts[at]
+            error[to] = old.errors[at]
+    new.meta[()]["seen"] = old.meta[()]["seen"]
+    while due(new):
+        halve(new)

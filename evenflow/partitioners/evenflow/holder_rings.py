@@ -1,0 +1,163 @@
+"""Holders of split keys beyond the home of each: a ring per owner, cut from one bounded pool.
+
+An owner is a number 0..owners-1 (a counter of a summary). Its ring keeps the order of adoption. All rings
+share a pool of `edges` (owner, worker) pairs, so state is bounded whatever the stream does; a hash table
+tells in O(1) whether an owner has a worker already.
+
+Cost: O(1) to adopt, to ask, and to drop one edge; O(ring) to drop a ring. State: 48 to 56 bytes per edge
+and 20 per owner.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenflow.arrays import Int32s, Int64s, Rows, record
+from evenflow.kernels import kernel
+
+_SPREAD = 0x9E3779B1
+
+EDGE = np.dtype(
+    {"names": ["worker", "next", "owner", "chain", "free"], "formats": [np.int32] * 5, "itemsize": 32}
+)
+"""`next`: of the ring; `chain`: next of the hash chain; `free`: of the stack of free edges. 32 bytes: an address is a
+shift."""
+RING = np.dtype([(name, np.int32) for name in ("first", "last", "turn", "size", "current")])
+"""`first`: the oldest edge; `turn`: the edge before the one whose turn it is; `size`: edges; `current`: the edge in use
++ 1 (0: none, the caller's to set)."""
+POOL = np.dtype([("edges", np.int64), ("split", np.int64)])
+"""Edges in use, and owners with edges."""
+
+
+class Rings(NamedTuple):
+    """What kernels take as one argument."""
+
+    edge: Rows
+    """(edges,) of EDGE."""
+    used: Int64s
+    """Slide in which each edge was last used."""
+    ring: Rows
+    """(owners,) of RING."""
+    table: Int32s
+    """First edge of each hash chain, or -1."""
+    meta: Rows
+    """One of POOL."""
+
+
+def rings(owners: int, edges: int) -> Rings:
+    """Empty rings."""
+    edge = np.zeros(edges, EDGE)
+    edge["free"] = np.arange(edges)
+    return Rings(
+        edge=edge,
+        used=np.zeros(edges, np.int64),
+        ring=np.zeros(owners, RING),
+        table=np.full(1 << (2 * edges - 1).bit_length(), -1, np.int32),
+        meta=record(POOL),
+    )
+
+
+@kernel
+def _home(table: Int32s, owner: Any, worker: Any) -> np.int64:
+    return ((np.int64(owner) * _SPREAD + np.int64(worker)) * _SPREAD >> 16) & (table.shape[0] - 1)
+
+
+@kernel
+def edge_to(rings: Rings, owner: Any, worker: Any) -> np.int64:
+    """The owner's edge to this worker, or -1."""
+    edge = rings.edge
+    at = np.int64(rings.table[_home(rings.table, owner, worker)])
+    while at >= 0 and (edge[at]["owner"] != owner or edge[at]["worker"] != worker):
+        at = np.int64(edge[at]["chain"])
+    return at
+
+
+@kernel
+def adopt(rings: Rings, owner: Any, worker: Any, now: Any) -> bool:
+    """Give the owner one more worker, one it does not have; False when the pool is empty."""
+    edge, ring, pool = rings.edge, rings.ring, rings.meta[()]
+    if pool["edges"] == edge.shape[0]:
+        return False
+    at = np.int64(edge[pool["edges"]]["free"])
+    pool["edges"] += 1
+    home = _home(rings.table, owner, worker)
+    edge[at]["worker"], edge[at]["owner"], edge[at]["chain"] = worker, owner, rings.table[home]
+    rings.table[home] = at
+    rings.used[at] = now
+    if ring[owner]["size"] == 0:
+        pool["split"] += 1
+        edge[at]["next"] = at
+        ring[owner]["first"] = ring[owner]["turn"] = at
+        ring[owner]["current"] = 0
+    else:
+        edge[at]["next"] = ring[owner]["first"]
+        edge[ring[owner]["last"]]["next"] = at
+    ring[owner]["last"] = at
+    ring[owner]["size"] += 1
+    return True
+
+
+@kernel
+def _give_back(rings: Rings, at: Any) -> None:
+    edge, table, pool = rings.edge, rings.table, rings.meta[()]
+    home = _home(table, edge[at]["owner"], edge[at]["worker"])
+    other = np.int64(table[home])
+    if other == at:
+        table[home] = edge[at]["chain"]
+    else:
+        while edge[other]["chain"] != at:
+            other = np.int64(edge[other]["chain"])
+        edge[other]["chain"] = edge[at]["chain"]
+    pool["edges"] -= 1
+    edge[pool["edges"]]["free"] = at
+
+
+@kernel
+def drop_after(rings: Rings, owner: Any, before: Any) -> None:
+    """Take the edge after `before` out of the owner's ring."""
+    edge, ring = rings.edge, rings.ring
+    at = np.int64(edge[before]["next"])
+    ring[owner]["size"] -= 1
+    if ring[owner]["size"] == 0:
+        rings.meta[()]["split"] -= 1
+    else:
+        edge[before]["next"] = edge[at]["next"]
+        if ring[owner]["first"] == at:
+            ring[owner]["first"] = edge[at]["next"]
+        if ring[owner]["last"] == at:
+            ring[owner]["last"] = before
+        if ring[owner]["turn"] == at:
+            ring[owner]["turn"] = before
+        if ring[owner]["current"] == at + 1:
+            ring[owner]["current"] = 0
+    _give_back(rings, at)
+
+
+@kernel
+def drop_unused(rings: Rings, oldest: Any) -> None:
+    """Take out every edge that was last used before the slide `oldest`."""
+    for owner in range(rings.ring.shape[0]):
+        before = np.int64(rings.ring[owner]["last"])
+        for _ in range(rings.ring[owner]["size"]):
+            at = np.int64(rings.edge[before]["next"])
+            if rings.used[at] < oldest:
+                drop_after(rings, owner, before)
+            else:
+                before = at
+
+
+@kernel
+def drop_all(rings: Rings, owner: Any) -> None:
+    """The owner's key is split no more."""
+    ring = rings.ring
+    if ring[owner]["size"] == 0:
+        return
+    at = np.int64(ring[owner]["first"])
+    for _ in range(ring[owner]["size"]):
+        following = np.int64(rings.edge[at]["next"])
+        _give_back(rings, at)
+        at = following
+    ring[owner]["size"] = 0
+    rings.meta[()]["split"] -= 1

@@ -1,0 +1,127 @@
+"""The way of a tuple through `evenflow`: window, summary, home, holders, and now and then a new holder.
+
+The rule is told in `water_filling`. What cannot be predicted about a tuple (whether its key has a counter, is hot, is
+split) branches as seldom as it can: each wrong guess costs as much as a third of a tuple.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from evenflow.arrays import NEVER
+from evenflow.kernels import inlined, kernel
+from evenflow.keys import candidate_kernel, mix64
+from evenflow.partitioners.base import Block
+from evenflow.partitioners.evenflow.clock import doubt_it, forget, next_slide
+from evenflow.partitioners.evenflow.frequent import due, offer, sure
+from evenflow.partitioners.evenflow.holder_rings import drop_all
+from evenflow.partitioners.evenflow.holders import Level, Owner, buy, holder, lowest_of, may_pay, price_of
+from evenflow.partitioners.evenflow.placements import crowded, put, worker_of
+from evenflow.partitioners.evenflow.state import DOUBTS, Lowest, Rule, Water
+from evenflow.sketches.least_loaded import rebuild
+from evenflow.sketches.window_loads import passed
+
+_MARGIN = 3
+"""Tuples that chance explains: a holder in use is filled up to the mean, and the next one is taken when it
+is this much below; an overload up to this much buys nothing."""
+_MANY = np.int64(1 << 40)
+
+
+@inlined
+def _home(water: Water, rule: Rule, lowest: Lowest, key: Any, bucket: Any) -> Any:
+    """Rule 1: where the bucket is; a free one goes to the worker with the least load of whole keys."""
+    if rule.remembers:
+        home = worker_of(water.places, bucket)
+        if home < 0:
+            home = lowest_of(lowest.tail, water.tail)
+            brings = water.progress[()]["bucket"] * rule.step[home]
+            water.credit[home] += brings
+            water.tail[home] += brings
+        put(water.places, bucket, home)
+    else:
+        home = candidate_kernel(key, rule.family[0], np.uint64(rule.step.shape[0]))
+    return home
+
+
+@kernel
+def _write_down(water: Water, fresh: Any) -> None:
+    """So many tuples more have come in the current slide."""
+    sent = water.window.ring
+    water.progress[()]["tuples"] += fresh
+    sent[water.window.clock[()]["row"], sent.shape[1] - 1] += fresh
+
+
+@kernel
+def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) -> int:
+    """Route from row `first` on; the row before which there must be more cells (`placements.grown`), or the end."""
+    window, holders, tail, progress = water.window, water.holders, water.tail, water.progress[()]
+    loads, sent, clock, known = window.loads, window.ring, window.clock[()], water.summary.meta[()]
+    n, slides = loads.shape[0], np.int64(sent.shape[0])
+    buckets = np.uint64(water.places.cell.shape[0] - 1)
+    margin = _MARGIN * rule.unit / math.sqrt(rule.sources)
+    share = rule.unit / n
+    now = clock["slide"]
+    oldest = now - slides + 1 if rule.windowed and now != NEVER else np.int64(NEVER)
+    doubted: Any = False
+    tuples, fresh = progress["tuples"], np.int64(0)  # of the window; of those, not yet written down
+    rebuild(lowest.loads, loads)
+    rebuild(lowest.tail, tail)
+    for row in range(first, block.keys.shape[0]):
+        key, time = block.keys[row], block.times[row]
+        if rule.windowed:
+            due_now = time >= clock["end"]
+            silence = due_now and now != NEVER and passed(slides + 1, now, time // clock["length"]) > slides
+            doubted = silence and progress["doubted"] < DOUBTS - 1
+            if due_now and not doubted:
+                _write_down(water, fresh)
+                next_slide(water, rule, time, bool(silence))
+                tuples, fresh = progress["tuples"], np.int64(0)
+                now = clock["slide"]
+                oldest = now - slides + 1
+                if rule.remembers and crowded(water.places):
+                    return row
+                rebuild(lowest.loads, loads)
+                rebuild(lowest.tail, tail)
+            if not doubted:
+                progress["latest"] = max(progress["latest"], time)
+                if progress["doubted"] > 0:
+                    progress["doubted"] -= 1
+        fresh += 1
+        spot = mix64(key ^ rule.salt)
+        at, taken = offer(water.summary, spot, key)
+        if holders.ring[at]["size"] > (_MANY & ~taken):  # "split and taken over", as one branch rarely taken
+            drop_all(holders, at)
+        if due(water.summary):
+            forget(water, rule)
+        bucket = (spot >> np.uint64(32)) & buckets
+        home = _home(water, rule, lowest, key, bucket)
+        worker = home
+        level = Level(loads, (tuples + fresh) * share, margin, now, oldest)
+        owner = Owner(key, at, home)
+        certain = np.int64(sure(water.summary, at))
+        if holders.ring[at]["size"] > 0:
+            if 2 * rule.watched * certain < known["seen"]:
+                drop_all(holders, at)
+            else:
+                worker = holder(holders, owner, level)
+        over = loads[worker] - level.mean - margin
+        mean = progress["full"] * share if progress["full"] > 0 else level.mean
+        if may_pay(water, rule, over, certain, mean) and over > price_of(
+            water, rule, certain, mean, tuples + fresh
+        ):
+            bought = buy(water, rule, lowest, owner, level)
+            worker = bought if bought >= 0 else worker
+        split = holders.ring[at]["size"] > 0
+        column = worker if split else n + worker
+        load = rule.step[worker]
+        loads[worker] += load
+        sent[clock["row"], column] += load
+        tail[worker] += np.int64(0) if split else load
+        block.out[row] = worker
+        if doubted:
+            doubt_it(water, bucket, home, column, time)
+    _write_down(water, fresh)
+    return block.keys.shape[0]

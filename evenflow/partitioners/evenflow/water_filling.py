@@ -1,0 +1,331 @@
+"""evenflow (priced water-filling): split few keys, the hottest, and let them level everybody's load.
+
+Idea: almost every key stays whole. It has a *home*: keys are hashed into buckets, a bucket that no window
+remembers is given to the worker with the least unsplit load, and stays there for as long as one of its
+keys is in the window. Only a *watched* key (certainly at least 1/(watch*n) of the recent stream) may have
+more holders. Its tuple takes the first of its holders, home first and then in order of adoption, that is
+below the mean load, and stays with it until it is full. When all it looked at are above the mean by more
+than 3 tuples (which chance explains) and
+
+    price * mean * sqrt(0.01 / share of the key)
+
+and the least loaded of all workers is below the mean, that worker becomes a holder. So replicas are bought
+where they carry most: the hottest keys absorb everybody's imbalance. A holder that was not used for a
+window is released with the next slide, whoever's tuples come, and so are all holders of a key that cools
+below half the threshold. What is hot is what was hot lately: in the last 8 to 16 tuples per watched key (2,048
+to 4,096 if that is more), and a sixteenth of a window or two if that is less. Each of S sources sees a share of a
+key's tuples only, so `watch` counts sqrt(S) times there.
+
+A wrong clock is no silence: a time beyond a silence of more than a window is believed when 64 more tuples
+say so than deny it. Until then such a tuple counts in the current slide.
+
+Parameters: `price` of a replica (the knob between imbalance and replication; very large = never split);
+`watch` how rare a split key may be; `buckets` that remember homes, at first and (`most_buckets`) when there
+are more keys in a window than that; `tail` whether homes are remembered or
+hashed (F_1: several sources must agree on the home of a rare key, so `auto` = remember for one source);
+`weights` relative speed of the workers; `window` sliding (default), tumbling or cumulative. While the first window
+fills, the price counts as if it were full already, so that noise of small loads buys nothing. When workers
+are added, the share of the homes that they are to carry is given up and placed anew: those keys are split
+once, within the window of the rescale, which is the price of new workers that work.
+
+Cost per tuple: one counter, one bucket, at most 16 holders looked at; O(log n), amortised, to find the
+least loaded worker when it is asked for; O(n) per slide. State: 4 bytes x buckets, 240 to 400 x watch x n,
+2n loads (windowed: x slides more). At most 2 watch*n replicas are held at a time; watch counts sqrt(S) times
+for each of S sources, here too. Argument and figures:
+docs/evenflow-partitioner.md. Paper: none, this is our own.
+
+Each new key goes where the load is least; too few tuples to split one:
+
+    >>> create("evenflow", workers=4).assign(keys, times).tolist()
+    [0, 0, 1, 0, 2, 0]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, ValidationInfo, field_validator
+
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, record
+from evenflow.errors import ConfigError
+from evenflow.kernels import kernel
+from evenflow.keys import members, mix64
+from evenflow.partitioners.base import Block, Partitioner
+from evenflow.partitioners.evenflow.clock import tuples_per_bucket
+from evenflow.partitioners.evenflow.frequent import Frequent, frequent, move_all
+from evenflow.partitioners.evenflow.holder_rings import Rings, rings
+from evenflow.partitioners.evenflow.placements import (
+    Placements,
+    bound,
+    buckets_of,
+    grown,
+    placements,
+    release,
+    without_workers_from,
+)
+from evenflow.partitioners.evenflow.route import route
+from evenflow.partitioners.evenflow.state import DOUBT, DOUBTS, PROGRESS, Lowest, Rule, Water
+from evenflow.partitioners.exchange import Exchange
+from evenflow.partitioners.window import Window
+from evenflow.sketches.least_loaded import tournament
+from evenflow.sketches.window_loads import WindowLoads, loads_from
+
+_SHARED = 8
+"""Candidates F_2, F_3, ... that several sources try first, so that they buy the same replicas."""
+HOLDERS = 2
+"""Extra holders that there may be, per watched key."""
+MEMORY, LEAST_MEMORY = 8, 2048
+"""Tuples per watched key, and tuples, that the summary remembers at least: what is hot now counts, not what was."""
+_FINE = 1024
+"""Units of load per tuple of a worker of mean speed, when speeds differ."""
+
+
+class EvenflowOptions(Window):
+    """Options of evenflow; see the module's docstring."""
+
+    window: Literal["cumulative", "sliding", "tumbling"] = Field(
+        "sliding",
+        description="Tuples that count: all so far, those of a sliding window, or those since the last window ended.",
+    )
+    price: float = Field(
+        5e-4,
+        ge=0,
+        le=1e12,
+        description="Overload, as share of the mean load, that another holder of a key with 1 % of the "
+        "stream must save; dearer for rarer keys. Higher: fewer replicas, more imbalance.",
+    )
+    watch: int = Field(
+        8, ge=1, le=10_000, description="Only keys with at least 1/(watch*n) of the stream may be split."
+    )
+    buckets: int = Field(
+        1 << 17, ge=1, le=1 << 28, description="Buckets that remember the home of keys; a power of two."
+    )
+    most_buckets: int = Field(
+        1 << 22,
+        ge=1,
+        le=1 << 28,
+        description="Buckets at most, a power of two: there are four times as many when half of them are in "
+        "use, 4 bytes each. Not above `buckets`: they stay as many. Windowed load only.",
+    )
+    tail: Literal["auto", "remember", "hash"] = Field(
+        "auto", description="Home of a key: remembered, or F_1; auto = remembered when there is one source."
+    )
+    weights: tuple[float, ...] = Field(
+        (), description="Relative speed of worker 0, 1, ...; workers without one count as 1."
+    )
+
+    @field_validator("buckets", "most_buckets")
+    @classmethod
+    def _is_a_power_of_two(cls, value: int, info: ValidationInfo) -> int:
+        if value & (value - 1):
+            raise ValueError(f"{info.field_name} ({value}) must be a power of two")
+        return value
+
+    @field_validator("weights")
+    @classmethod
+    def _are_speeds(cls, values: tuple[float, ...]) -> tuple[float, ...]:
+        if any(not 1e-3 <= value <= 1e3 for value in values):
+            raise ValueError("every weight must be between 0.001 and 1000")
+        return values
+
+
+class Evenflow(Partitioner):
+    """Whole keys at remembered homes; the hottest ones are split, at a price, to level the load."""
+
+    options_type = EvenflowOptions
+    options: EvenflowOptions
+    variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {"places.cell": ("buckets",)}
+
+    def _start(self) -> None:
+        options = self.options
+        self._salt = members(self.seed, 1, first=1 << 40)[0]
+        self._remembers = options.tail == "remember" or (options.tail == "auto" and self.sources == 1)
+        self._places = (
+            placements(options.buckets, options.slides, most=options.most_buckets)
+            if self._remembers
+            else placements(1, 0)
+        )
+        self._shape()
+        self._window = self._no_loads()
+        self._progress = record(PROGRESS, since=NEVER, latest=NEVER, aged=NEVER)
+        self._doubts = np.zeros(DOUBTS, DOUBT)
+
+    def _rescale(self) -> None:
+        """What is known of keys is kept, and homes too, but for those that added workers need.
+
+        A home moves only when its worker goes, or for growth: of each worker's live buckets the share that
+        the added workers are to carry is freed. Their keys are split once, between the old and the new
+        home, within the window of the rescale: without that price keys that are never silent would leave
+        new workers idle for ever. Holders are bought anew.
+        """
+        known, clock, before = self._summary, self._window.clock, len(self._tail)
+        brings = tuples_per_bucket(self._tail, self._credit, self._step, int(self._places.meta["live"]))
+        known_brings = np.int64(self._progress["known"])
+        brings = max(brings, known_brings)  # soon after another rescale the window is not full
+        self._shape()
+        spots = np.empty(len(known.key), np.uint64)
+        _spots(known.key, self._salt, spots)
+        move_all(known, self._summary, spots)
+        if self._remembers:
+            without_workers_from(self.workers, self._places)
+            weights = self._weights
+            if self.workers > before:
+                mark = members(self.seed, 1, first=(1 << 41) + self.workers)[0]
+                release(weights[before:].sum() / weights.sum(), mark, self._places)
+        self._window = self._no_loads()
+        self._window.clock[()] = clock
+        for name in ("bucket", "tuples", "known", "doubted"):
+            self._progress[name] = 0
+        self._progress["since"] = self._progress["latest"]
+        if self._remembers and self.options.windowed:  # kept homes count like those just placed
+            self._progress["bucket"] = self._progress["known"] = brings
+            self._credit[:] = brings * self._step * buckets_of(self.workers, self._places)
+            self._tail[:] = self._credit
+
+    def _shape(self) -> None:
+        """Everything but homes and loads, for the present number of workers."""
+        n, options = self.workers, self.options
+        self._watched = math.ceil(options.watch * n * math.sqrt(self.sources))
+        self._summary = frequent(4 * self._watched, max(LEAST_MEMORY, MEMORY * self._watched))
+        self._rings = rings(len(self._summary.key), HOLDERS * self._watched)
+        self._credit, self._tail = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._others = np.zeros(n, np.int64)
+        self._lowest, self._lowest_tail = tournament(n), tournament(n)
+        self._family = members(self.seed, 1 if self.sources == 1 else 1 + _SHARED)
+        weights = np.array([*options.weights[:n], *[1.0] * (n - len(options.weights))])
+        self._weights = weights
+        even = np.all(weights == weights[0])
+        self._unit = 1 if even else _FINE
+        self._step = np.maximum(1, np.rint(self._unit * weights.mean() / weights)).astype(np.int64)
+
+    def _no_loads(self) -> WindowLoads:
+        """Empty loads; a row of the ring has, per worker, load of split keys, then of whole ones; then tuples."""
+        loads, ring, clock = self.options.new_loads(2 * self.workers + 1)
+        return WindowLoads(loads[: self.workers].copy(), ring, clock)
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        block, done = Block(keys, times, out), 0
+        while (done := self._route(block, done)) < len(keys):
+            self._places = grown(self._places)
+
+    def _route(self, block: Block, first: int) -> int:
+        rule = Rule(
+            step=self._step,
+            family=self._family,
+            salt=self._salt,
+            windowed=self.options.windowed,
+            remembers=self._remembers,
+            unit=self._unit,
+            watched=self._watched,
+            sources=self.sources,
+            price=self.options.price,
+        )
+        return route(block, first, self._water(), rule, Lowest(self._lowest, self._lowest_tail))
+
+    def _water(self) -> Water:
+        return Water(
+            summary=self._summary,
+            places=self._places,
+            holders=self._rings,
+            window=self._window,
+            tail=self._tail,
+            credit=self._credit,
+            progress=self._progress,
+            doubts=self._doubts,
+        )
+
+    def window_tuples(self, now: int | None = None) -> Int64s:
+        """Tuples that this source sent each worker within the window: what the others `hear`.
+
+        `now`: event time, ms, if it is later than that of the last tuple; what has left the window does not count.
+        """
+        loads, sent, clock = self._window
+        own = loads - self._others
+        if now is not None and self.options.windowed and self._tuples:
+            slide, slides, n = int(clock["slide"]), len(sent), self.workers
+            for left in range(
+                slide + 1, slide + 1 + min(slides, max(0, now // int(clock["length"]) - slide))
+            ):
+                own -= sent[left % slides, :n] + sent[left % slides, n : 2 * n]
+        return own // self._step
+
+    def hear(self, others: Int64s | None, now: int | None = None) -> None:
+        """Take on a share of the imbalance of all sources; `others`: the sum of their `window_tuples()`.
+
+        From here on this source levels as if 1/sources of the imbalance of all were its own: when every
+        source does, they make up for all of it together and do not overshoot; a source whose keys cannot be
+        split leaves its share to the next round. Holds until the next call; None = alone again.
+        `now`: as for `window_tuples`.
+        """
+        if others is not None and others.shape != (self.workers,):
+            raise ConfigError(f"loads of {self.workers} workers are needed, not of shape {others.shape}")
+        heard = np.zeros(self.workers, np.int64)
+        if others is not None:
+            own = self.window_tuples(now)
+            mine = np.rint(self._off_level(own)).astype(np.int64)
+            whole, left = np.divmod(np.rint(self._off_level(own + others)).astype(np.int64), self.sources)
+            turn = (np.arange(self.workers) + self.source) % self.sources
+            heard = whole + (turn < left) - mine
+        self._window.loads[:] += heard - self._others
+        self._others = heard
+
+    @classmethod
+    def exchange(cls, parts: Sequence[Self], slide_ms: int) -> Exchange:
+        """Every slide each hears the loads of the others."""
+
+        def tell(now: int) -> None:
+            loads = [part.window_tuples(now) for part in parts]
+            for part, own in zip(parts, loads, strict=True):
+                part.hear(np.sum(loads, axis=0) - own, now)
+
+        return Exchange(slide_ms, tell)
+
+    def _off_level(self, tuples: Int64s) -> Float64s:
+        """In units of load: how far each worker is from where its speed says it should be."""
+        return tuples * self._step - tuples.sum() * self._unit / self.workers
+
+    def _state(self) -> State:
+        parts = (("summary", self._summary), ("places", self._places), ("rings", self._rings))
+        return {
+            **self._window._asdict(),
+            **{f"{name}.{field}": array for name, part in parts for field, array in part._asdict().items()},
+            "tail": self._tail,
+            "credit": self._credit,
+            "progress": self._progress,
+            "doubts": self._doubts,
+            "others": self._others,
+        }
+
+    def _load_state(self, state: State) -> None:
+        def part(name: str, kind: type[Any]) -> Any:
+            return kind(**{field: state[f"{name}.{field}"] for field in kind._fields})
+
+        self._window = loads_from(state)
+        self._summary, self._places = part("summary", Frequent), part("places", Placements)
+        self._rings = part("rings", Rings)
+        self._tail, self._credit = state["tail"], state["credit"]
+        self._progress, self._doubts, self._others = state["progress"], state["doubts"], state["others"]
+
+    def _choices(self) -> int:
+        return self.workers
+
+    def _head_keys(self) -> int:
+        return int(self._rings.meta["split"])
+
+    def _state_bound(self, keys: int) -> int:
+        options, cell = self.options, self._places.cell.nbytes
+        most = bound(keys, options.buckets, options.slides, options.most_buckets) if self._remembers else cell
+        return self._state_bytes() - cell + most
+
+    def _state_bytes(self) -> int:
+        arrays = (*self._state().values(), self._lowest, self._lowest_tail, self._step, self._family)
+        return sum(array.nbytes for array in arrays)
+
+
+@kernel
+def _spots(keys: UInt64s, salt: np.uint64, spots: UInt64s) -> None:
+    for at in range(keys.shape[0]):
+        spots[at] = mix64(keys[at] ^ salt)

@@ -1,0 +1,1 @@
+"""Groupings of other papers to compare with: CG, DKG, DAGreedy and PStream."""

@@ -1,0 +1,232 @@
+"""DAGreedy: hashing for most keys; a hot key goes where affinity and load together are best.
+
+Idea: a key that is not hot goes to F_1(k). A hot key goes to the worker i with the largest
+alpha [i in X(k)] - (1 - alpha)(L_i - avg)/avg, over all n workers: X(k) are the workers that hold the key
+in the window, L_i the tuples of worker i in it, avg their mean before this tuple. So with alpha = 1/2 a key
+leaves a worker that has twice the average load more than the least loaded one. On a tie F_1(k) if it is
+among the best, else the lowest number; while all loads are 0 the load term is 0.
+
+A key is hot once its tuples in the present slide exceed `theta` x the tuples of the slide before, and are
+two at least, until the end of the next slide. The score is not computed for every worker: the best one is
+the least loaded holder, the least loaded worker of all, or F_1(k).
+
+Parameters: `alpha` weight of affinity (0.5; 1: a hot key stays where it is, 0: the least loaded worker);
+`theta` share from which a key is hot (1/(100n); 1/n is Dalton's); `window`, `window_ms`, `slide_ms`.
+Cost per tuple: O(1) amortised for counts and holders, O(log n) at most to keep the least loaded worker, and
+for a hot key O(|X(k)|) unless alpha = 0. State: see `window_holders` and `hot_keys`: it grows with the
+distinct keys, and with the holders of the hot ones.
+Paper: 000 compares with it; the rule is that of its published code, except that holders are forgotten when
+they leave the window, that a slide ends before its first tuple is counted, that one tuple makes no key hot
+(where several sources share a slide it would make every key hot), and the ties.
+
+`a` is hot in the second slide, and its last tuple goes to an idle worker:
+
+    >>> create(
+    ...     "dagreedy", workers=4, theta=0.1, alpha=0.0, window_ms=6, slide_ms=3
+    ... ).assign(keys, times).tolist()
+    [3, 3, 1, 3, 0, 2]
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from evenflow.arrays import Int32s, Int64s, State, UInt64s
+from evenflow.kernels import kernel
+from evenflow.keys import candidate_kernel, members
+from evenflow.partitioners.base import Block, Partitioner
+from evenflow.partitioners.grouping.hot_keys import HotKeys, HotTable, count, crowded, roll
+from evenflow.partitioners.window import Window
+from evenflow.sketches import window_holders
+from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
+from evenflow.sketches.window_holders import (
+    HolderPool,
+    first_holder,
+    next_holder,
+    room,
+    touch,
+    worker_of,
+)
+from evenflow.sketches.window_holders import advance as advance_holders
+from evenflow.sketches.window_loads import WindowLoads, add, due
+from evenflow.sketches.window_loads import advance as advance_loads
+
+_FULL_HOLDERS, _FULL_COUNTS = 1, 2
+
+
+class Greedy(NamedTuple):
+    """All that the rule knows: what kernels take as one argument."""
+
+    window: WindowLoads
+    tree: Int64s
+    pool: HolderPool
+    counts: HotTable
+    stop: Int64s
+    """(1,): what has to grow."""
+
+
+class GreedyRule(NamedTuple):
+    """How kernels go about it."""
+
+    member: np.uint64
+    alpha: float
+    theta: float
+
+
+@kernel
+def _best(key: np.uint64, home: np.int64, known: Greedy, alpha: float, average: float) -> np.int64:
+    """The worker with the largest score."""
+    loads, pool = known.window.loads, known.pool
+    price = (1.0 - alpha) / average if average > 0 else 0.0
+    best = winner(known.tree)
+    best_score = -price * (loads[best] - average)
+    home_score = -price * (loads[home] - average)
+    held = first_holder(pool, key) if alpha > 0 else np.int64(-1)
+    while held >= 0:
+        worker = worker_of(pool, held)
+        score = alpha - price * (loads[worker] - average)
+        if score > best_score or (score == best_score and worker < best):
+            best, best_score = worker, score
+        if worker == home:
+            home_score = score
+        held = next_holder(pool, held)
+    return home if home_score >= best_score else best
+
+
+@kernel
+def _route(block: Block, known: Greedy, rule: GreedyRule, row: int) -> int:
+    """From this row on; stops at the row for which something has to grow, and says in `stop` what."""
+    keys, times, out = block
+    window, tree, pool, counts = known.window, known.tree, known.pool, known.counts
+    loads = window.loads
+    n = loads.shape[0]
+    workers = np.uint64(n)
+    rebuild(tree, loads)
+    total = np.int64(0)
+    for worker in range(n):
+        total += loads[worker]
+    while row < keys.shape[0]:
+        key = keys[row]
+        if due(pool.clock, times[row]):
+            advance_loads(window, times[row])
+            advance_holders(pool, times[row])
+            rebuild(tree, loads)
+            total = np.int64(0)
+            for worker in range(n):
+                total += loads[worker]
+        if due(counts.clock, times[row]):
+            roll(counts, times[row])
+        if room(pool) < 2:
+            known.stop[0] = _FULL_HOLDERS
+            return row
+        if crowded(counts):
+            known.stop[0] = _FULL_COUNTS
+            return row
+        best = candidate_kernel(key, rule.member, workers)
+        if count(counts, rule.theta, key):
+            best = _best(key, best, known, rule.alpha, total / n)
+        touch(pool, key, best)
+        add(window, best)
+        raised(tree, loads, best)
+        total += 1
+        out[row] = best
+        row += 1
+    return row
+
+
+class DagreedyOptions(Window):
+    """Options of dagreedy."""
+
+    window: Literal["cumulative", "sliding", "tumbling"] = Field(
+        "sliding",
+        description="Tuples that count: all so far, those of a sliding window, or those since the last window ended.",
+    )
+    slide_ms: int = Field(
+        1_000, ge=1, description="Slide, ms, in which frequencies are counted; window_ms is a multiple."
+    )
+    alpha: float = Field(
+        0.5, ge=0, le=1, description="Weight of staying with a holder; 1 - alpha is that of the load."
+    )
+    theta: float | None = Field(
+        None, ge=0, le=1, description="Share of a slide's tuples above which a key is hot; none = 1/(100n)."
+    )
+
+
+_VARIABLE: dict[str, tuple[str, ...]] = {
+    **{f"held_{name}": sizes for name, sizes in window_holders.VARIABLE.items()},
+    "count_entries": ("counted", ""),
+}
+
+
+class Dagreedy(Partitioner):
+    """Rare keys are hashed; a hot key goes to the worker with the best mix of affinity and load."""
+
+    options_type = DagreedyOptions
+    options: DagreedyOptions
+    variable_state = _VARIABLE
+
+    def _start(self) -> None:
+        options, n = self.options, self.workers
+        self._member = members(self.seed, 1)[0]
+        self._theta = 1 / (100 * n) if options.theta is None else options.theta
+        self._loads = options.new_loads(n)
+        self._tree = tournament(n)
+        self._holders = options.new_holders(n)
+        self._counts = HotKeys(window_ms=options.slide_ms)
+        self._stop = np.zeros(1, np.int64)
+
+    def _rescale(self) -> None:
+        counts = self._counts
+        self._start()
+        self._counts = counts
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        block, row = Block(keys, times, out), 0
+        rule = GreedyRule(self._member, self.options.alpha, self._theta)
+        while (row := int(_route(block, self._known(), rule, row))) < len(keys):
+            if self._stop[0] == _FULL_HOLDERS:
+                self._holders.grow()
+            else:
+                self._counts.make_room()
+        self._holders.trim()
+
+    def _known(self) -> Greedy:
+        return Greedy(self._loads, self._tree, self._holders.pool, self._counts.table, self._stop)
+
+    def _state(self) -> State:
+        return {
+            **{f"load_{name}": array for name, array in self._loads._asdict().items()},
+            **{f"held_{name}": array for name, array in self._holders.snapshot().items()},
+            **{f"count_{name}": array for name, array in self._counts.snapshot().items()},
+        }
+
+    def _load_state(self, state: State) -> None:
+        parts = {
+            prefix: {name.removeprefix(prefix): state[name] for name in state if name.startswith(prefix)}
+            for prefix in ("load_", "held_", "count_")
+        }
+        self._loads = WindowLoads(**parts["load_"])
+        self._holders.load(parts["held_"])
+        self._counts.load(parts["count_"])
+
+    def _choices(self) -> int:
+        return self.workers
+
+    def _head_keys(self) -> int:
+        return self._counts.hot
+
+    def _state_bytes(self) -> int:
+        return self._fixed_bytes() + self._holders.nbytes + self._counts.nbytes
+
+    def _state_bound(self, keys: int) -> int:
+        """After a slide of one tuple every key can be hot, and n tuples of each can bring all of them to all workers.
+
+        Two slides in a row may lie in two windows, so they have up to twice the keys of one.
+        """
+        return self._fixed_bytes() + self._holders.bound(keys, self.workers) + self._counts.bound(2 * keys)
+
+    def _fixed_bytes(self) -> int:
+        return sum(array.nbytes for array in (*self._loads, self._tree))

@@ -1,0 +1,230 @@
+"""DKG (dynamic key grouping): each key has a row of consecutive workers that grows and shrinks with load.
+
+Idea: a key starts with 2 workers, F_1(k) and the next one, and every tuple goes to the least loaded of
+its key's workers (the first on a tie). A frequent key, one of the most frequent tenth of those
+monitored, gains the next consecutive worker when even the least loaded of its own has a share of the load
+above ideal + sqrt(ideal) and the next one is lighter; it loses the last one when at least two of its own
+are below ideal - sqrt(ideal). Shares are in percent, ideal = 100/n. A key changes at most once in each
+check interval, and not before it has been monitored for that long; nothing changes during the warm-up.
+
+Parameters: `frequent` share of the monitored keys that may change (0.1); `check_ms` check interval (60 s);
+`warm_up_ms` from the first tuple on (60 s); `counters` monitored keys (20n); `window` cumulative, sliding or tumbling.
+Differences from the published code: real shares instead of whole percents, which are blind for n > 100
+(there ideal - sqrt(ideal) < 0, so no key ever loses a worker again); a SpaceSaving summary instead of
+counters promoted through generations, so memory is bounded; never fewer than the 2 workers of the start. A
+key that drops out of the summary starts again with 2.
+
+Cost per tuple: O(1) for the summary and O(workers of the key). State: 96 to 112 bytes x counters, 2n loads.
+Paper: Dalabasmaz and Can, "Dynamic Key Grouping", 2020, as far as its rule is public.
+
+`a` may be on two workers, and gets a third one in the end:
+
+    >>> create("dkg", workers=4, warm_up_ms=0, check_ms=1, frequent=1.0).assign(keys, times).tolist()
+    [3, 0, 1, 3, 0, 1]
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
+from evenflow.kernels import inlined, kernel
+from evenflow.keys import candidate_kernel, members
+from evenflow.partitioners.base import Block, Partitioner
+from evenflow.partitioners.window import Window
+from evenflow.sketches.space_saving import MAX_CAPACITY, SpaceSaving, Summary, offer
+from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
+
+META = np.dtype([(name, np.int64) for name in ("total", "now", "begin")])
+"""Tuples that count, the latest time, the time of the first tuple; ms."""
+
+
+class Neighbours(NamedTuple):
+    """How many neighbouring workers the keys of a summary have: what kernels take as one argument."""
+
+    summary: Summary
+    window: WindowLoads
+    owner: UInt64s
+    """(counters,): the key that the rest is of; a counter may have been taken over since."""
+    width: Int32s
+    changed: Int64s
+    """Time of the last change of the width, ms."""
+    meta: Rows
+    """One of META."""
+
+
+class NeighbourRule(NamedTuple):
+    """How kernels go about it."""
+
+    member: np.uint64
+    windowed: bool
+    frequent: float
+    check_ms: int
+    warm_up_ms: int
+
+
+@inlined
+def _change(first: Any, width: int, loads: Int64s, total: int, least: int) -> int:
+    """+1, -1 or 0: what becomes of a row of `width` workers from `first` on, the lightest with load `least`."""
+    n = loads.shape[0]
+    ideal = 100.0 / n
+    high, low = (ideal + math.sqrt(ideal)) / 100 * total, (ideal - math.sqrt(ideal)) / 100 * total
+    change = 0
+    if width < n and least > high and loads[(first + width) % n] < least:
+        change = 1
+    elif width > 2 and least < low:
+        below = 0
+        for step in range(width):
+            if loads[(first + step) % n] < low:
+                below += 1
+        if below >= 2:
+            change = -1
+    return change
+
+
+@inlined
+def _lightest(first: Any, width: int, loads: Int64s) -> Any:
+    """The least loaded of the workers first, first + 1, ... (modulo n); the earliest on a tie."""
+    n = loads.shape[0]
+    best, at = first, first
+    for _ in range(width - 1):
+        at = at + 1 if at + 1 < n else 0
+        best = at if loads[at] < loads[best] else best
+    return best
+
+
+@kernel
+def _route(block: Block, known: Neighbours, rule: NeighbourRule) -> None:
+    keys, times, out = block
+    summary, window, owner, width, changed = (
+        known.summary,
+        known.window,
+        known.owner,
+        known.width,
+        known.changed,
+    )
+    loads, meta = window.loads, known.meta[()]
+    n, capacity = loads.shape[0], summary.order.shape[0]
+    for row in range(keys.shape[0]):
+        key = keys[row]
+        if rule.windowed and advance(window, times[row]):
+            meta["total"] = loads.sum()
+        now = max(meta["now"], times[row])
+        meta["now"] = now
+        if meta["begin"] == NEVER:
+            meta["begin"] = now
+        at = offer(summary, key)
+        if width[at] == 0 or owner[at] != key:  # new in the summary
+            owner[at] = key
+            width[at] = min(2, n)
+            changed[at] = now
+        first = candidate_kernel(key, rule.member, np.uint64(n))
+        best = _lightest(first, width[at], loads)
+        if (
+            capacity - summary.entry[at]["position"] <= math.ceil(rule.frequent * summary.meta[()]["size"])
+            and now - changed[at] >= rule.check_ms
+            and now - meta["begin"] >= rule.warm_up_ms
+        ):
+            change = _change(first, width[at], loads, int(meta["total"]), loads[best])
+            if change != 0:
+                width[at] += change
+                changed[at] = now
+                best = _lightest(first, width[at], loads)
+        add(window, best)
+        meta["total"] += 1
+        out[row] = best
+
+
+class DKGOptions(Window):
+    """Options of dkg; see the module's docstring."""
+
+    frequent: float = Field(0.1, ge=0, le=1, description="Share of the monitored keys that may gain workers.")
+    check_ms: int = Field(
+        60_000, ge=1, le=1 << 40, description="A key changes at most once in this many ms of event time."
+    )
+    warm_up_ms: int = Field(
+        60_000, ge=0, le=1 << 40, description="No key changes in the first ms of the stream."
+    )
+    counters: int | None = Field(
+        None, ge=1, le=1 << 24, description="Keys whose frequency is kept; none = 20n."
+    )
+
+
+_VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("keys", "counts", "errors", "owner", "width", "changed"), ("counters",)
+)
+
+
+class DynamicKeyGrouping(Partitioner):
+    """Keys start with two neighbouring workers; frequent ones gain and lose neighbours with the load."""
+
+    options_type = DKGOptions
+    options: DKGOptions
+    variable_state = _VARIABLE
+
+    def _start(self) -> None:
+        self._shape()
+        self._counts = SpaceSaving(self._capacity)
+
+    def _rescale(self) -> None:
+        self._shape()
+        self._counts = self._counts.resized(self._capacity)
+
+    def _shape(self) -> None:
+        """Everything but the summary, for the present number of workers; every key has two again."""
+        self._capacity = self.options.counters or min(20 * self.workers, MAX_CAPACITY)
+        self._loads = self.options.new_loads(self.workers)
+        self._owner = np.zeros(self._capacity, np.uint64)
+        self._width = np.zeros(self._capacity, np.int32)
+        self._changed = np.zeros(self._capacity, np.int64)
+        self._meta = record(META, now=NEVER, begin=NEVER)
+        self._member = members(self.seed, 1)[0]
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        options = self.options
+        known = Neighbours(
+            self._counts.summary, self._loads, self._owner, self._width, self._changed, self._meta
+        )
+        rule = NeighbourRule(
+            self._member, options.windowed, options.frequent, options.check_ms, options.warm_up_ms
+        )
+        _route(Block(keys, times, out), known, rule)
+
+    def _state(self) -> State:
+        keys, counts, errors = self._counts.counters()
+        inside = self._counts.summary.order[self._capacity - len(keys) :]  # entries in the order of `keys`
+        return {
+            **self._loads._asdict(),
+            "meta": self._meta,
+            "heavy": np.array([self._counts.total, self._counts.least], np.int64),
+            "keys": keys,
+            "counts": counts,
+            "errors": errors,
+            "owner": self._owner[inside],
+            "width": self._width[inside],
+            "changed": self._changed[inside],
+        }
+
+    def _load_state(self, state: State) -> None:
+        self._loads = loads_from(state)
+        self._meta = state["meta"]
+        total, least = (int(value) for value in state["heavy"])
+        self._counts = SpaceSaving.from_counters(
+            self._capacity, state["keys"], state["counts"], state["errors"], total=total, least=least
+        )
+        for mine, name in ((self._owner, "owner"), (self._width, "width"), (self._changed, "changed")):
+            mine[: len(state[name])] = state[name]
+
+    def _choices(self) -> int:
+        return max(int(self._width.max()), min(2, self.workers))
+
+    def _head_keys(self) -> int:
+        return math.ceil(self.options.frequent * len(self._counts))
+
+    def _state_bytes(self) -> int:
+        arrays = (*self._counts.summary, *self._loads, self._owner, self._width, self._changed)
+        return sum(array.nbytes for array in arrays)

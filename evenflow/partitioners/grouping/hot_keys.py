@@ -1,0 +1,170 @@
+"""Hot keys by exact counts in tumbling windows: hot now, and for one window more.
+
+A key becomes hot as soon as its tuples in the present window, the current one included, are more than
+`share` x the tuples of the window before, and more than one: one tuple cannot be split, and where a window
+has few tuples it would make every key hot. A hot key stays hot until the end of the next window. No key
+becomes hot in the first window. After a pause (windows without tuples) no key is hot, and the last window that had
+tuples counts as the one before. At most 1/share keys become hot per window, times the growth of the window
+over the one before.
+
+Structure: linear probing; an entry says in which window its count was made, so a window ends at no cost
+and nothing is ever deleted. When the table is three quarters full the kernel stops (`crowded`) and Python
+keeps the entries that still mean something (`make_room`). Cost: O(1) per tuple, amortised. State: 43 to
+256 bytes per distinct key of a window and the one before.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenflow.arrays import NEVER, Rows, State, record
+from evenflow.kernels import inlined, kernel
+from evenflow.keys import home_slot
+from evenflow.sketches.window_loads import end_of
+
+CLOCK = np.dtype(
+    [
+        (name, np.int64)
+        for name in ("window", "length", "end", "ordinal", "seen", "before", "used", "hot", "fresh")
+    ]
+)
+"""The present window, its length in ms, its end in ms, its ordinal, its tuples so far, tuples of the one before; entries
+in use, keys hot now, keys hot in the next window too."""
+ENTRY = np.dtype([(name, np.int64) for name in ("key", "count", "counted", "until")])
+"""The key's bits, its count, ordinal of the window of that count (0: no entry), ordinal of the last window in which it is
+hot."""
+_LEAST_CAPACITY = 64
+
+
+class HotTable(NamedTuple):
+    """What kernels take as one argument."""
+
+    entries: Rows
+    """(capacity,) of ENTRY."""
+    clock: Rows
+    """One of CLOCK."""
+
+
+def _capacity(kept: int) -> int:
+    """Of a table made for these entries: an eighth to a quarter of it in use."""
+    return max(_LEAST_CAPACITY, 4 << (kept - 1).bit_length())
+
+
+@inlined
+def crowded(table: HotTable) -> Any:
+    """Whether there may be no place for one more key."""
+    return 4 * table.clock[()]["used"] >= 3 * table.entries.shape[0]
+
+
+@kernel
+def roll(table: HotTable, time: Any) -> None:
+    """Begin the window of `time` when it is later than the present one. Ask `window_loads.due` first."""
+    clock = table.clock[()]
+    if time < clock["end"]:
+        return
+    now = time // clock["length"]
+    if now == clock["window"] and now != NEVER:  # the last window of all
+        return
+    follows = now == clock["window"] + 1 and clock["window"] != NEVER
+    clock["ordinal"] += 1 if follows else 2
+    clock["hot"] = clock["fresh"] if follows else 0
+    clock["fresh"] = 0
+    clock["before"] = clock["seen"]
+    clock["seen"] = 0
+    clock["window"] = now
+    clock["end"] = end_of(now, clock["length"])
+
+
+@inlined
+def _entry(entries: Rows, wanted: np.int64) -> np.int64:
+    """The key's entry, or the free one where it belongs."""
+    mask = np.int64(entries.shape[0] - 1)
+    at = home_slot(np.uint64(wanted), mask)
+    while entries[at]["counted"] != 0 and entries[at]["key"] != wanted:
+        at = (at + 1) & mask
+    return at
+
+
+@kernel
+def count(table: HotTable, share: float, key: np.uint64) -> bool:
+    """One tuple of this key in the present window; whether the key is hot."""
+    wanted, entries, clock = np.int64(key), table.entries, table.clock[()]
+    entry = entries[_entry(entries, wanted)]
+    ordinal = clock["ordinal"]
+    clock["seen"] += 1
+    if entry["counted"] != ordinal:
+        clock["used"] += entry["counted"] == 0
+        entry["key"] = wanted
+        entry["counted"] = ordinal
+        entry["count"] = 0
+    entry["count"] += 1
+    enough = max(1.0, share * clock["before"])
+    if entry["until"] <= ordinal and clock["before"] > 0 and entry["count"] > enough:
+        clock["hot"] += entry["until"] < ordinal
+        clock["fresh"] += 1
+        entry["until"] = ordinal + 1
+    return entry["until"] >= ordinal
+
+
+@kernel
+def _fill(entries: Rows, kept: Rows) -> None:
+    for row in range(kept.shape[0]):
+        at = _entry(entries, kept[row]["key"])
+        entries[at] = kept[row]
+
+
+class HotKeys:
+    """The table and its growth; kernels work on `table`, which `make_room` replaces."""
+
+    def __init__(self, *, window_ms: int) -> None:
+        clock = record(CLOCK, window=NEVER, length=window_ms, end=NEVER)
+        self.table = HotTable(np.zeros(_LEAST_CAPACITY, ENTRY), clock)
+
+    @property
+    def hot(self) -> int:
+        """How many keys are hot now."""
+        return int(self.table.clock["hot"])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the table."""
+        return sum(array.nbytes for array in self.table)
+
+    def bound(self, keys: int) -> int:
+        """The most that `nbytes` can be while two windows in a row have no more keys together.
+
+        Entries that mean something are of the present window or the one before. So the table has at most
+        4 x 2^ceil(log2 keys) entries, and at least 64, of 32 bytes; and there is the clock.
+        """
+        entries, clock = self.table
+        return _capacity(keys) * entries.itemsize + clock.nbytes
+
+    def make_room(self) -> None:
+        """Forget what means nothing any more; a table a quarter to an eighth full, or less."""
+        self._keep(self._meaningful())
+
+    def snapshot(self) -> State:
+        """The table in a form that does not depend on its history: entries ordered by key."""
+        kept = self._meaningful()
+        kept["count"][kept["counted"] != self.table.clock["ordinal"]] = 0
+        clock = self.table.clock.copy()
+        clock["used"] = 0
+        return {"entries": kept[np.argsort(kept["key"])], "clock": clock}
+
+    def load(self, state: State) -> None:
+        """Take over what `snapshot` gave."""
+        self.table = HotTable(self.table.entries, state["clock"])
+        self._keep(state["entries"])
+
+    def _meaningful(self) -> Rows:
+        entries, ordinal = self.table.entries, self.table.clock["ordinal"]
+        present = (entries["counted"] == ordinal) | (entries["until"] >= ordinal)
+        return entries[(entries["counted"] > 0) & present]
+
+    def _keep(self, kept: Rows) -> None:
+        entries = np.zeros(_capacity(len(kept)), ENTRY)
+        _fill(entries, kept)
+        self.table.clock["used"] = len(kept)
+        self.table = HotTable(entries, self.table.clock)

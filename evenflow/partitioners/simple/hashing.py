@@ -1,0 +1,44 @@
+"""Hashing (key grouping, KG): every key has one worker, F_1(key).
+
+Idea: no key is ever split, so nothing has to be merged, at the price of all imbalance the keys have.
+Parameters: none. Cost per tuple: one mix and one modulo. State: none.
+Paper: the baseline "KG" of Nasir et al., ICDE 2016 (002), "FLD" of 004.
+
+Each key has its worker, and `a` fills one:
+
+    >>> create("hashing", workers=4).assign(keys, times).tolist()
+    [3, 3, 1, 3, 0, 3]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenflow.arrays import Int32s, Int64s, State, UInt64s
+from evenflow.kernels import kernel
+from evenflow.keys import candidate_kernel, members
+from evenflow.partitioners.base import Partitioner
+
+
+@kernel
+def _route(keys: UInt64s, member: np.uint64, workers: np.uint64, out: Int32s) -> None:
+    for row in range(keys.shape[0]):
+        out[row] = candidate_kernel(keys[row], member, workers)
+
+
+class Hashing(Partitioner):
+    """Each key always goes to one worker: no merging, no protection against skew."""
+
+    key_policy = "hashing"
+
+    def _start(self) -> None:
+        self._member = members(self.seed, 1)[0]
+
+    def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        _route(keys, self._member, np.uint64(self.workers), out)
+
+    def _state(self) -> State:
+        return {}
+
+    def _load_state(self, state: State) -> None:
+        pass

@@ -1,0 +1,110 @@
+"""Since when does a tuple count? The options that say so, and how they follow from the window of a query.
+
+A tumbling window is a sliding one of a single slide. Without a window no slide ever ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evenflow.arrays import LAST_TIME, Rows
+from evenflow.partitioners.base import Options
+from evenflow.sketches.window_holders import WindowHolders
+from evenflow.sketches.window_loads import WindowLoads, window_loads
+
+MAX_SLIDES = 100_000
+_LONG_MS = 1 << 62
+
+
+class Lengths(Options):
+    """Of every scheme with a window; by themselves, of those that know nothing but a sliding one (000)."""
+
+    window_ms: int = Field(60_000, ge=1, description="Length of the window, ms.")
+    slide_ms: int = Field(1_000, ge=1, description="Slide, ms; window_ms is a multiple of it.")
+
+    @model_validator(mode="after")
+    def _window_is_whole_slides(self) -> Self:
+        window_ms, slide_ms = self.lengths.values()
+        if window_ms % slide_ms or window_ms // slide_ms > MAX_SLIDES:
+            raise ValueError(
+                f"window_ms ({window_ms}) must be a multiple of slide_ms ({slide_ms}), at most {MAX_SLIDES} slides"
+            )
+        return self
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Window and slide of the state, ms."""
+        return {"window_ms": self.window_ms, "slide_ms": self.slide_ms}
+
+    @classmethod
+    def fitted(
+        cls, given: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
+    ) -> dict[str, Any]:
+        """These options, and this window wherever they leave it open. What is given is never changed."""
+        lengths = {"window_ms": window_ms, "slide_ms": slide_ms}
+        return dict(given) if lengths.keys() & given.keys() else {**lengths, **given}
+
+
+class Window(Lengths):
+    """Of schemes that can do with and without a window: cumulative (002), sliding (000) or tumbling (004)."""
+
+    window: Literal["cumulative", "sliding", "tumbling"] = Field(
+        "cumulative",
+        description="Tuples that count: all so far, those of a sliding window, or those since the last window ended.",
+    )
+    window_ms: int = Field(60_000, ge=1, description="Length of the window, ms; not of a cumulative one.")
+    slide_ms: int = Field(1_000, ge=1, description="Slide, ms; window_ms is a multiple of it (sliding).")
+
+    @property
+    def windowed(self) -> bool:
+        """Whether old tuples stop counting."""
+        return self.window != "cumulative"
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Window and slide of the state, ms."""
+        if not self.windowed:
+            return {"window_ms": _LONG_MS, "slide_ms": _LONG_MS}
+        slide_ms = self.slide_ms if self.window == "sliding" else self.window_ms
+        return {"window_ms": self.window_ms, "slide_ms": slide_ms}
+
+    @property
+    def slides(self) -> int:
+        """Slides in the window; 0: there is none."""
+        window_ms, slide_ms = self.lengths.values()
+        return window_ms // slide_ms if self.windowed else 0
+
+    def new_loads(self, workers: int) -> WindowLoads:
+        """Empty loads."""
+        loads = window_loads(workers, **self.lengths)
+        self.hold(loads.clock)
+        return loads
+
+    def new_holders(self, workers: int) -> WindowHolders:
+        """An empty window of (key, worker) pairs."""
+        holders = WindowHolders(workers, **self.lengths)
+        self.hold(holders.pool.clock)
+        return holders
+
+    def hold(self, clock: Rows) -> None:
+        """Stop the clock of a state that has no window."""
+        if not self.windowed:
+            clock["end"] = LAST_TIME
+
+    @classmethod
+    def fitted(
+        cls, given: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
+    ) -> dict[str, Any]:
+        """As of `Lengths`; a scheme that can do with and without a window does as `windowed` says."""
+        options = {"window": "sliding" if windowed else "cumulative", **given}
+        if not cls.uses_lengths(options, windowed):
+            return options
+        return super().fitted(options, window_ms=window_ms, slide_ms=slide_ms, windowed=windowed)
+
+    @classmethod
+    def uses_lengths(cls, given: Mapping[str, Any], windowed: bool) -> bool:
+        """Whether the window of the query is the scheme's. Where there is none, one that is given keeps its defaults."""
+        return windowed and given["window"] != "cumulative"

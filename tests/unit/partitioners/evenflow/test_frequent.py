@@ -1,0 +1,83 @@
+"""SpaceSaving in sets: what it is sure of is true, what it forgets is half, and it survives a change of size."""
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenflow.arrays import UInt64s
+from evenflow.eights import WIDTH
+from evenflow.kernels import kernel
+from evenflow.keys import mix64
+from evenflow.partitioners.evenflow.frequent import Frequent, due, frequent, halve, move_all, offer
+
+few = settings(max_examples=60, deadline=None)
+
+
+@kernel
+def offer_all(summary: Frequent, keys: UInt64s, spots: UInt64s) -> None:
+    for row in range(keys.shape[0]):
+        spots[row] = mix64(keys[row])
+        offer(summary, spots[row], keys[row])
+        if due(summary):
+            halve(summary)
+
+
+def offered(capacity: int, memory: int, keys: list[int]) -> Frequent:
+    summary = frequent(capacity, memory)
+    offer_all(summary, np.array(keys, np.uint64), np.empty(len(keys), np.uint64))
+    return summary
+
+
+def bounds(summary: Frequent) -> dict[int, tuple[int, int]]:
+    """Key -> (certain, at most)."""
+    rows = zip(summary.key.tolist(), summary.counts.tolist(), summary.errors.tolist(), strict=True)
+    return {key: (count - error, count) for key, count, error in rows if count}
+
+
+@few
+@given(st.lists(st.integers(0, 60), max_size=300), st.integers(1, 40))
+def test_what_is_certain_is_true_and_what_is_counted_is_no_less(keys: list[int], capacity: int) -> None:
+    summary = offered(capacity, 10_000, keys)
+    exact = Counter(keys)
+    for key, (certain, most) in bounds(summary).items():
+        assert certain <= exact[key] <= most
+    assert summary.counts.sum() == len(keys) == summary.meta["seen"]
+    sets = summary.counts.reshape(-1, WIDTH)
+    assert np.all(sets.min(axis=1) <= sets.sum(axis=1) / WIDTH)
+
+
+@few
+@given(st.lists(st.integers(0, 30), max_size=400), st.integers(1, 60))
+def test_after_forgetting_it_is_still_certain_only_of_what_is_true(keys: list[int], memory: int) -> None:
+    summary = offered(16, memory, keys)
+    kept: Counter[int] = Counter()
+    seen = 0
+    for key in keys:
+        kept[key] += 2  # in halves, so that nothing is rounded up
+        seen += 1
+        if seen >= 2 * memory:
+            seen //= 2
+            kept = Counter({name: count / 2 for name, count in kept.items()})  # type: ignore[misc]
+    for key, (certain, _) in bounds(summary).items():
+        assert 2 * certain <= kept[key] + 1e-9
+    assert summary.meta["seen"] == seen < 2 * memory
+
+
+@few
+@given(st.lists(st.integers(0, 200), max_size=300), st.integers(1, 60), st.integers(1, 60))
+def test_moving_to_another_size_keeps_what_is_certain(keys: list[int], a: int, b: int) -> None:
+    old, new = offered(a, 10_000, keys), frequent(b, 10_000)
+    spots = np.empty(len(old.key), np.uint64)
+    for at, key in enumerate(old.key):
+        lone = np.empty(1, np.uint64)
+        offer_all(frequent(8, 10), np.array([key]), lone)
+        spots[at] = lone[0]
+    move_all(old, new, spots)
+    exact, before = Counter(keys), bounds(old)
+    for key, (certain, most) in bounds(new).items():
+        assert (certain, most) == before[key]
+        assert certain <= exact[key]
+    if b >= a:
+        assert bounds(new) == before

@@ -1,0 +1,128 @@
+"""evenflow routes every tuple as its rule, written a second time in plain Python, does."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenflow.arrays import Int64s, UInt64s
+from evenflow.partitioners import create
+from tests.unit.partitioners.dalton.dalton_model import mix64
+from tests.unit.partitioners.evenflow.water_filling_model import SlowEvenflow, route
+from tests.unit.partitioners.streams import SPREAD, Stream, backwards, with_gaps
+
+SEED = 7
+SLIDE = 50
+few = settings(max_examples=150, deadline=None)
+
+
+def compare(
+    stream: Stream, workers: int, *, slides: int = 6, sources: int = 1, **options: Any
+) -> SlowEvenflow:
+    keys, times = stream
+    slow = SlowEvenflow(workers, seed=SEED, sources=sources, slides=slides, slide_ms=SLIDE, **options)
+    windowed = {"window_ms": slides * SLIDE, "slide_ms": SLIDE}
+    p = create("evenflow", workers=workers, seed=SEED, sources=sources, **windowed, **options)
+    assert p.assign(keys, times).tolist() == route(slow, keys, times)
+    split = sum(bool(counter.holders) for ways in slow.sets for counter in ways)
+    assert p.observe().head_keys == split
+    return slow
+
+
+def skewed(
+    tuples: int, *, z: float, keys: int, seed: int, phase: int = 10**9, sets: int = 10**9, busy: int = 1
+) -> Stream:
+    """Zipf keys, `busy` tuples per ms, now and then a pause of some slides.
+
+    After every `phase` tuples the ranks belong to other keys: to the first ones again after `sets` phases.
+    """
+    rng = np.random.default_rng(seed)
+    shares = np.arange(1, keys + 1) ** -z
+    ranks = rng.choice(keys, tuples, p=shares / shares.sum())
+    index = np.arange(tuples)
+    hashes: UInt64s = ((ranks + 17 * (index // phase % sets)) % keys + 1).astype(np.uint64) * SPREAD
+    pauses = np.where(rng.random(tuples) < 0.002, rng.integers(1, 4 * SLIDE, tuples), 0)
+    times: Int64s = index // busy + pauses.cumsum()
+    return hashes, times
+
+
+streams = st.builds(
+    skewed,
+    st.integers(0, 3000),
+    z=st.floats(0, 3),
+    keys=st.integers(1, 300),
+    seed=st.integers(0, 2**32),
+    phase=st.integers(100, 3000),
+    sets=st.integers(1, 4),
+    busy=st.integers(1, 8),
+)
+
+
+@few
+@given(
+    streams,
+    st.integers(1, 24),
+    st.sampled_from([0.0, 1e-3, 0.05, 1e12]),
+    st.sampled_from([1, 2, 8, 40]),
+    st.sampled_from([(1, 1), (1, 16), (16, 8), (16, 128), (1 << 17, 1 << 22)]),
+    st.integers(1, 9),
+)
+def test_it_routes_as_a_plain_second_writing_of_the_rule(
+    stream: Stream, workers: int, price: float, watch: int, buckets: tuple[int, int], slides: int
+) -> None:
+    first, most = buckets
+    compare(stream, workers, price=price, watch=watch, buckets=first, most_buckets=most, slides=slides)
+
+
+@few
+@given(
+    streams,
+    st.integers(1, 16),
+    st.sampled_from(["auto", "hash", "remember"]),
+    st.integers(1, 3),
+    st.sampled_from(["sliding", "cumulative"]),
+    st.lists(st.floats(0.2, 5), max_size=6).map(tuple),
+)
+def test_with_every_kind_of_home_load_and_speed_too(
+    stream: Stream, workers: int, tail: str, sources: int, window: str, weights: tuple[float, ...]
+) -> None:
+    compare(stream, workers, tail=tail, sources=sources, window=window, weights=weights, price=1e-3)
+
+
+@pytest.mark.parametrize("stream", [with_gaps(1500), backwards(1500)], ids=["gaps", "backwards"])
+@pytest.mark.parametrize("workers", [2, 13])
+def test_in_disorder_and_across_gaps_too(stream: Stream, workers: int) -> None:
+    for price in (0.0, 0.01):
+        compare(stream, workers, price=price)
+
+
+@pytest.mark.parametrize("price", [0.0, 0.003])
+@pytest.mark.parametrize("slides", [3, 5, 12])
+def test_a_key_with_more_holders_than_are_looked_at_goes_round_as_the_rule_says(
+    price: float, slides: int
+) -> None:
+    for seed in range(8):
+        stream = skewed(9000, z=2.5, keys=400, seed=seed, phase=1800, sets=3, busy=12)
+        assert compare(stream, 40, price=price, slides=slides).most > 16
+
+
+@pytest.mark.parametrize("watch", [1, 3])
+@pytest.mark.parametrize("sets", [2, 100])
+def test_keys_that_cool_are_released_as_the_rule_says(watch: int, sets: int) -> None:
+    """Hot keys change several times within what the summary remembers, and rare ones crowd its sets."""
+    for seed in range(6):
+        stream = skewed(9000, z=1.4, keys=3000, seed=seed, phase=700, sets=sets, busy=10)
+        compare(stream, 6, price=0.0, watch=watch, slides=20)
+
+
+def test_a_key_that_takes_over_the_counter_of_a_split_one_does_not_inherit_its_holders() -> None:
+    """Nine keys of one set of eight: the ninth takes over the counter of the split one, the least."""
+    slow = SlowEvenflow(2, seed=SEED, watch=100, price=0.0)
+    salt, sets = slow.salt, len(slow.sets)
+    crowd = [key for key in range(1, 40 * sets) if mix64(key ^ salt) % sets == 0][:9]
+    order = np.repeat(np.array(crowd, np.uint64), [20, *[25] * 7, 30])
+    keys = np.concatenate([order, order[-30:]])
+    slow = compare((keys, np.arange(len(keys)) // 10), 2, watch=100, price=0.0)
+    assert crowd[0] not in [counter.key for counter in slow.sets[0]]

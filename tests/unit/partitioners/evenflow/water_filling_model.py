@@ -1,0 +1,331 @@
+"""`evenflow` written a second time, slowly and plainly: lists and dictionaries, full scans, no tree, no masks."""
+
+from dataclasses import dataclass, field
+from math import ceil, inf, sqrt
+from typing import Any
+
+import numpy as np
+
+from evenflow.keys import candidate, members
+from tests.unit.partitioners.dalton.dalton_model import mix64
+
+MARGIN, LOOKS, FEWEST, FEWEST_OF_MANY, HOLDERS, SHARED, FINE = 3, 8, 8, 4, 2, 8, 1024
+MEMORY, LEAST_MEMORY, AGES, DOUBTS, FILLED = 8, 2048, 16, 64, 128
+
+
+@dataclass(eq=False)
+class Holder:
+    """A worker that holds a split key besides its home."""
+
+    worker: int
+    used: float
+    """Slide of the last tuple it got."""
+
+
+@dataclass(eq=False)
+class Counter:
+    """A place of the summary, and the holders of the key it counts, in order of adoption."""
+
+    key: int = 0
+    count: int = 0
+    error: int = 0
+    holders: list[Holder] = field(default_factory=list)
+    current: Holder | None = None
+    turn: Holder | None = None
+    """The holder before the one whose turn it is."""
+
+    @property
+    def certain(self) -> int:
+        return self.count - self.error
+
+    def unsplit(self) -> None:
+        self.holders, self.current = [], None
+
+    def after(self, holder: Holder) -> Holder:
+        return self.holders[(self.holders.index(holder) + 1) % len(self.holders)]
+
+    def drop(self, holder: Holder) -> None:
+        before = self.holders[self.holders.index(holder) - 1]
+        self.holders.remove(holder)
+        self.turn = before if self.turn is holder else self.turn
+        self.current = None if self.current is holder else self.current
+
+
+class SlowEvenflow:
+    """The rule of docs/evenflow-partitioner.md for one life of a partitioner (no rescale)."""
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        seed: int,
+        sources: int = 1,
+        window: str = "sliding",
+        slide_ms: int = 50,
+        slides: int = 6,
+        price: float = 5e-4,
+        watch: int = 8,
+        buckets: int = 1 << 17,
+        most_buckets: int = 1 << 22,
+        tail: str = "auto",
+        weights: tuple[float, ...] = (),
+    ) -> None:
+        self.n, self.seed, self.price = n, seed, price
+        self.windowed, self.slide_ms, self.slides = window == "sliding", slide_ms, slides
+        self.watched = ceil(watch * n * sqrt(sources))
+        self.fewest = max(FEWEST_OF_MANY, ceil(FEWEST / sqrt(sources)))
+        self.remembers = tail == "remember" or (tail == "auto" and sources == 1)
+        self.salt = int(members(seed, 1, first=1 << 40)[0])
+        self.shared = range(2, 2 + SHARED) if sources > 1 else range(0)
+        speeds = np.array([*weights[:n], *[1.0] * (n - len(weights))])
+        self.unit = 1 if np.all(speeds == speeds[0]) else FINE
+        self.step = [max(1, int(step)) for step in np.rint(self.unit * speeds.mean() / speeds)]
+        sets = max(1, (1 << (4 * self.watched - 1).bit_length()) // 8)
+        self.sets = [[Counter() for _ in range(8)] for _ in range(sets)]
+        self.seen, self.memory = 0, max(LEAST_MEMORY, MEMORY * self.watched)
+        self.aged = -inf
+        self.margin = MARGIN * self.unit / sqrt(sources)
+        self.sent: list[tuple[int, int, bool]] = []
+        """(slide, worker, whether the key was split) of every tuple of the window."""
+        self.recount()
+        self.credit = [0] * n
+        self.buckets, self.most_buckets = buckets, max(buckets, most_buckets) if self.windowed else buckets
+        self.sweeping = max(16, slides)
+        """Slides in which every bucket is looked at."""
+        self.grew = -inf
+        self.homes: dict[int, tuple[int, float]] = {}
+        """Bucket -> (worker, slide of its last tuple); the sweep drops the old ones, a few in each slide."""
+        self.swept = 0
+        self.brings = 0
+        self.slide: int | None = None
+        self.since = self.latest = -(2**63)
+        self.full = 0
+        """Tuples in the last window that was full."""
+        self.doubted: list[tuple[int, int, int, bool]] = []
+        """(bucket, home, worker, whether split) of tuples beyond a silence that is not believed yet."""
+        self.most = 0
+        """Holders that a key had at most, besides its home."""
+
+    def recount(self) -> None:
+        """Loads of the window, and those of keys that were not split."""
+        self.loads, self.whole = [0] * self.n, [0] * self.n
+        for _, worker, split in self.sent:
+            self.add(worker, split)
+
+    def add(self, worker: int, split: bool) -> None:
+        self.loads[worker] += self.step[worker]
+        self.whole[worker] += 0 if split else self.step[worker]
+
+    def unsplit_loads(self) -> list[int]:
+        """Of keys that were not split, and the credit of homes just given."""
+        return [load + credit for load, credit in zip(self.whole, self.credit, strict=True)]
+
+    def candidate(self, key: int, i: int) -> int:
+        return int(candidate(np.array([key], np.uint64), i, self.n, self.seed)[0])
+
+    def move(self, time: int) -> None:
+        """Into a later slide, and on to what was doubted and lies within a window of it."""
+        here = time // self.slide_ms
+        near = [doubt[-1] for doubt in self.doubted if doubt[-1] // self.slide_ms - here <= self.slides]
+        silence = self.slide is not None and here - self.slide > self.slides
+        time = max([time, *near])
+        now = time // self.slide_ms
+        before = now if self.slide is None else self.slide
+        passed = self.slides if self.slide is None else min(self.slides, now - self.slide)
+        if time - self.since >= self.slides * self.slide_ms and not silence:
+            self.full = len(self.sent)
+        self.slide = now
+        if passed == self.slides:
+            self.since = time
+        self.sent = [one for one in self.sent if one[0] > now - self.slides]
+        self.recount()
+        kept = 0.0 if passed == self.slides else (1 - 1 / self.slides) ** passed
+        self.credit = [int(credit * kept) for credit in self.credit]
+        self.sweep(min(now - before, 1024))
+        for counter in (way for ways in self.sets for way in ways):
+            for holder in [holder for holder in counter.holders if holder.used <= now - self.slides]:
+                counter.drop(holder)
+        if now - self.aged >= max(1, self.slides // AGES) and 4 * self.seen >= self.memory:
+            self.forget()
+        if silence:
+            for bucket, home, worker, split, _ in self.doubted:
+                self.homes[bucket] = (home, now)
+                self.sent.append((now, worker, split))
+                self.add(worker, split)
+            self.doubted = []
+        for bucket, home, *_ in (doubt for doubt in self.doubted if doubt[-1] <= time):
+            self.homes[bucket] = (home, now)
+        self.doubted = [doubt for doubt in self.doubted if doubt[-1] > time]
+        self.latest = max(self.latest, time)
+        tuples = sum(load / step for load, step in zip(self.whole, self.step, strict=True))
+        full = time - self.since >= self.slides * self.slide_ms
+        self.brings = max(0, int(tuples / max(1, len(self.homes))) - full)
+        crowded = 2 * len(self.homes) > self.buckets
+        if crowded and self.buckets < self.most_buckets and now >= self.grew + self.slides + self.sweeping:
+            self.grow()
+
+    def grow(self) -> None:
+        """Four times as many buckets: the keys of one are in several now, and keep their worker."""
+        self.grew = self.now
+        factor = min(4, self.most_buckets // self.buckets)
+        self.homes = {
+            bucket + self.buckets * i: home for bucket, home in self.homes.items() for i in range(factor)
+        }
+        self.buckets *= factor
+
+    def sweep(self, passed: int) -> None:
+        for _ in range(min(self.buckets, passed * (self.buckets // self.sweeping + 1))):
+            self.forget_if_old(self.swept)
+            self.swept = (self.swept + 1) % self.buckets
+
+    def forget_if_old(self, bucket: int) -> None:
+        if self.windowed and bucket in self.homes and self.homes[bucket][1] <= self.now - self.slides:
+            del self.homes[bucket]
+
+    @property
+    def now(self) -> float:
+        return -inf if self.slide is None else self.slide
+
+    def counter(self, key: int, spot: int) -> Counter:
+        """Count the tuple; SpaceSaving within the key's set."""
+        ways = self.sets[spot & (len(self.sets) - 1)]
+        found = next((way for way in ways if way.key == key), None)
+        if found is None:
+            found = min(ways, key=lambda way: way.count)
+            found.key, found.error = key, found.count
+            found.unsplit()
+        found.count += 1
+        self.seen += 1
+        if self.seen >= 2 * self.memory:
+            self.forget()
+        return found
+
+    def forget(self) -> None:
+        """Half of what was seen."""
+        self.seen //= 2
+        for way in (way for ways in self.sets for way in ways):
+            way.count //= 2
+            way.error = min(way.count, (way.error + 1) // 2)
+        for way in (way for ways in self.sets for way in ways):
+            if self.cooled(way):
+                way.unsplit()
+        self.aged = self.now
+
+    def cooled(self, counter: Counter) -> bool:
+        return 2 * self.watched * counter.certain < self.seen
+
+    def home(self, key: int, spot: int) -> int:
+        if not self.remembers:
+            return self.candidate(key, 1)
+        bucket = (spot >> 32) % self.buckets
+        self.forget_if_old(bucket)
+        if bucket in self.homes:
+            worker = self.homes[bucket][0]
+        else:
+            loads = self.unsplit_loads()
+            worker = loads.index(min(loads))
+            self.credit[worker] += self.brings * self.step[worker]
+        self.homes[bucket] = (worker, self.now)
+        return worker
+
+    def fill(self, counter: Counter, home: int, level: float) -> int:
+        """The holder in use until it is full; then the first one below the mean by the margin, else the least."""
+        oldest, loads = self.now - self.slides + 1, self.loads
+
+        def worker() -> int:
+            return home if counter.current is None else counter.current.worker
+
+        stale = counter.current is not None and counter.current.used < oldest
+        if loads[worker()] > level or stale:
+            best, least, enough = None, loads[home], level - self.margin
+            before = counter.holders[-1]
+            looks = 0 if least <= enough else min(len(counter.holders), LOOKS)
+            turned = False
+            while looks:
+                looks -= 1
+                holder = counter.after(before)
+                if holder.used < oldest:
+                    counter.drop(holder)
+                    if not counter.holders:
+                        break
+                else:
+                    if loads[holder.worker] < least:
+                        best, least = holder, loads[holder.worker]
+                        if least <= enough:
+                            break
+                    before = holder
+                if looks == 0 and not turned and len(counter.holders) > LOOKS:
+                    assert counter.turn is not None
+                    turned, looks, before = True, LOOKS, counter.turn
+            if turned:
+                counter.turn = before
+            counter.current = best
+        if counter.current is not None:
+            counter.current.used = self.now
+        return worker()
+
+    def fullness(self) -> float:
+        """How many times its present load the window will hold when it is full."""
+        if not self.windowed or self.full:
+            return 1.0
+        span, tuples = self.latest - self.since + 1, len(self.sent) + 1
+        return max(
+            1.0,
+            min(8.0 * self.slides, self.slides * self.slide_ms / span, FILLED * self.watched / tuples),
+        )
+
+    def buy(self, counter: Counter, key: int, home: int, level: float) -> int | None:
+        """A holder that is the least loaded of all, bought if it is none yet; None: there is nothing to gain."""
+        loads = self.loads
+        lightest = loads.index(min(loads))
+        mine = next((holder for holder in counter.holders if holder.worker == lightest), None)
+        if mine is not None:
+            mine.used = self.now
+            return lightest
+        if loads[lightest] >= level or lightest == home:
+            return None
+        held = {home, *(holder.worker for holder in counter.holders)}
+        wanted = (self.candidate(key, i) for i in self.shared)
+        other = next((w for w in wanted if loads[w] < level and w not in held), lightest)
+        if sum(len(way.holders) for ways in self.sets for way in ways) == HOLDERS * self.watched:
+            return None
+        counter.holders.append(Holder(other, self.now))
+        if len(counter.holders) == 1:
+            counter.turn = counter.holders[0]
+        return other
+
+    def assign(self, key: int, time: int) -> int:
+        doubted = False
+        if self.windowed:
+            ahead = inf if self.slide is None else time // self.slide_ms - self.slide
+            doubted = self.slides < ahead < inf and len(self.doubted) < DOUBTS - 1
+            if ahead > 0 and not doubted:
+                self.move(time)
+            if not doubted:
+                self.latest = max(self.latest, time)
+                self.doubted = self.doubted[:-1]
+        spot = mix64(key ^ self.salt)
+        counter = self.counter(key, spot)
+        home = worker = self.home(key, spot)
+        level = (len(self.sent) + 1) * (self.unit / self.n)
+        if counter.holders and self.cooled(counter):
+            counter.unsplit()
+        if counter.holders:
+            worker = self.fill(counter, home, level)
+        hot = counter.certain * self.watched >= self.seen and counter.certain >= self.fewest
+        over = self.loads[worker] - level - self.margin
+        mean = self.full * (self.unit / self.n) or level
+        if hot and over > self.fullness() * mean * self.price * sqrt(0.01 * self.seen / counter.certain):
+            bought = self.buy(counter, key, home, level)
+            worker = worker if bought is None else bought
+        split = bool(counter.holders)
+        self.sent.append((self.slide or 0, worker, split))
+        self.add(worker, split)
+        if doubted:
+            self.doubted.append(((spot >> 32) % self.buckets, home, worker, split, time))
+        self.most = max(self.most, len(counter.holders))
+        return worker
+
+
+def route(model: SlowEvenflow, keys: Any, times: Any) -> list[int]:
+    return [model.assign(int(key), int(time)) for key, time in zip(keys, times, strict=True)]
