@@ -32,26 +32,26 @@ _NO_MASK = np.empty(0, np.bool_)
 
 
 @kernel
-def _count_all(of: Any, out: Any) -> None:
+def _count_all(of: Int32s, out: npt.NDArray[Any]) -> None:
     for row in range(of.shape[0]):
         out[of[row]] += 1
 
 
 @kernel
-def _count_valid(of: Any, valid: Any, out: Any) -> None:
+def _count_valid(of: Int32s, valid: Bools, out: npt.NDArray[Any]) -> None:
     for row in range(of.shape[0]):
         if valid[row]:
             out[of[row]] += 1
 
 
 @kernel
-def _sum_counts(of: Any, values: Any, sign: Any, out: Any) -> None:
+def _sum_counts(of: Int32s, values: npt.NDArray[Any], sign: int, out: npt.NDArray[Any]) -> None:
     for row in range(of.shape[0]):
         out[of[row]] += sign * values[row]
 
 
 @kernel
-def _sum_float(of: Any, values: Any, valid: Any, out: Any) -> None:
+def _sum_float(of: Int32s, values: npt.NDArray[Any], valid: Bools, out: npt.NDArray[Any]) -> None:
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):
         if not masked or valid[row]:
@@ -66,7 +66,7 @@ class _Column(NamedTuple):
 
 
 @kernel
-def _extreme(of: Int32s, column: _Column, sign: int, out: Any, found: Bools) -> None:
+def _extreme(of: Int32s, column: _Column, sign: int, out: npt.NDArray[Any], found: Bools) -> None:
     """Largest (sign 1) or least (-1) value of each group; a NaN gives way to any number."""
     values, valid = column
     masked = valid.shape[0] > 0

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Float64s, viewed
+from evenflow.arrays import Float64s, Int64s, UInt8s, viewed
 from evenflow.kernels import kernel
 
 
 @kernel
-def _similarities(data: Any, offsets: Any, line: Any, out: Any) -> None:
+def _similarities(data: UInt8s, offsets: Int64s, line: Int64s, out: Float64s) -> None:
     for one in range(offsets.shape[0] - 1):
         out[one, one] = 1.0
         begin, size = offsets[one], offsets[one + 1] - offsets[one]

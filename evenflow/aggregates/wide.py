@@ -7,12 +7,10 @@ within 2^126, which has 38 digits, so `validate(full=True)` passes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Bools, Float64s, Int64s, UInt64s, viewed
+from evenflow.arrays import Bools, Float64s, Int32s, Int64s, UInt64s, viewed
 from evenflow.kernels import kernel
 
 WIDE = pa.decimal128(38, 0)
@@ -20,7 +18,7 @@ WIDE = pa.decimal128(38, 0)
 
 
 @kernel
-def add_int64s(of: Any, values: Any, valid: Any, out: Any) -> None:
+def add_int64s(of: Int32s, values: UInt64s, valid: Bools, out: UInt64s) -> None:
     """Add int64 values, seen as uint64, to the 128-bit sum of their row's group."""
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):
@@ -34,7 +32,7 @@ def add_int64s(of: Any, values: Any, valid: Any, out: Any) -> None:
 
 
 @kernel
-def add_wide(of: Any, values: Any, valid: Any, out: Any) -> None:
+def add_wide(of: Int32s, values: UInt64s, valid: Bools, out: UInt64s) -> None:
     """Add 128-bit values to the sum of their row's group."""
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):
@@ -48,7 +46,7 @@ def add_wide(of: Any, values: Any, valid: Any, out: Any) -> None:
 
 
 @kernel
-def subtract_wide(of: Any, values: Any, valid: Any, out: Any) -> None:
+def subtract_wide(of: Int32s, values: UInt64s, valid: Bools, out: UInt64s) -> None:
     """Subtract 128-bit values from the sum of their row's group: the inverse of `add_wide`."""
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):

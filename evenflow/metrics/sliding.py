@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Float64s, Int32s, Int64s, Rows, UInt64s, record
+from evenflow.arrays import Float64s, Int32s, Int64s, Rows, UInt64s, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
 from evenflow.metrics.loads import Integers, worker_loads
@@ -135,7 +135,7 @@ def _move(old: _Held, new: _Held) -> None:
 
 
 @inlined
-def _enter(window: _Window, code: Any, worker: Any) -> None:
+def _enter(window: _Window, code: Whole, worker: Whole) -> None:
     """A tuple enters the window."""
     pairs, counts = window.held.pairs, window.held.counts
     holders, by_holders, state = window.holders, window.by_holders, window.state[()]
@@ -158,7 +158,7 @@ def _enter(window: _Window, code: Any, worker: Any) -> None:
 
 
 @inlined
-def _leave(window: _Window, code: Any, worker: Any) -> None:
+def _leave(window: _Window, code: Whole, worker: Whole) -> None:
     """A tuple leaves the window."""
     counts, state = window.held.counts, window.state[()]
     holders, by_holders = window.holders, window.by_holders
@@ -178,7 +178,7 @@ def _leave(window: _Window, code: Any, worker: Any) -> None:
 
 
 @inlined
-def _close(window: _Window, closed: _Closed, tuples: Any, now: Any) -> None:
+def _close(window: _Window, closed: _Closed, tuples: Whole, now: Whole) -> None:
     """Write the figures of the window that ends with the pane `now`."""
     loads, state, whole = window.loads, window.state[()], closed.whole
     most = np.int64(0)

@@ -27,7 +27,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from evenflow.arrays import Float64s, Int64s, UInt8s, UInt64s
+from evenflow.arrays import Float64s, Int64s, UInt8s, UInt64s, Whole
 from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
@@ -77,20 +77,20 @@ def _leading_zeros(_: Any, word: Any) -> Any:
 
 
 @inlined
-def rank_of(hashed: np.uint64, slots: Any) -> np.int64:
+def rank_of(hashed: np.uint64, slots: Whole) -> np.int64:
     """What the key raises its register to: its leading zero bits, plus one."""
     low = np.uint64(slots - 1)  # these bits are the register's number
     return np.int64(_leading_zeros(hashed | low)) + 1
 
 
 @inlined
-def register_of(hashed: np.uint64, slots: Any) -> Any:
+def register_of(hashed: np.uint64, slots: Whole) -> Any:
     """The number of the key's register; unsigned, so that numba does not look for negative ones."""
     return hashed & np.uint64(slots - 1)
 
 
 @kernel
-def would_change(rows: Registers, sketch: Any, hashed: np.uint64) -> bool:
+def would_change(rows: Registers, sketch: Whole, hashed: np.uint64) -> bool:
     """Whether adding the key changes the sketch; False for every key added before."""
     values = rows.values
     slots = values.shape[1]
@@ -98,7 +98,7 @@ def would_change(rows: Registers, sketch: Any, hashed: np.uint64) -> bool:
 
 
 @kernel
-def add(rows: Registers, sketch: Any, hashed: np.uint64) -> bool:
+def add(rows: Registers, sketch: Whole, hashed: np.uint64) -> bool:
     """Add the key; True when the sketch has changed."""
     values, sums = rows.values, rows.sums
     slots = values.shape[1]
@@ -117,7 +117,7 @@ def add(rows: Registers, sketch: Any, hashed: np.uint64) -> bool:
 
 
 @kernel
-def _sum_up(rows: Registers, sketch: Any) -> None:
+def _sum_up(rows: Registers, sketch: Whole) -> None:
     values = rows.values
     slots = values.shape[1]
     unit = np.int64(_UNIT // slots)
@@ -131,7 +131,7 @@ def _sum_up(rows: Registers, sketch: Any) -> None:
 
 
 @kernel
-def _bias(slots: Any) -> float:
+def _bias(slots: Whole) -> float:
     """alpha_m of the paper."""
     if slots == 16:
         return 0.673
@@ -143,7 +143,7 @@ def _bias(slots: Any) -> float:
 
 
 @kernel
-def estimate(rows: Registers, sketch: Any) -> float:
+def estimate(rows: Registers, sketch: Whole) -> float:
     """Distinct keys of one sketch; computed only when it has changed since."""
     values, sums, empty, estimates = rows
     if estimates[sketch] < 0:

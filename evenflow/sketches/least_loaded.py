@@ -10,11 +10,9 @@ State: 16 to 32 bytes per worker. Loads stay below 2^63 / leaves.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Int64s, Whole
 from evenflow.kernels import inlined, kernel
 
 _LAST = np.int64(2**63 - 1)
@@ -43,7 +41,7 @@ def rebuild(tree: Int64s, loads: Int64s) -> None:
 
 
 @inlined
-def raised(tree: Int64s, loads: Int64s, worker: Any) -> None:
+def raised(tree: Int64s, loads: Int64s, worker: Whole) -> None:
     """This worker's load has changed."""
     leaves = np.int64(tree.shape[0] // 2)
     node = np.uint64(leaves + worker)

@@ -24,11 +24,11 @@ Paper: Metwally et al., ICDT 2005; merging as in Cafaro et al. / Agarwal et al. 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s, Rows, UInt32s, UInt64s, record
+from evenflow.arrays import Int64s, Rows, UInt32s, UInt64s, Whole, record, records
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import GOLDEN
 
@@ -81,7 +81,7 @@ def find(s: Summary, wanted: np.uint64) -> np.uint32:
 
 
 @inlined
-def _chain(s: Summary, at: Any, key: np.uint64) -> None:
+def _chain(s: Summary, at: Whole, key: np.uint64) -> None:
     """The entry, in no chain so far, now belongs to this key."""
     entry, table = s.entry, s.table
     home = (key * GOLDEN) >> np.uint64(s.meta[()]["shift"])
@@ -91,7 +91,7 @@ def _chain(s: Summary, at: Any, key: np.uint64) -> None:
 
 
 @inlined
-def _unchain(s: Summary, at: Any) -> None:
+def _unchain(s: Summary, at: Whole) -> None:
     entry, table = s.entry, s.table
     home = (entry[at]["key"] * GOLDEN) >> np.uint64(s.meta[()]["shift"])
     before = table[home]
@@ -104,7 +104,7 @@ def _unchain(s: Summary, at: Any) -> None:
 
 
 @inlined
-def _new_group(s: Summary, below: Any, count: Any, last: Any) -> np.uint32:
+def _new_group(s: Summary, below: Whole, count: Whole, last: Whole) -> np.uint32:
     """A group between `below` and the one above it; its first position is still to be set."""
     group, meta = s.group, s.meta[()]
     made = np.uint32(meta["free"])
@@ -120,7 +120,7 @@ def _new_group(s: Summary, below: Any, count: Any, last: Any) -> np.uint32:
 
 
 @inlined
-def _unlink(s: Summary, gone: Any) -> None:
+def _unlink(s: Summary, gone: Whole) -> None:
     """The group is unused from now on."""
     group, meta = s.group, s.meta[()]
     above, below = group[gone]["up"], group[gone]["down"]
@@ -131,7 +131,7 @@ def _unlink(s: Summary, gone: Any) -> None:
 
 
 @inlined
-def _enter(s: Summary, at: Any, position: Any, count: Any) -> None:
+def _enter(s: Summary, at: Whole, position: Whole, count: Whole) -> None:
     """Put a new entry below all others; none has a lower count."""
     group = s.group
     lowest = group[_BOTTOM]["up"]
@@ -144,7 +144,7 @@ def _enter(s: Summary, at: Any, position: Any, count: Any) -> None:
 
 
 @inlined
-def _increment(s: Summary, at: Any) -> None:
+def _increment(s: Summary, at: Whole) -> None:
     entry, group, order = s.entry, s.group, s.order
     mine = entry[at]["group"]
     last = group[mine]["last"]
@@ -195,7 +195,7 @@ def offer(s: Summary, key: np.uint64) -> np.uint32:
 
 
 @inlined
-def count_of(s: Summary, at: Any) -> np.int64:
+def count_of(s: Summary, at: Whole) -> np.int64:
     """The entry's count: never below the key's frequency."""
     return s.group[s.entry[at]["group"]]["count"]
 
@@ -261,13 +261,13 @@ def halve(s: Summary) -> None:
 
 def empty_summary(capacity: int) -> Summary:
     """Arrays of a summary that has seen nothing."""
-    group = np.zeros(capacity + 2, GROUP)
+    group = records(capacity + 2, GROUP)
     group["up"] = np.arange(1, capacity + 3)
     group[_BOTTOM] = (-1, 0, 0, _TOP, 0)
     group[_TOP] = (_LARGEST, 0, 0, 0, _BOTTOM)
     bits = (4 * capacity - 1).bit_length()
     return Summary(
-        entry=np.zeros(capacity + 1, ENTRY),
+        entry=records(capacity + 1, ENTRY),
         group=group,
         order=np.zeros(capacity, np.uint32),
         table=np.full(1 << bits, capacity, np.uint32),

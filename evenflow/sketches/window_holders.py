@@ -26,11 +26,11 @@ half of that for each further worker. `trim` gives back what a past peak took.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, plain, record
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, plain, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import home_slot
 from evenflow.sketches.window_loads import end_of, passed
@@ -73,12 +73,12 @@ class HolderPool(NamedTuple):
 
 
 @inlined
-def _home(table: Int32s, wanted: np.uint64, worker: Any) -> np.int64:
+def _home(table: Int32s, wanted: np.uint64, worker: Whole) -> np.int64:
     return home_slot(wanted ^ (np.uint64(worker + 1) * _SALT), np.int64(table.shape[0] - 1))
 
 
 @inlined
-def find(pool: HolderPool, wanted: np.uint64, worker: Any) -> np.int64:
+def find(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
     """The row of this pair, or -1 when the worker does not hold the key."""
     rows, table = pool.rows, pool.table
     row = np.int64(table[_home(table, wanted, worker)])
@@ -102,13 +102,13 @@ def first_holder(pool: HolderPool, wanted: np.uint64) -> np.int64:
 
 
 @inlined
-def next_holder(pool: HolderPool, row: Any) -> np.int64:
+def next_holder(pool: HolderPool, row: Whole) -> np.int64:
     """The row of the holder that came before this one, or -1."""
     return np.int64(pool.rows[row]["next"])
 
 
 @inlined
-def worker_of(pool: HolderPool, row: Any) -> np.int64:
+def worker_of(pool: HolderPool, row: Whole) -> np.int64:
     """The worker of a pair's row."""
     return np.int64(pool.rows[row]["worker"])
 
@@ -120,13 +120,13 @@ def room(pool: HolderPool) -> np.int64:
 
 
 @inlined
-def refresh(pool: HolderPool, row: Any) -> None:
+def refresh(pool: HolderPool, row: Whole) -> None:
     """The pair of this row has got a tuple in the current slide."""
     pool.rows[row]["touched"] = pool.clock[()]["slot"]
 
 
 @kernel
-def _take(pool: HolderPool, wanted: np.uint64, worker: Any) -> np.int64:
+def _take(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
     rows, table, clock = pool.rows, pool.table, pool.clock[()]
     row = np.int64(clock["free"])
     clock["free"] = rows[row]["chain"]
@@ -140,7 +140,7 @@ def _take(pool: HolderPool, wanted: np.uint64, worker: Any) -> np.int64:
 
 
 @kernel
-def _give_back(pool: HolderPool, row: Any) -> None:
+def _give_back(pool: HolderPool, row: Whole) -> None:
     rows, table, clock = pool.rows, pool.table, pool.clock[()]
     home = _home(table, rows[row]["key"], rows[row]["worker"])
     at = np.int64(table[home])
@@ -157,7 +157,7 @@ def _give_back(pool: HolderPool, row: Any) -> None:
 
 
 @kernel
-def _insert(pool: HolderPool, wanted: np.uint64, worker: Any, slot: Any) -> None:
+def _insert(pool: HolderPool, wanted: np.uint64, worker: Whole, slot: Whole) -> None:
     """A pair that is not there yet, last touched in the slide of this slot."""
     rows, ring = pool.rows, pool.ring
     owner = find(pool, wanted, _KEY_ROW)
@@ -180,7 +180,7 @@ def _insert(pool: HolderPool, wanted: np.uint64, worker: Any, slot: Any) -> None
 
 
 @kernel
-def _remove(pool: HolderPool, row: Any) -> None:
+def _remove(pool: HolderPool, row: Whole) -> None:
     """Take a pair, already in no slide's list, out of the window."""
     rows = pool.rows
     owner, after = find(pool, rows[row]["key"], _KEY_ROW), np.int64(rows[row]["next"])
@@ -196,7 +196,7 @@ def _remove(pool: HolderPool, row: Any) -> None:
 
 
 @inlined
-def touch(pool: HolderPool, wanted: np.uint64, worker: Any) -> bool:
+def touch(pool: HolderPool, wanted: np.uint64, worker: Whole) -> bool:
     """The worker gets a tuple of the key in the current slide; True when it did not hold the key."""
     row = find(pool, wanted, worker)
     if row >= 0:
@@ -207,7 +207,7 @@ def touch(pool: HolderPool, wanted: np.uint64, worker: Any) -> bool:
 
 
 @kernel
-def advance(pool: HolderPool, time: Any) -> bool:
+def advance(pool: HolderPool, time: Whole) -> bool:
     """Move the window to `time`; True when pairs may have left it."""
     rows, ring, clock = pool.rows, pool.ring, pool.clock[()]
     if time < clock["end"]:
@@ -267,7 +267,7 @@ def _rehash(rows: Rows, table: Int32s) -> None:
 
 
 @kernel
-def _touch(pool: HolderPool, wanted: np.uint64, worker: Any) -> bool:
+def _touch(pool: HolderPool, wanted: np.uint64, worker: Whole) -> bool:
     return touch(pool, wanted, worker)
 
 
@@ -286,7 +286,7 @@ def _rows(capacity: int) -> Rows:
     """Rows that begin at a multiple of their size: none lies across two cache lines."""
     block = np.zeros((capacity + 1) * _ROW_BYTES, np.uint8)
     start = -block.ctypes.data % _ROW_BYTES
-    return block[start : start + capacity * _ROW_BYTES].view(ROW)
+    return cast(Rows, block[start : start + capacity * _ROW_BYTES].view(ROW))
 
 
 def _capacity(rows: int) -> int:

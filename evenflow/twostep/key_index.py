@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s, viewed
+from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
 from evenflow.kernels import kernel
 from evenflow.keys import hash_keys, same_bytes
 
@@ -31,7 +31,7 @@ def _place(hashes: UInt64s, slots: Int32s) -> None:
 
 
 @kernel
-def _same(known: _Keys, row: Any, asked: _Keys, other: Any) -> bool:
+def _same(known: _Keys, row: Whole, asked: _Keys, other: Whole) -> bool:
     """Whether row `row` of the one has the same bytes as row `other` of the other."""
     begin, start = known.offsets[row], asked.offsets[other]
     length = asked.offsets[other + 1] - start

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Rows, record
+from evenflow.arrays import Rows, Whole, record
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates, candidate_kernel
 from evenflow.partitioners.affinity.cardinality import CardinalityOptions, CardinalityPartitioner
@@ -74,7 +74,7 @@ def _measure(of: Spread) -> None:
 
 
 @kernel
-def _raised(of: Spread, old: Any, new: Any) -> None:
+def _raised(of: Spread, old: Whole | float, new: Whole | float) -> None:
     """One worker's value has grown."""
     spread = of.spread[()]
     if old == spread["least"]:

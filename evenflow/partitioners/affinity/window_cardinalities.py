@@ -12,11 +12,11 @@ times slides + 2 when it slides. `hyperloglog` has the estimate and its laws.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Float64s, Rows, State, UInt8s, record
+from evenflow.arrays import NEVER, Float64s, Rows, State, UInt8s, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.sketches import hyperloglog
 from evenflow.sketches.hyperloglog import Registers, add, rank_of, register_of, registers
@@ -79,14 +79,14 @@ def _clear(bank: UInt8s) -> None:
 
 
 @kernel
-def _clear_slide(ring: UInt8s, slot: Any) -> None:
+def _clear_slide(ring: UInt8s, slot: Whole) -> None:
     for worker in range(ring.shape[1]):
         for at in range(ring.shape[2]):
             ring[slot, worker, at] = 0
 
 
 @kernel
-def _raise_to_slide(bank: UInt8s, ring: UInt8s, slot: Any) -> None:
+def _raise_to_slide(bank: UInt8s, ring: UInt8s, slot: Whole) -> None:
     for worker in range(bank.shape[0]):
         for at in range(bank.shape[1]):
             value, other = bank[worker, at], ring[slot, worker, at]
@@ -94,7 +94,7 @@ def _raise_to_slide(bank: UInt8s, ring: UInt8s, slot: Any) -> None:
 
 
 @kernel
-def _raise_slide_to_slide(ring: UInt8s, slot: Any, source: Any) -> None:
+def _raise_slide_to_slide(ring: UInt8s, slot: Whole, source: Whole) -> None:
     for worker in range(ring.shape[1]):
         for at in range(ring.shape[2]):
             value, other = ring[slot, worker, at], ring[source, worker, at]
@@ -102,7 +102,7 @@ def _raise_slide_to_slide(ring: UInt8s, slot: Any, source: Any) -> None:
 
 
 @kernel
-def _begin_slide(window: WindowCardinalities, slide: Any) -> None:
+def _begin_slide(window: WindowCardinalities, slide: Whole) -> None:
     """`slide` begins and the one `slides` before it leaves."""
     ring, newer, clock = window.ring, window.newer, window.clock[()]
     slides = ring.shape[0]
@@ -117,7 +117,7 @@ def _begin_slide(window: WindowCardinalities, slide: Any) -> None:
 
 
 @kernel
-def advance(window: WindowCardinalities, time: Any) -> bool:
+def advance(window: WindowCardinalities, time: Whole) -> bool:
     """Move the window to `time`; True when estimates may have changed."""
     values, ring, newer, clock = window.whole.values, window.ring, window.newer, window.clock[()]
     if time < clock["end"]:
@@ -155,7 +155,7 @@ def advance(window: WindowCardinalities, time: Any) -> bool:
 
 
 @inlined
-def touch_slide(window: WindowCardinalities, worker: Any, hashed: np.uint64) -> None:
+def touch_slide(window: WindowCardinalities, worker: Whole, hashed: np.uint64) -> None:
     """As `touch`, for a key that is known to change nothing in the window as a whole."""
     ring = window.ring
     if ring.shape[0] > 0:
@@ -165,7 +165,7 @@ def touch_slide(window: WindowCardinalities, worker: Any, hashed: np.uint64) -> 
 
 
 @kernel
-def touch(window: WindowCardinalities, worker: Any, hashed: np.uint64) -> bool:
+def touch(window: WindowCardinalities, worker: Whole, hashed: np.uint64) -> bool:
     """The worker gets a tuple of the key `hashed` (`sketch_hash`) in the current slide; True when that has
     changed the window."""
     touch_slide(window, worker, hashed)

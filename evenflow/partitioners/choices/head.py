@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import LAST_TIME, NEVER, Rows, State, record
+from evenflow.arrays import LAST_TIME, NEVER, Rows, State, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidates
 from evenflow.partitioners.base import Partitioner
@@ -69,13 +69,13 @@ def offered_is_head(head: Head, key: np.uint64, rule: HeadRule) -> bool:
 
 
 @inlined
-def is_older(head: Head, time: Any) -> Any:
+def is_older(head: Head, time: Whole) -> Any:
     """Whether `forget` has anything to do."""
     return time >= head.ages[()]["end"]
 
 
 @kernel
-def forget(head: Head, time: Any) -> None:
+def forget(head: Head, time: Whole) -> None:
     """Halve the summary once for each half window that has ended before `time`."""
     ages = head.ages[()]
     if ages["length"] == 0:

@@ -8,12 +8,12 @@ Paper: Zapridou et al., PVLDB 16(3) 2022 (000), equations 3 and 4.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from evenflow.arrays import UInt64s
+from evenflow.arrays import UInt64s, Whole
 from evenflow.draws import draw, draw_unit
 from evenflow.kernels import kernel
 from evenflow.partitioners.dalton.q_table import QTable, best_of, count_capped, nth_holder
@@ -34,7 +34,7 @@ class Policy(NamedTuple):
 
 
 @kernel
-def choose(table: QTable, rng: UInt64s, r: Any, eps: float, oldest: Any) -> np.int64:
+def choose(table: QTable, rng: UInt64s, r: Whole, eps: float, oldest: Whole) -> np.int64:
     """The worker for a tuple of the hot key in row r: the best one, or now and then any one."""
     if draw_unit(rng) >= eps:
         return best_of(table, r)
@@ -45,7 +45,7 @@ def choose(table: QTable, rng: UInt64s, r: Any, eps: float, oldest: Any) -> np.i
 
 
 @kernel
-def reward(load: Any, total: Any, held: Any, workers: Any, policy: Policy) -> float:
+def reward(load: Whole, total: Whole, held: Whole, workers: Whole, policy: Policy) -> float:
     """R of 000 (equations 3 and 4) after the tuple was sent; above -1 and below p1 when p1 + p2 = 1."""
     average = total / workers
     return -(policy.p1 * ((load - average) / max(np.float64(load), average)) + policy.p2 * held / workers)

@@ -19,12 +19,12 @@ The first batch tells which keys the next one may split:
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s, Whole
 from evenflow.draws import generator
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
@@ -49,7 +49,7 @@ class BatchRule(NamedTuple):
 
 
 @kernel
-def _count_batch(keys: UInt64s, first: Any, counts: Counts, batch: Any) -> int:
+def _count_batch(keys: UInt64s, first: Whole, counts: Counts, batch: Whole) -> int:
     """Count from tuple `first` on; the tuple for which there was no room, or their number."""
     for i in range(first, keys.shape[0]):
         if is_full(counts):
@@ -59,7 +59,7 @@ def _count_batch(keys: UInt64s, first: Any, counts: Counts, batch: Any) -> int:
 
 
 @kernel
-def _begin_batch(frequent: UInt64s, table: QTable, member: np.uint64, batch: Any) -> None:
+def _begin_batch(frequent: UInt64s, table: QTable, member: np.uint64, batch: Whole) -> None:
     """Nobody holds anything; the frequent keys are hot in this batch and the next."""
     n = table.q.shape[1]
     slide_on(table, batch)

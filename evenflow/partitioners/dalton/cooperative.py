@@ -50,12 +50,12 @@ Before a message has come back it does as `dalton` does:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s, Whole
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import candidate
@@ -80,7 +80,7 @@ _NEVER_TOLD = -1
 
 
 @kernel
-def _end_interval(known: Learned, time: Any) -> None:
+def _end_interval(known: Learned, time: Whole) -> None:
     """Begin the statistics window of `time`, and the slide if it is a new one."""
     window = known.window
     clock = window.clock[()]

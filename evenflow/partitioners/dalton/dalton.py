@@ -47,7 +47,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.draws import generator
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
@@ -113,7 +113,7 @@ def within_reach(times: Any) -> Any:
 
 
 @kernel
-def begin_window(known: Learned, time: Any) -> None:
+def begin_window(known: Learned, time: Whole) -> None:
     """Move the statistics window to `time`; a window without tuples in between leaves no threshold."""
     stats = known.stats[()]
     length = stats["length"]
@@ -128,7 +128,7 @@ def begin_window(known: Learned, time: Any) -> None:
 
 
 @kernel
-def slide_to(known: Learned, time: Any) -> None:
+def slide_to(known: Learned, time: Whole) -> None:
     """Move the sliding window to `time`, which lies behind its current slide."""
     window, stats = known.window, known.stats[()]
     advance(window, time)
@@ -139,7 +139,7 @@ def slide_to(known: Learned, time: Any) -> None:
 
 
 @kernel
-def route(block: Block, first: Any, known: Learned, rule: Rule) -> int:
+def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
     """Route from tuple `first` on; the tuple it stopped at, or their number.
 
     It stops where the caller must make room, or where a statistics window ends, if the rule says so.

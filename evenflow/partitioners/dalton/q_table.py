@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, Rows, UInt64s
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, Rows, UInt64s, Whole
 from evenflow.kernels import kernel
 from evenflow.keys import home_slot
 
@@ -102,7 +102,7 @@ def find(table: QTable, wanted: np.uint64) -> np.int64:
 
 
 @kernel
-def _enter(slots: Int32s, key: np.uint64, row: Any) -> None:
+def _enter(slots: Int32s, key: np.uint64, row: Whole) -> None:
     mask = np.int64(slots.shape[0] - 1)
     at = home_slot(key, mask)
     while slots[at] >= 0:
@@ -121,7 +121,7 @@ def index(table: QTable) -> None:
 
 
 @kernel
-def _scan(row: Rows, bound: Float64s, q: Float64s, r: Any) -> None:
+def _scan(row: Rows, bound: Float64s, q: Float64s, r: Whole) -> None:
     """Find the best worker and the bound afresh."""
     best = row[r]["home"]
     for worker in range(q.shape[1]):
@@ -136,13 +136,13 @@ def _scan(row: Rows, bound: Float64s, q: Float64s, r: Any) -> None:
 
 
 @kernel
-def best_of(table: QTable, r: Any) -> np.int64:
+def best_of(table: QTable, r: Whole) -> np.int64:
     """argmax of the row's values."""
     return table.row[r]["best"]
 
 
 @kernel
-def learn(table: QTable, r: Any, worker: Any, reward: float, gamma: float) -> None:
+def learn(table: QTable, r: Whole, worker: Whole, reward: float, gamma: float) -> None:
     """Q += gamma (reward - Q) (000, eq. 5)."""
     row, bound, q = table.row, table.bound, table.q
     best = row[r]["best"]
@@ -161,7 +161,7 @@ def learn(table: QTable, r: Any, worker: Any, reward: float, gamma: float) -> No
 
 
 @kernel
-def defer(table: QTable, r: Any, worker: Any, reward: float, gamma: float) -> None:
+def defer(table: QTable, r: Whole, worker: Whole, reward: float, gamma: float) -> None:
     """Note a reward to be learned later. Any number of them is one affine map Q -> kept*Q + gain."""
     kept, gain = table.kept, table.gain
     kept[r, worker] *= 1.0 - gamma
@@ -181,7 +181,7 @@ def apply_deferred(table: QTable) -> None:
 
 
 @kernel
-def hold(table: QTable, r: Any, worker: Any, slide: Any, oldest: Any) -> None:
+def hold(table: QTable, r: Whole, worker: Whole, slide: Whole, oldest: Whole) -> None:
     """The worker gets the key in this slide; `oldest` is the first slide of the window."""
     row, last, meta = table.row, table.last, table.meta[()]
     if last[r, worker] < oldest:
@@ -192,7 +192,7 @@ def hold(table: QTable, r: Any, worker: Any, slide: Any, oldest: Any) -> None:
 
 
 @kernel
-def nth_holder(table: QTable, r: Any, wanted: Any, oldest: Any) -> np.int64:
+def nth_holder(table: QTable, r: Whole, wanted: Whole, oldest: Whole) -> np.int64:
     """The holder number `wanted` (from 0) in ascending order of workers."""
     last = table.last
     left = wanted
@@ -218,7 +218,7 @@ def count_capped(table: QTable) -> None:
 
 
 @kernel
-def slide_on(table: QTable, oldest: Any) -> None:
+def slide_on(table: QTable, oldest: Whole) -> None:
     """The window has moved: count the holders of every row afresh."""
     row, last = table.row, table.last
     for r in range(table.meta[()]["rows"]):
@@ -230,7 +230,7 @@ def slide_on(table: QTable, oldest: Any) -> None:
 
 
 @kernel
-def _move(table: QTable, source: Any, target: Any) -> None:
+def _move(table: QTable, source: Whole, target: Whole) -> None:
     q, last, kept, gain = table.q, table.last, table.kept, table.gain
     table.key[target] = table.key[source]
     table.bound[target] = table.bound[source]
@@ -245,7 +245,7 @@ def _move(table: QTable, source: Any, target: Any) -> None:
 
 
 @kernel
-def purge(table: QTable, window: Any, oldest: Any) -> None:
+def purge(table: QTable, window: Whole, oldest: Whole) -> None:
     """A statistics window begins: cool the rows that have expired, give up those that hold nothing."""
     row, last, meta = table.row, table.last, table.meta[()]
     rows = 0
@@ -264,7 +264,7 @@ def purge(table: QTable, window: Any, oldest: Any) -> None:
 
 
 @kernel
-def admit(table: QTable, key: np.uint64, r: Any, home: Home, expiry: Any) -> np.int64:
+def admit(table: QTable, key: np.uint64, r: Whole, home: Home, expiry: Whole) -> np.int64:
     """Make the key hot until `expiry`; gives its row.
 
     `r` is its row or -1; a new row starts with home as holder when the last tuple there lies in the window.
@@ -295,11 +295,11 @@ def admit(table: QTable, key: np.uint64, r: Any, home: Home, expiry: Any) -> np.
     meta["hot"] += 1
     if row[r]["held"] >= meta["cap"]:
         meta["capped"] += 1
-    return r
+    return np.int64(r)
 
 
 @kernel
-def adopt(table: QTable, told: Told, oldest: Any, window: Any) -> None:
+def adopt(table: QTable, told: Told, oldest: Whole, window: Whole) -> None:
     """The keys that were told, with their values, are the hot ones in this statistics window and the next, and no others.
 
     Deferred rewards are learned, those of other keys are dropped with their rows. There must be room for the keys.

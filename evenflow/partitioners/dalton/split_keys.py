@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Float64s, Int64s, State, record
+from evenflow.arrays import NEVER, Float64s, Int64s, State, record, records
 from evenflow.partitioners.dalton.q_table import COLD, INITIAL, META, ROW, QTable, apply_deferred, index
 
 _LEAST_ROWS = 16
@@ -27,7 +27,7 @@ def _arrays(workers: int, capacity: int, deferring: bool, cap: int) -> QTable:
     return QTable(
         key=np.zeros(capacity, np.uint64),
         slots=np.full(8 * capacity, -1, np.int32),
-        row=np.zeros(capacity, ROW),
+        row=records(capacity, ROW),
         bound=np.zeros(capacity),
         q=np.full((capacity, workers), INITIAL),
         last=np.full((capacity, workers), NEVER, np.int64),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int64s, Rows, UInt64s
+from evenflow.arrays import NEVER, Int64s, Rows, UInt64s, Whole, records
 from evenflow.kernels import kernel
 from evenflow.keys import home_slot
 
@@ -48,7 +48,7 @@ def is_full(counts: Counts) -> bool:
 
 
 @kernel
-def slot_of(counts: Counts, key: np.uint64, window: np.int64) -> np.int64:
+def slot_of(counts: Counts, key: np.uint64, window: Whole) -> np.int64:
     """The key's slot in this window (numbered from 1); a new one with count 0 when it had none."""
     cells = counts.cells
     mask = np.int64(cells.shape[0] - 1)
@@ -66,7 +66,7 @@ def slot_of(counts: Counts, key: np.uint64, window: np.int64) -> np.int64:
 
 
 @kernel
-def _fill(counts: Counts, window: np.int64, entries: Entries) -> None:
+def _fill(counts: Counts, window: Whole, entries: Entries) -> None:
     for row in range(entries.keys.shape[0]):
         at = slot_of(counts, entries.keys[row], window)
         counts.cells[at]["count"] = entries.counts[row]
@@ -79,7 +79,7 @@ def _slots(keys: int) -> int:
 
 
 def _empty(slots: int) -> Counts:
-    return Counts(np.zeros(slots, CELL), np.zeros(1, np.int64))
+    return Counts(records(slots, CELL), np.zeros(1, np.int64))
 
 
 class TumblingCounts:

@@ -14,11 +14,11 @@ Rule: Metwally et al., ICDT 2005. Sets in place of a global order: as caches do 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Rows, UInt64s, record
+from evenflow.arrays import Int32s, Rows, UInt64s, Whole, record
 from evenflow.eights import WIDTH, equal, lowest_bit, place_of_least
 from evenflow.kernels import inlined, kernel
 
@@ -100,7 +100,7 @@ def due(s: Frequent) -> bool:
 
 
 @inlined
-def sure(s: Frequent, at: Any) -> np.int64:
+def sure(s: Frequent, at: Whole) -> np.int64:
     """Occurrences that the counter's key certainly has, of those `seen`."""
     return np.int64(s.counts[at] - s.errors[at])
 

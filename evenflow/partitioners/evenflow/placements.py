@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import NEVER, Int64s, Rows, UInt32s, record
+from evenflow.arrays import NEVER, Int64s, Rows, UInt32s, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
 
@@ -101,14 +101,14 @@ def grown(places: Placements) -> Placements:
 
 
 @inlined
-def _expired(held: Any, places: Placements) -> bool:
+def _expired(held: Whole, places: Placements) -> bool:
     meta = places.meta[()]
     age = meta["stamp"] + 1 - np.int64(held >> np.uint32(_BITS))
     return bool((age if age >= 0 else age + _STAMPS) >= meta["life"])
 
 
 @kernel
-def move_to(places: Placements, slide: Any) -> None:
+def move_to(places: Placements, slide: Whole) -> None:
     """The clock shows this slide."""
     cell, meta = places.cell, places.meta[()]
     epoch = slide // meta["span"]
@@ -132,7 +132,7 @@ def move_to(places: Placements, slide: Any) -> None:
 
 
 @inlined
-def worker_of(places: Placements, at: Any) -> np.int64:
+def worker_of(places: Placements, at: Whole) -> np.int64:
     """The bucket's worker, or -1 when it is free."""
     cell = places.cell
     held = cell[at]
@@ -147,7 +147,7 @@ def worker_of(places: Placements, at: Any) -> np.int64:
 
 
 @inlined
-def put(places: Placements, at: Any, worker: Any) -> None:
+def put(places: Placements, at: Whole, worker: Whole) -> None:
     """A tuple of this bucket went to this worker now."""
     cell, meta = places.cell, places.meta[()]
     if cell[at] == 0:

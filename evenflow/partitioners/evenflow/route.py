@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.arrays import NEVER
+from evenflow.arrays import NEVER, Whole
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, mix64
 from evenflow.partitioners.base import Block
@@ -31,7 +31,7 @@ _MANY = np.int64(1 << 40)
 
 
 @inlined
-def _home(water: Water, rule: Rule, lowest: Lowest, key: Any, bucket: Any) -> Any:
+def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, bucket: Whole) -> Any:
     """Rule 1: where the bucket is; a free one goes to the worker with the least load of whole keys."""
     if rule.remembers:
         home = worker_of(water.places, bucket)
@@ -47,7 +47,7 @@ def _home(water: Water, rule: Rule, lowest: Lowest, key: Any, bucket: Any) -> An
 
 
 @kernel
-def _write_down(water: Water, fresh: Any) -> None:
+def _write_down(water: Water, fresh: Whole) -> None:
     """So many tuples more have come in the current slide."""
     sent = water.window.ring
     water.progress[()]["tuples"] += fresh

@@ -49,7 +49,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, record
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, record, records
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import members, mix64
@@ -151,7 +151,7 @@ class Evenflow(Partitioner):
         self._shape()
         self._window = self._no_loads()
         self._progress = record(PROGRESS, since=NEVER, latest=NEVER, aged=NEVER)
-        self._doubts = np.zeros(DOUBTS, DOUBT)
+        self._doubts = records(DOUBTS, DOUBT)
 
     def _rescale(self) -> None:
         """What is known of keys is kept, and homes too, but for those that added workers need.

@@ -34,12 +34,12 @@ A virtual worker that is full is passed over, so `a` moves on:
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, record
+from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, home_slot, member_kernel
@@ -87,7 +87,7 @@ class RingRule(NamedTuple):
 
 @inlined
 def _first_with_room(
-    key: np.uint64, seed: np.uint64, start: Any, loads: Int64s, room: Any
+    key: np.uint64, seed: np.uint64, start: Whole, loads: Int64s, room: Whole
 ) -> tuple[np.int64, np.int64]:
     """The first virtual worker from probe `start` on whose load is below `room`, and its probe."""
     size = np.uint64(loads.shape[0])

@@ -17,12 +17,12 @@ Rule: Chen, Zhang and Jin, PStream (IEEE TC 2021; ICNP 2017).
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import UInt32s, UInt64s
+from evenflow.arrays import UInt32s, UInt64s, Whole
 from evenflow.draws import draw_unit
 from evenflow.eights import WIDTH, equal, lowest_bit
 from evenflow.kernels import inlined, kernel
@@ -63,7 +63,7 @@ def place_of(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64) -> np.int6
 
 
 @kernel
-def look(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64, bit: Any) -> None:
+def look(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64, bit: Whole) -> None:
     """Set this bit of the key's bitmap; the key is entered where its set has room."""
     key, bits, hot = known.key, known.bits, known.hot
     first = np.int64(_set_of(key, spot))

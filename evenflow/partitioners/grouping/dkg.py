@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, members
 from evenflow.partitioners.base import Block, Partitioner
@@ -68,7 +68,7 @@ class NeighbourRule(NamedTuple):
 
 
 @inlined
-def _change(first: Any, width: int, loads: Int64s, total: int, least: int) -> int:
+def _change(first: Whole, width: int, loads: Int64s, total: int, least: int) -> int:
     """+1, -1 or 0: what becomes of a row of `width` workers from `first` on, the lightest with load `least`."""
     n = loads.shape[0]
     ideal = 100.0 / n
@@ -87,7 +87,7 @@ def _change(first: Any, width: int, loads: Int64s, total: int, least: int) -> in
 
 
 @inlined
-def _lightest(first: Any, width: int, loads: Int64s) -> Any:
+def _lightest(first: Whole, width: int, loads: Int64s) -> Any:
     """The least loaded of the workers first, first + 1, ... (modulo n); the earliest on a tie."""
     n = loads.shape[0]
     best, at = first, first

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Rows, State, record
+from evenflow.arrays import NEVER, Rows, State, Whole, record, records
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import home_slot
 from evenflow.sketches.window_loads import end_of
@@ -59,7 +59,7 @@ def crowded(table: HotTable) -> Any:
 
 
 @kernel
-def roll(table: HotTable, time: Any) -> None:
+def roll(table: HotTable, time: Whole) -> None:
     """Begin the window of `time` when it is later than the present one. Ask `window_loads.due` first."""
     clock = table.clock[()]
     if time < clock["end"]:
@@ -120,7 +120,7 @@ class HotKeys:
 
     def __init__(self, *, window_ms: int) -> None:
         clock = record(CLOCK, window=NEVER, length=window_ms, end=NEVER)
-        self.table = HotTable(np.zeros(_LEAST_CAPACITY, ENTRY), clock)
+        self.table = HotTable(records(_LEAST_CAPACITY, ENTRY), clock)
 
     @property
     def hot(self) -> int:
@@ -164,7 +164,7 @@ class HotKeys:
         return entries[(entries["counted"] > 0) & present]
 
     def _keep(self, kept: Rows) -> None:
-        entries = np.zeros(_capacity(len(kept)), ENTRY)
+        entries = records(_capacity(len(kept)), ENTRY)
         _fill(entries, kept)
         self.table.clock["used"] = len(kept)
         self.table = HotTable(entries, self.table.clock)

@@ -34,7 +34,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, UInt64s, record
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, UInt64s, Whole, record, records
 from evenflow.kernels import kernel
 from evenflow.keys import home_slot
 from evenflow.partitioners.base import Block
@@ -94,7 +94,7 @@ class _Pace(NamedTuple):
 
 
 def _pace(capacity: int) -> _Pace:
-    return _Pace(np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), np.zeros(capacity, STEPS))
+    return _Pace(np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), records(capacity, STEPS))
 
 
 class _Order(NamedTuple):
@@ -203,7 +203,7 @@ def _count_and_place(block: Block, begin: int, known: _HTable, order: _Order, bu
 
 
 @kernel
-def _begin(entry: Any, known: _HTable, pace: _Pace, budget: _Budget) -> None:
+def _begin(entry: Whole, known: _HTable, pace: _Pace, budget: _Budget) -> None:
     """The steps of a new key."""
     meta, past, step = known.meta[()], budget.past[()], pace.step[entry]
     pace.last[entry] = meta["now"]
@@ -214,7 +214,7 @@ def _begin(entry: Any, known: _HTable, pace: _Pace, budget: _Budget) -> None:
 
 
 @kernel
-def _renews(entry: Any, known: _HTable, order: _Order, budget: _Budget) -> bool:
+def _renews(entry: Whole, known: _HTable, order: _Order, budget: _Budget) -> bool:
     """Whether a step is reached, of which there is one less then and the next one is another."""
     meta, past, pace = known.meta[()], budget.past[()], order.pace
     step = pace.step[entry]
@@ -265,7 +265,7 @@ class Accumulator:
         self, *, order: Literal["exact", "quasi"] = "exact", budget: int = 8, smoothing: float = 0.3
     ) -> None:
         """`budget`: renewals per key and batch; `smoothing`: weight of the newest batch in N_est, K_avg."""
-        self.past = np.zeros((), PAST)
+        self.past = records((), PAST)
         """One of PAST: all that outlives a batch."""
         self._quasi = order == "quasi"
         self._budget = budget

@@ -31,11 +31,11 @@ Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 2 and section 2.4.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s
+from evenflow.arrays import Int32s, Int64s, Whole
 from evenflow.kernels import kernel
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 
@@ -97,7 +97,7 @@ def _place(counts: Int64s, cut: int, block: Int32s, large: Int64s, loads: Int64s
 
 
 @kernel
-def _first_with(room: Int64s, tag: Any) -> int:
+def _first_with(room: Int64s, tag: Whole) -> int:
     """First position of the ascending array whose value is at least `tag`."""
     low, high = 0, room.shape[0]
     while low < high:
@@ -137,7 +137,7 @@ class _Fragments(NamedTuple):
 
 
 @kernel
-def _fill(filled: _Blocks, into: Any, amount: Any) -> None:
+def _fill(filled: _Blocks, into: Whole, amount: Whole) -> None:
     """A block gets so many tuples."""
     loads, room, tree = filled.loads, filled.room, filled.tree
     blocks = loads.shape[0]
@@ -185,7 +185,7 @@ def _spread(keys: _Keys, filled: _Blocks, fragments: _Fragments) -> int:
 
 
 @kernel
-def _next_block(filled: _Blocks, rest: Any) -> np.int64:
+def _next_block(filled: _Blocks, rest: Whole) -> np.int64:
     """The block for so many tuples of a key that its own block has no room for."""
     room = filled.room
     blocks = filled.loads.shape[0]
