@@ -24,8 +24,10 @@ class WordOptions:
                 raise ConfigError(f"{of}: option {name.strip()!r} is given twice")
             self._left[name.strip()] = value.strip()
 
-    def number(self, name: str, default: float | None, *, above: float | None = None) -> float:
-        """A finite number, greater than `above`."""
+    def number(
+        self, name: str, default: float | None, *, above: float | None = None, least: float | None = None
+    ) -> float:
+        """A finite number, greater than `above`, of at least `least`."""
         text = self._take(name, default)
         try:
             value = float(text)
@@ -35,9 +37,11 @@ class WordOptions:
             raise self._wrong(name, text, "a finite number")
         if above is not None and value <= above:
             raise self._wrong(name, text, f"more than {above:g}")
+        if least is not None and value < least:
+            raise self._wrong(name, text, f"at least {least:g}")
         return value
 
-    def integer(self, name: str, default: int | None, *, least: int = 0) -> int:
+    def integer(self, name: str, default: int | None, *, least: float = 0) -> int:
         """A whole number of at least `least`; 1_000_000 and 1e6 are welcome."""
         text = self._take(name, default)
         try:
@@ -51,7 +55,7 @@ class WordOptions:
             if value != exact:
                 raise self._wrong(name, text, "a whole number") from None
         if value < least:
-            raise self._wrong(name, text, f"at least {least}")
+            raise self._wrong(name, text, f"at least {least:g}")
         return value
 
     def duration(self, name: str, default: str | None, *, least: int = 0) -> int:
@@ -77,6 +81,10 @@ class WordOptions:
     def text(self, name: str, default: str | None) -> str:
         """The word itself."""
         return self._take(name, default)
+
+    def knows(self, name: str) -> None:
+        """There is such an option, and it was not given."""
+        self._known.append(name)
 
     def has(self, name: str) -> bool:
         """Whether the option was given (and not yet taken)."""
