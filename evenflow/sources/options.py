@@ -7,6 +7,7 @@ from typing import Any
 
 from evenflow.errors import ConfigError
 from evenflow.settings.durations import parse_duration
+from evenflow.written import pairs
 
 
 class WordOptions:
@@ -14,15 +15,8 @@ class WordOptions:
 
     def __init__(self, text: str, *, of: str) -> None:
         self._of = of
-        self._left: dict[str, str] = {}
+        self._left = pairs(text, of=of)
         self._known: list[str] = []
-        for part in filter(None, (piece.strip() for piece in text.split(","))):
-            name, equals, value = part.partition("=")
-            if not equals or not name.strip():
-                raise ConfigError(f"{of}: {part!r} is not an option", hint="write name=value,name=value")
-            if name.strip() in self._left:
-                raise ConfigError(f"{of}: option {name.strip()!r} is given twice")
-            self._left[name.strip()] = value.strip()
 
     def number(
         self, name: str, default: float | None, *, above: float | None = None, least: float | None = None

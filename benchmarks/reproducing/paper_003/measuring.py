@@ -15,6 +15,7 @@ from evenflow import elasticity
 from evenflow.elasticity.arrivals import Arrivals, Pareto, Poisson, Trace
 from evenflow.elasticity.driving import Trajectory, drive
 from evenflow.elasticity.environments import ElasticStage, Operator
+from evenflow.written import pairs
 
 GOAL = -0.3
 """The paper's mark of a good reward."""
@@ -78,8 +79,7 @@ def _played(cell: Cell, plan: Plan, seed: int) -> Trajectory:
 
 def _parsed(text: str) -> tuple[str, dict[str, float]]:
     name, _, given = text.partition(":")
-    pairs = (pair.split("=") for pair in filter(None, given.split(",")))
-    return name, {option: float(value) for option, value in pairs}
+    return name, {option: float(value) for option, value in pairs(given, of=name).items()}
 
 
 def _environment(cell: Cell, plan: Plan) -> ElasticStage:
