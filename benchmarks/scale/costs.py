@@ -11,10 +11,6 @@ from benchmarks.scale.shape import Load, Shape
 Place = Literal["instances", "brokers", "executors", "driver", "controller", "table reducer"]
 BUDGET = 0.1
 """Share of a place's cores that one term other than the work itself may take."""
-PARTITIONS_A_BROKER = 4_000
-"""What KIP-578 calls the general recommendation (200,000 a cluster)."""
-BROKER_BYTES = 1.25e9
-"""Bytes a second of one direction of a network card of 10 Gbit/s."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,13 +88,6 @@ def find(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
 
 
 @inlined
-def holder_count(pool: HolderPool, wanted: np.uint64) -> np.int64:
-    """|X(k)|: how many workers hold the key."""
-    row = find(pool, wanted, _KEY_ROW)
-    return np.int64(pool.rows[row]["holders"]) if row >= 0 else np.int64(0)
-
-
-@inlined
 def first_holder(pool: HolderPool, wanted: np.uint64) -> np.int64:
     """The row of the key's newest holder, or -1; go on with `next_holder`, read with `worker_of`."""
     row = find(pool, wanted, _KEY_ROW)
