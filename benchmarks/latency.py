@@ -43,7 +43,7 @@ def judged(rows: np.ndarray, rate: int, achieved: int, begun: int) -> dict[str, 
     """Latencies of the windows of a step, and whether they stopped growing in its second half.
 
     `begun` (ms): windows that ended before are those of the pause in front, which wait for the next tuple and
-    not for us; the first quarter of the step is left out, too.
+    not for us. The first quarter of the step is left out, too.
     """
     last = int(rows[:, 1].max()) if len(rows) else 0
     live = rows[rows[:, 1] > begun + 0.25 * (last - begun)]

@@ -4,9 +4,9 @@ Streams: 100,000 keys, 180 slides of 10,000 tuples, windows of 60 slides, seeds 
 of evenflow change, and where streams change). A figure is the median over the seeds of the mean over slides 60-179 of
 window_imbalance, (max - mean load) / tuples in the window of the last 60 complete slides, and of KSR, Gamma / distinct keys
 in it.
-Prints Markdown tables; `--write` puts them into docs/evenflow-partitioner.md, each below its comment
+Prints Markdown tables. `--write` puts them into docs/evenflow-partitioner.md, each below its comment
 `<!-- own_grid PART -->`.
-`--quick`: small streams and one seed, to see that it runs; its figures mean nothing.
+`--quick`: small streams and one seed, to see that it runs. Its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PAGE = Path("docs/evenflow-partitioner.md")
 
 
 class Size(NamedTuple):
-    """How much is measured. One tuple per ms; figures are of the slides from the first full window on."""
+    """How much is measured. One tuple per ms. Figures are of the slides from the first full window on."""
 
     keys: int
     slide: int
@@ -145,7 +145,7 @@ def suite(size: Size) -> Iterator[str]:
 
 
 def _compared(size: Size, names: Sequence[str], streams: Mapping[str, str]) -> Iterator[str]:
-    """Imbalance / KSR of each partitioner at n = 64; `streams`: kind -> what it is called."""
+    """Imbalance / KSR of each partitioner at n = 64. `streams`: kind -> what it is called."""
     yield "| stream | " + " | ".join(names) + " |"
     yield "|---" * (len(names) + 1) + "|"
     for kind, called in streams.items():
@@ -223,7 +223,7 @@ def shift(size: Size) -> Iterator[str]:
 
 
 def sources(size: Size) -> Iterator[str]:
-    """Four independent instances, each with every fourth tuple; `mixed`: three uniform ones, one Zipf 1.5."""
+    """Four independent instances, each with every fourth tuple. `mixed`: three uniform ones, one Zipf 1.5."""
     size = size.few
     yield "| streams | one instance | four | four that hear each other every slide | d-choices, four |"
     yield "|---|---|---|---|---|"
@@ -452,7 +452,7 @@ def _verdict(met: bool) -> str:
 
 
 def into_page(page: str, part: str, table: list[str]) -> str:
-    """The page with this table in place of the one below the part's comment; ValueError when there is none."""
+    """The page with this table in place of the one below the part's comment. ValueError when there is none."""
     before, comment, after = page.partition(f"<!-- own_grid {part} -->\n")
     if not comment:
         raise ValueError(f"the page has no place for the table {part}")

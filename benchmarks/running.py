@@ -43,7 +43,7 @@ def measured_broker(itself: str = "bench") -> Iterator[tuple[EmbeddedBroker, Cpu
 
 @dataclass
 class Running:
-    """The processes of one query; `end` ends them, each by its own process id."""
+    """The processes of one query. `end` ends them, each by its own process id."""
 
     settings: Settings
     folder: Path
@@ -72,7 +72,7 @@ class Running:
     def start_replay(
         self, producer: str, zipf: float, rate: int, *, limit: int | None = None
     ) -> ChildProcess:
-        """A live replay at this rate; one without a limit is expected to run until the end."""
+        """A live replay at this rate. One without a limit is expected to run until the end."""
         words = ["replay", f"zipf:{source_words(tuples='endless', zipf=zipf)}", "--value", "amount", "--json"]
         words += ["--rate", str(rate), "--live", "--no-end", "--producer-id", producer]
         return self.start(*words) if limit is None else self.start_passing(*words, "--limit", str(limit))
@@ -85,7 +85,7 @@ class Running:
     # ---- looking -------------------------------------------------------------------------------
 
     def records(self, role: str) -> int:
-        """Records of the topic; 0 before it exists."""
+        """Records of the topic. 0 before it exists."""
         topic = self.settings.topic(role)
         state = describe(self.settings.kafka, [topic]).get(topic)
         return 0 if state is None else state.records
@@ -114,7 +114,7 @@ class Running:
     def wait(
         self, done: Callable[[], bool], what: str, *, patience: float = _PATIENCE, every: float = 0.2
     ) -> None:
-        """Wait until it is done; ServiceError when that takes too long or a service has ended."""
+        """Wait until it is done. ServiceError when that takes too long or a service has ended."""
         deadline = time.monotonic() + patience
         while not done():
             self.check()
@@ -145,7 +145,7 @@ def run_to_end(running: Running, what: str) -> tuple[float, Used]:
 
 
 def ended_well(child: ChildProcess) -> None:
-    """Wait for its end; ServiceError when it failed or takes too long."""
+    """Wait for its end. ServiceError when it failed or takes too long."""
     if child.wait(_LONGEST):
         raise ServiceError(f"{child.name} ended with {child.returncode}:\n{child.tail()}")
 
@@ -154,7 +154,7 @@ def ended_well(child: ChildProcess) -> None:
 def running_query(
     kafka: KafkaSettings, meter: CpuMeter, name: str, **parts: dict[str, Any]
 ) -> Iterator[Running]:
-    """A query of these settings with a folder of its own; its processes end with the block."""
+    """A query of these settings with a folder of its own. Its processes end with the block."""
     with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as place:
         folder = Path(place)
         spark = {"checkpoint": str(folder / "checkpoint")} | parts.pop("spark", {})

@@ -177,6 +177,6 @@ class _Streams:
 
 
 def _seconds(query: StreamingQuery) -> float:
-    """Of its micro-batches with rows; all of them are remembered."""
+    """Of its micro-batches with rows. All of them are remembered."""
     batches = [batch for batch in query.recentProgress if batch["numInputRows"]]
     return sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000

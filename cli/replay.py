@@ -133,7 +133,7 @@ def replay(
 
 @contextmanager
 def _stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """True once Ctrl-C or SIGTERM came; a second one acts as if nobody had asked to be told."""
+    """True once Ctrl-C or SIGTERM came. A second one acts as if nobody had asked to be told."""
     before: dict[int, Any] = {}
     seen: list[int] = []
 
@@ -152,7 +152,7 @@ def _stop_on_signals() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _progress_bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A bar on standard error with rate and time left; silent where that is no terminal."""
+    """A bar on standard error with rate and time left. Silent where that is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -122,7 +122,7 @@ def _both(first: Callable[[DecisionRecord], None], second: Tell | None) -> Tell:
 
 
 class Controller:
-    """One controller of a query, from its beginning on; `turn` does what there is to do."""
+    """One controller of a query, from its beginning on. `turn` does what there is to do."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class Controller:
         return self._collector.heard
 
     def silence(self) -> dict[str, float]:
-        """Seconds since each part was heard; what spoke before the controller began counts from then on.
+        """Seconds since each part was heard. What spoke before the controller began counts from then on.
 
         Of the partitioners the longest, of those whose input partitions no other one has taken over.
         """
@@ -211,7 +211,7 @@ class Controller:
         self.picture.add(record, old=not fresh)
 
     def keep(self) -> None:
-        """Keep what the policy has learned; a broker that is gone by now is no reason to end with an error."""
+        """Keep what the policy has learned. A broker that is gone by now is no reason to end with an error."""
         try:
             self._realiser.close(self.policy)
         except ServiceError as error:
@@ -223,7 +223,7 @@ class Controller:
         self._telemetry.close()
 
     def _new_telemetry(self, timeout: float) -> list[Message]:
-        """Records since the last time; after a long silence, of the broker or of all parts, what piled up is old."""
+        """Records since the last time. After a long silence, of the broker or of all parts, what piled up is old."""
         messages, now = self._telemetry.new(timeout), self._clock()
         if messages and now - self._read_at > patience(self._settings):
             self._fresh_from = self._telemetry.log_end()

@@ -1,4 +1,4 @@
-"""Names of array types, the time before all times and the last one; an Arrow column as one piece.
+"""Names of array types, the time before all times and the last one. An Arrow column as one piece.
 
 Kernels cannot hold None, so a clock that has not begun is NEVER: no event time and no slide is earlier.
 """
@@ -67,7 +67,7 @@ def as_records(numbers: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray
 
 
 def viewed(buffer: pa.Buffer | None, dtype: type[np.generic], start: int, count: int) -> npt.NDArray[Any]:
-    """Values start..start+count of an Arrow buffer, without a copy; there may be no buffer where there is no value.
+    """Values start..start+count of an Arrow buffer, without a copy. There may be no buffer where there is no value.
 
     Always read-only, whether Arrow could write to the buffer or not: a kernel is compiled for one kind of array.
     """
@@ -81,7 +81,7 @@ def viewed(buffer: pa.Buffer | None, dtype: type[np.generic], start: int, count:
 
 
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    """The column as one array; without a copy where it is one already."""
+    """The column as one array. Without a copy where it is one already."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 

@@ -107,7 +107,7 @@ def _hash_all(offsets: Int64s, data: UInt8s, out: UInt64s) -> None:
 
 
 def hash_keys(keys: Keys) -> UInt64s:
-    """XXH64 (seed 0) of the bytes of each key; shape (n,). What `Partitioner.assign` takes.
+    """XXH64 (seed 0) of the bytes of each key. Shape (n,). What `Partitioner.assign` takes.
 
     Keys are text, bytes or whole numbers, as a list, a numpy or Arrow array (also chunked or dictionary-encoded) or a
     pandas series. Text hashes as its UTF-8 bytes and a whole number as its decimal text, as in the pipeline, so
@@ -144,7 +144,7 @@ def hash_keys(keys: Keys) -> UInt64s:
 
 @inlined
 def mix64(x: np.uint64) -> np.uint64:
-    """The splitmix64 finaliser: a bijection of 64-bit words; each output bit depends on all input bits."""
+    """The splitmix64 finaliser: a bijection of 64-bit words. Each output bit depends on all input bits."""
     x = (x ^ (x >> np.uint64(30))) * _M1
     x = (x ^ (x >> np.uint64(27))) * _M2
     return x ^ (x >> np.uint64(31))
@@ -164,7 +164,7 @@ def member_kernel(seed: np.uint64, i: np.uint64) -> np.uint64:
 
 @inlined
 def candidate_kernel(key: np.uint64, member: np.uint64, workers: np.uint64) -> np.int64:
-    """F_i(key) for a precomputed member m_i; all arguments uint64. For use inside kernels."""
+    """F_i(key) for a precomputed member m_i. All arguments uint64. For use inside kernels."""
     return np.int64(mix64(key ^ member) % workers)
 
 
@@ -219,7 +219,7 @@ def candidate(hashes: UInt64s, i: int, n: int, seed: int) -> Int32s:
 
 
 def bucket_of(hashes: UInt64s, buckets: int) -> Int32s:
-    """Reduce bucket of every hash, in 0..buckets-1; independent of every F_i of every seed."""
+    """Reduce bucket of every hash, in 0..buckets-1. Independent of every F_i of every seed."""
     if buckets < 1:
         raise ValueError(f"{buckets} reduce buckets: at least 1 is needed")
     out = np.empty(len(hashes), np.int32)

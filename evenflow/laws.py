@@ -40,7 +40,7 @@ class Law:
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
     def made(self, keys: int, seed: int, **given: float) -> RankLaw:
-        """The law over so many keys; what is not given has its default. ConfigError where numbers exclude each other."""
+        """The law over so many keys. What is not given has its default. ConfigError where numbers exclude each other."""
         values: dict[str, Any] = {}
         for name, setting in self.settings.items():
             default = values[setting.default] if isinstance(setting.default, str) else setting.default

@@ -19,7 +19,7 @@ _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def own_namespace() -> str | None:
-    """The namespace of this process's pod; None outside of one, or for a pod without a service account."""
+    """The namespace of this process's pod. None outside of one, or for a pod without a service account."""
     return _NAMESPACE.read_text(encoding="utf-8").strip() if _NAMESPACE.exists() else None
 
 

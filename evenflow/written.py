@@ -1,7 +1,7 @@
-"""Options as a person writes them: `option=value,...`; and partitioners and policies, `NAME[:option=value,...]`, e.g.
+"""Options as a person writes them: `option=value,...`. And partitioners and policies, `NAME[:option=value,...]`, e.g.
 `pkg:d=3,window=sliding`.
 
-A list of numbers is written with semicolons: `evenflow:weights=1;2;0.5`; `weights=2;` is a list of one.
+A list of numbers is written with semicolons: `evenflow:weights=1;2;0.5`. `weights=2;` is a list of one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 
 
 def parse_choice(text: str) -> tuple[str, dict[str, Any]]:
-    """`"pkg:d=3,window=sliding"` -> ("pkg", {"d": 3, "window": "sliding"}); ConfigError when it is neither.
+    """`"pkg:d=3,window=sliding"` -> ("pkg", {"d": 3, "window": "sliding"}). ConfigError when it is neither.
 
     Whether name and options exist is for `create` to say.
     """
@@ -25,7 +25,7 @@ def parse_choice(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def pairs(text: str, *, of: str, normal: Callable[[str], str] = str) -> dict[str, str]:
-    """`"a=1, b=2"` -> {"a": "1", "b": "2"}; `normal` gives an option its usual form.
+    """`"a=1, b=2"` -> {"a": "1", "b": "2"}. `normal` gives an option its usual form.
 
     ConfigError names whose options these are, and which of them is none or is given twice.
     """

@@ -1,7 +1,7 @@
 """Has this input topic ended? A replay into an ended topic is refused: its tuples would never be counted.
 
 A marker may stand anywhere: tuples of other producers, records of strangers or marks of transactions may follow.
-What the query's partitioners have read says so in their committed state; only the records behind that are read here.
+What the query's partitioners have read says so in their committed state. Only the records behind that are read here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def refuse_ended(settings: Settings, topic: TopicState, *, producer: str) -> Non
 
 
 class _Ended:
-    """Who has ended in each partition so far; `add` raises once that is enough to refuse."""
+    """Who has ended in each partition so far. `add` raises once that is enough to refuse."""
 
     def __init__(self, topic: str, producer: str, producers: int) -> None:
         self._topic = topic

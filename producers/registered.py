@@ -1,4 +1,4 @@
-"""Columns to Avro and Protobuf records in Confluent's wire format; their schema is made of the columns and registered.
+"""Columns to Avro and Protobuf records in Confluent's wire format. Their schema is made of the columns and registered.
 
 The subject is `<topic>-value`, as other producers name it. Every field may be null. An event time in ms or us is a timestamp
 in Avro. Protobuf has no dates and decimals: there they are text.
@@ -27,14 +27,14 @@ _FIRST_MESSAGE = b"\0"
 
 
 class RegisteredValues:
-    """Renders batches; the first one registers the schema."""
+    """Renders batches. The first one registers the schema."""
 
     def __init__(self, settings: Settings, *, registry: Registry | None = None) -> None:
         self._settings, self._registry = settings, registry
         self._encode: Callable[[list[dict[str, Any]]], Iterator[bytes]] | None = None
 
     def values_of(self, columns: pa.Table) -> pa.Array:
-        """The record values (large binary) of these columns; every batch has the columns of the first.
+        """The record values (large binary) of these columns. Every batch has the columns of the first.
 
         Raises ConfigError for columns that the format cannot carry, RegistryAway.
         """

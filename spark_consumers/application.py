@@ -58,7 +58,7 @@ def run(
     """Run these stages until `stop_event`, SIGTERM or SIGINT, or (`until_ended`) until all windows are emitted.
 
     A stop waits for the micro-batch that runs. Raises an EvenflowError when a query fails or is refused.
-    log: where Java prints to; None: where we do.
+    log: where Java prints to. None: where we do.
     """
     chosen = _stages(settings, stages)
     on_every_line(query=settings.query.name, part=f"spark {' '.join(chosen)}", epoch=0)
@@ -209,7 +209,7 @@ def _telemetry(
     talks: Sequence[Talk],
     onlookers: Sequence[Onlooker],
 ) -> Iterator[list[Telemetry]]:
-    """Of the query and of each view, published for as long as it is open; and executors follow plans."""
+    """Of the query and of each view, published for as long as it is open. And executors follow plans."""
     local = settings.spark.in_one_process
     executors = Executors(
         settings,
@@ -244,7 +244,7 @@ def _telemetry(
 
 
 def _reached(listeners: Sequence[Telemetry]) -> int | None:
-    """Event time (ms) up to which all of them have worked off everything; None before each has begun."""
+    """Event time (ms) up to which all of them have worked off everything. None before each has begun."""
     reached = [listener.reached() for listener in listeners]
     known = [time for time in reached if time is not None]
     return min(known) if len(known) == len(reached) else None

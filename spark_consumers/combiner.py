@@ -29,7 +29,7 @@ Batches = Iterator[pa.RecordBatch]
 def combined(
     frames: DataFrame, layout: Layout, *, tasks: int, told: Told | None, wait_us: float = 0
 ) -> DataFrame:
-    """Blobs (columns BLOBS) of a stream of routed records; what was combined is `told`, if anybody listens.
+    """Blobs (columns BLOBS) of a stream of routed records. What was combined is `told`, if anybody listens.
 
     wait_us: microseconds to wait for each tuple, for experiments.
     """

@@ -22,7 +22,7 @@ _FIRST_LOOK = 32
 
 
 class EndOfTopic:
-    """The newest mark of each lane in each partition of a topic of frames or blobs; each record is looked at once."""
+    """The newest mark of each lane in each partition of a topic of frames or blobs. Each record is looked at once."""
 
     def __init__(self, settings: Settings, role: str) -> None:
         self._settings = settings
@@ -75,7 +75,7 @@ class EndOfTopic:
         return self._marks.setdefault(number, np.full(self._shape, NO_MARK, np.int64))
 
     def _look(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
-        """Note the ends among the records begin <= offset < end of each partition; False when there are none."""
+        """Note the ends among the records begin <= offset < end of each partition. False when there are none."""
         wanted = {number: span for number, span in ranges.items() if span[0] < span[1]}
         if not wanted:
             return False

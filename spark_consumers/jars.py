@@ -1,11 +1,11 @@
 """Jars from Maven coordinates, resolved once with the Ivy that pyspark ships and cached for good.
 
 A resolved set is a folder of the cache: `jars/<coordinates>/*.jar` plus its list `resolved.json`. It appears
-by one rename, so a folder that exists and matches its list is complete; anything else is resolved
+by one rename, so a folder that exists and matches its list is complete. Anything else is resolved
 again. A file lock per set makes concurrent first uses wait for one another. Once cached, no
 network is touched.
 
-`python -m spark_consumers.jars [broker|connector|s3]` resolves these sets; without names the first two, as `make setup`
+`python -m spark_consumers.jars [broker|connector|s3]` resolves these sets. Without names the first two, as `make setup`
 does.
 """
 
@@ -56,7 +56,7 @@ class Coordinate:
 
     @classmethod
     def parse(cls, text: str) -> Coordinate:
-        """`group:artifact:version`; raises ConfigError."""
+        """`group:artifact:version`. Raises ConfigError."""
         parts = text.split(":")
         if len(parts) != 3 or not all(re.fullmatch(r"[A-Za-z0-9._-]+", part) for part in parts):
             raise ConfigError(f"{text!r} is not a Maven coordinate", hint="write group:artifact:version")
@@ -155,7 +155,7 @@ def resolve(group: str, artifact: str, version: str, *more: str, without: Sequen
 
 
 def _cached(folder: Path) -> list[Path] | None:
-    """Jars of a complete folder; None if it is missing or anything in it is missing or cut short."""
+    """Jars of a complete folder. None if it is missing or anything in it is missing or cut short."""
     try:
         sizes: dict[str, int] = json.loads((folder / _LIST).read_text(encoding="utf-8"))
         complete = all((folder / name).stat().st_size == size for name, size in sizes.items())
@@ -180,7 +180,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _resolve_into(folder: Path, coordinates: Sequence[Coordinate], without: Sequence[str]) -> None:
-    """Resolve beside `folder` and rename; the lock of `folder` is held."""
+    """Resolve beside `folder` and rename. The lock of `folder` is held."""
     for leftover in folder.parent.glob(f"{folder.name}.partial-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.partial-", dir=folder.parent))
@@ -200,7 +200,7 @@ def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate], without:
 
     The configuration `default` of a Maven module is its runtime: compile and runtime dependencies of any
     packaging (`-types jar` would lose the bundles, snappy-java among them), no sources, no javadoc.
-    A failed download is tried again; Ivy goes on with what its cache in `work` holds.
+    A failed download is tried again. Ivy goes on with what its cache in `work` holds.
     """
     module = work / "ivy.xml"
     module.write_text(_ivy_module(coordinates, without), encoding="utf-8")

@@ -176,7 +176,7 @@ def stage_frame(
     starting: str,
     told: Told | None,
 ) -> DataFrame:
-    """The rows that the stage's sink is to write; `told`: of what its tasks did, None where nobody listens."""
+    """The rows that the stage's sink is to write. `told`: of what its tasks did, None where nobody listens."""
     layout = Layout.of(settings, topic_id)
     if stage == "reduce":
         labels = ", ".join(str(label) for label in bucket_labels(settings.spark.buckets))
@@ -199,7 +199,7 @@ def stage_frame(
 
 
 def _combine_tasks(spark: SparkSession, settings: Settings) -> int:
-    """Fewer tasks cost less; but more executors must find something to do.
+    """Fewer tasks cost less. But more executors must find something to do.
 
     Spark gives each task neighbours in an order of its own, so the workers in use may all be one task's. Where not all
     are in use, twice as many tasks as cores leave something for each core.
@@ -221,7 +221,7 @@ def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, told: Told | 
 def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:
     """End the query's loop without the interrupt that `query.stop()` sends into a running micro-batch.
 
-    Spark's loop asks its state before every micro-batch; setting it is all that stop() does besides
+    Spark's loop asks its state before every micro-batch. Setting it is all that stop() does besides
     interrupting. A later Spark without that field gets the ordinary stop, which exactness survives.
     """
     try:

@@ -42,7 +42,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Alive:
-    """members: of the data plane's group. parts: by name, as far back as the newest telemetry reaches; ignored: records
+    """members: of the data plane's group. parts: by name, as far back as the newest telemetry reaches. ignored: records
 
     there that are no telemetry of this query.
     """
@@ -66,9 +66,9 @@ class Alive:
 
 
 def look(settings: Settings, *, whoever: bool = False) -> Alive:
-    """Ask the broker once; makes and joins nothing. Raises ServiceError when it does not answer.
+    """Ask the broker once. Makes and joins nothing. Raises ServiceError when it does not answer.
 
-    whoever: also parts of a query of this name that began with other settings; needs no number of input partitions.
+    whoever: also parts of a query of this name that began with other settings. Needs no number of input partitions.
     """
     messages = read_newest(settings.kafka, settings.topic("telemetry"), _NEWEST)
     parts, ignored = parts_of(messages, fingerprint=None if whoever else settings.fingerprint)
@@ -77,7 +77,7 @@ def look(settings: Settings, *, whoever: bool = False) -> Alive:
 
 
 def parts_of(messages: Iterable[Message], *, fingerprint: str | None) -> tuple[tuple[Part, ...], int]:
-    """What each part said last, by name; and how many records are no telemetry of the query with this fingerprint (None:
+    """What each part said last, by name. And how many records are no telemetry of the query with this fingerprint (None:
 
     of any).
     """

@@ -27,7 +27,7 @@ Targets = Mapping[str, int | Sequence[int]]
 class Prometheus:
     """Use as a context manager. targets: port, or ports, by job.
 
-    every, hold: seconds between scrapes, and that an alert waits; hold: None as the rules say.
+    every, hold: seconds between scrapes, and that an alert waits. hold: None as the rules say.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Prometheus:
         return f"http://{HOST}:{self.port}/"
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series that an expression has now; ServiceError with what Prometheus says of a wrong one."""
+        """The series that an expression has now. ServiceError with what Prometheus says of a wrong one."""
         answer = self._get("api/v1/query", query=expression)
         return list(answer["data"]["result"])
 

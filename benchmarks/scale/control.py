@@ -61,7 +61,7 @@ def _record(workers: int) -> PartitionerRecord:
 
 
 def _judge() -> bytes:
-    """An observation made, judged by a policy and exported; the newest record of each part is at hand."""
+    """An observation made, judged by a policy and exported. The newest record of each part is at hand."""
     policy = elasticity.create("fixed", bounds=elasticity.Bounds(p_max=_WORKERS, r_max=1_000))
     parts = {name: elasticity.StageObservation(load=0.8, arrivals=1e7) for name in ("combine", "reduce")}
     seen = elasticity.Observation(

@@ -121,7 +121,7 @@ def _transactions(shape: Shape, units: Units) -> list[Term]:
 
 
 def _blobs(shape: Shape, units: Units) -> list[Term]:
-    """Each task has a blob for each bucket; in those of a bucket lie segments and lines of marks of all partitions."""
+    """Each task has a blob for each bucket. In those of a bucket lie segments and lines of marks of all partitions."""
     blobs = shape.tasks * shape.buckets / shape.batch
     segments = shape.buckets * shape.routed / shape.batch
     marks = segments * shape.inputs
@@ -178,7 +178,7 @@ def _sync(shape: Shape, load: Load, units: Units) -> list[Term]:
 
 
 def sync_values(shape: Shape, load: Load) -> float:
-    """Values (8 bytes each) a second that cooperating partitioners send; they get as many."""
+    """Values (8 bytes each) a second that cooperating partitioners send. They get as many."""
     return shape.instances * load.hot * shape.routed / shape.slide
 
 
@@ -213,7 +213,7 @@ def by_place(bill: Iterable[Term]) -> dict[Place, float]:
 
 
 def broker_traffic(shape: Shape, load: Load, units: Units) -> tuple[float, float]:
-    """Bytes a second into and out of one broker, replicas included; results and partials are not counted."""
+    """Bytes a second into and out of one broker, replicas included. Results and partials are not counted."""
     frames = shape.rate * load.row + shape.all_frames * units.frame_bytes
     snapshots = shape.instances / shape.snapshot * units.snapshot_bytes
     written = shape.rate * load.record + frames + snapshots
@@ -227,7 +227,7 @@ def broker_partitions(shape: Shape) -> float:
 
 
 def over_budget(bill: Iterable[Term], cores: Mapping[Place, float]) -> list[str]:
-    """What takes more than the budget of its place, and places that do not suffice at all; as `topic at place`."""
+    """What takes more than the budget of its place, and places that do not suffice at all. As `topic at place`."""
     bill = list(bill)
     needed = by_place(bill)
     found = [f"all at {place}" for place, most in cores.items() if needed.get(place, 0.0) > most]
@@ -236,7 +236,7 @@ def over_budget(bill: Iterable[Term], cores: Mapping[Place, float]) -> list[str]
 
 
 class Side(NamedTuple):
-    """A way to move a term: these fields of `Shape` take one value, from `low` to `high`; `given` ones are set besides."""
+    """A way to move a term: these fields of `Shape` take one value, from `low` to `high`. `given` ones are set besides."""
 
     fields: tuple[str, ...]
     low: float

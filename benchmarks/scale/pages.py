@@ -211,7 +211,7 @@ def transactions_table(kept: Kept) -> str:
 
 
 def dominant_table(kept: Kept, law: str) -> str:
-    """The dearest term besides the work, as set, by workers and rate; an instance for each 100,000 tuples/s."""
+    """The dearest term besides the work, as set, by workers and rate. An instance for each 100,000 tuples/s."""
     rates = (1e5, 1e6, 1e7)
     rows = []
     for workers in (10, 64, 256, 1_000):

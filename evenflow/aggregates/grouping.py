@@ -48,7 +48,7 @@ class _Found(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Open addressing; as many slots as a power of two."""
+    """Open addressing. As many slots as a power of two."""
 
     hash: UInt64s
     group: Int32s

@@ -1,4 +1,4 @@
-"""How alike texts are: 1 - edit distance / length of the longer one, both in bytes of UTF-8; 1 for two empty ones."""
+"""How alike texts are: 1 - edit distance / length of the longer one, both in bytes of UTF-8. 1 for two empty ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _similarities(data: UInt8s, offsets: Int64s, line: Int64s, out: Float64s) ->
 
 
 def similarities(texts: pa.LargeStringArray) -> Float64s:
-    """Of each text with each; shape (n, n), symmetric, 1 on the diagonal."""
+    """Of each text with each. Shape (n, n), symmetric, 1 on the diagonal."""
     count = len(texts)
     out = np.empty((count, count), np.float64)
     if count:

@@ -60,12 +60,12 @@ def subtract_wide(of: Int32s, values: UInt64s, valid: Bools, out: UInt64s) -> No
 
 
 def words(column: pa.Array) -> UInt64s:
-    """Low and high word of each value of a WIDE column, uint64[n, 2], without a copy; null rows hold anything."""
+    """Low and high word of each value of a WIDE column, uint64[n, 2], without a copy. Null rows hold anything."""
     return viewed(column.buffers()[1], np.uint64, 2 * column.offset, 2 * len(column)).reshape(-1, 2)
 
 
 def from_words(sums: UInt64s, scale: int = 0) -> pa.Array:
-    """The column whose words these are, uint64[n, 2], without a copy; `scale`: digits behind the point."""
+    """The column whose words these are, uint64[n, 2], without a copy. `scale`: digits behind the point."""
     return pa.Array.from_buffers(
         pa.decimal128(WIDE.precision, scale), len(sums), [None, pa.py_buffer(sums)], null_count=0
     )
@@ -78,7 +78,7 @@ def narrowed(column: pa.Array) -> tuple[Int64s, Bools]:
 
 
 def as_doubles(column: pa.Array) -> Float64s:
-    """The double nearest to each value of a WIDE column (half to even); of decimals, to how many last digits they are."""
+    """The double nearest to each value of a WIDE column (half to even). Of decimals, to how many last digits they are."""
     values, fits = narrowed(column)
     doubles = values.astype(np.float64)
     for row in np.flatnonzero(~fits).tolist():  # rare: one call for each sum beyond int64

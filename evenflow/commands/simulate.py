@@ -237,7 +237,7 @@ def _check_rate(*, time: str | None, rate: float | None) -> None:
 
 @contextmanager
 def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callable[[Sequence[int]], None]]:
-    """A bar for each partitioner on standard error; silent where that is no terminal."""
+    """A bar for each partitioner on standard error. Silent where that is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 

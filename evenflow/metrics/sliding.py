@@ -26,7 +26,7 @@ from evenflow.metrics.loads import Integers, worker_loads
 _STATE = np.dtype(
     [(name, np.int64) for name in ("gamma", "distinct", "most", "used", "head", "tail", "pane", "closed")]
 )
-"""Figures of the present window; slots in use; rows [tail, head) are in the window, which ends with `pane`; windows
+"""Figures of the present window. Slots in use. Rows [tail, head) are in the window, which ends with `pane`. Windows
 written since the last answer."""
 _DONE, _TABLE_IS_FULL, _OUTPUT_IS_FULL = range(3)
 _FIRST_SLOTS = 1 << 16
@@ -36,7 +36,7 @@ _ONE_WINDOW = 1 << 62
 
 @dataclass(frozen=True, eq=False)
 class WindowFigures:
-    """Of each window that holds a tuple, in order; arrays of shape (windows,)."""
+    """Of each window that holds a tuple, in order. Arrays of shape (windows,)."""
 
     ends: Int64s
     """Last pane of the window."""
@@ -68,10 +68,10 @@ class WindowFigures:
 
 
 class _Held(NamedTuple):
-    """Tuples of each (key, worker) pair in the window; slots of an open-addressing table."""
+    """Tuples of each (key, worker) pair in the window. Slots of an open-addressing table."""
 
     pairs: UInt64s
-    """code * workers + worker + 1; 0: free."""
+    """code * workers + worker + 1. 0: free."""
     counts: Int64s
 
 
@@ -243,7 +243,7 @@ def window_figures(
 ) -> WindowFigures:
     """The figures of every window that ends with a pane up to `through` (default: the last) and holds a tuple.
 
-    `codes` are the keys as small numbers (`key_codes`); `panes` must not decrease. The first windows are still
+    `codes` are the keys as small numbers (`key_codes`). `panes` must not decrease. The first windows are still
     filling.
     """
     worker_loads(workers, n)
@@ -268,7 +268,7 @@ def stream_figures(workers: Integers, codes: Integers, n: int) -> WindowFigures:
 
 
 def sampled_imbalance(workers: Integers, n: int, *, samples: int = 100) -> tuple[Int64s, Float64s]:
-    """(tuples so far, I of the stream so far) at this many evenly spaced points; the last one is the end."""
+    """(tuples so far, I of the stream so far) at this many evenly spaced points. The last one is the end."""
     points = np.unique(np.arange(1, samples + 1, dtype=np.int64) * len(workers) // samples)
     points = points[points > 0]
     parts = np.split(np.asarray(workers), points[:-1]) if len(points) else []

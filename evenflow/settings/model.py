@@ -23,7 +23,7 @@ from evenflow.settings.views import OF_THE_QUERY, place_of_views, queries
 
 
 class KafkaExtras(Section):
-    """Raw settings handed to one client as they are; they win over the neutral fields.
+    """Raw settings handed to one client as they are. They win over the neutral fields.
 
     What exact results rest on is refused (evenflow/settings/exactness.py).
     """
@@ -54,7 +54,7 @@ class KafkaExtras(Section):
 
 
 class KafkaSettings(Section):
-    """Where the broker is and how to be let in, in neutral words; each client gets its own names."""
+    """Where the broker is and how to be let in, in neutral words. Each client gets its own names."""
 
     bootstrap_servers: str = Field(
         default="127.0.0.1:9092", description="host:port[,host:port...]. Also written `bootstrap.servers`."
@@ -344,7 +344,7 @@ class Settings(BaseSettings):
 
     @property
     def input_partitions(self) -> int:
-        """Partitions of the input topic; ConfigError where they are neither set nor read from the topic yet."""
+        """Partitions of the input topic. ConfigError where they are neither set nor read from the topic yet."""
         if self.input.partitions is None:
             raise ConfigError(
                 "the number of input partitions is not known",
@@ -383,7 +383,7 @@ class Settings(BaseSettings):
 
     @property
     def data_plane_group(self) -> str:
-        """Consumer group of the partitioners; its committed offsets carry the state of every input partition."""
+        """Consumer group of the partitioners. Its committed offsets carry the state of every input partition."""
         return f"{self.origin.query.name}.partitioner"
 
     @property
@@ -435,7 +435,7 @@ class Settings(BaseSettings):
         return fields if query.emit == "all" else fields | {"emit": query.emit}
 
     def changes_since(self, identity: dict[str, Any]) -> list[str]:
-        """What of the query is not as it was when it began, a line a setting; identity: what it was then."""
+        """What of the query is not as it was when it began, a line a setting. identity: what it was then."""
         found = changes(identity, self.identity())
         unset = self.partitioner.routed_partitions is None
         named = "partitioner.routed_partitions"

@@ -83,7 +83,7 @@ def queries(settings: Settings) -> list[Settings]:
 
 
 def _results(of_query: ResultsSettings, name: str) -> ResultsSettings:
-    """The same sink; topic and folder stand beside those of the query."""
+    """The same sink. Topic and folder stand beside those of the query."""
     places = {"topic": of_query.topic, "path": None if of_query.path is None else of_query.path.rstrip("/")}
     return of_query.model_copy(
         update={field: None if place is None else f"{place}.{name}" for field, place in places.items()}

@@ -1,7 +1,7 @@
 """The tuples to route: three columns (key hash, key number, event time), made once and shared by every process.
 
 A generated stream is that of `evenflow replay` with the same law, keys and seed: the same draws, the same labels
-k0, k1, ... hashed the same way. 20 bytes a tuple; in a folder the columns are memory-mapped files.
+k0, k1, ... hashed the same way. 20 bytes a tuple. In a folder the columns are memory-mapped files.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _COLUMNS = {"keys": np.uint64, "codes": np.int32, "times": np.int64}
 
 @dataclass(frozen=True, eq=False)
 class KeyedStream:
-    """Tuples in arrival order; columns of shape (m,)."""
+    """Tuples in arrival order. Columns of shape (m,)."""
 
     keys: UInt64s
     """Key hashes (`keys.hash_keys`)."""
@@ -51,7 +51,7 @@ class KeyedStream:
     key_count: int
     """Keys there are (generated: whether or not each occurs)."""
     next_time: int | None
-    """When the tuple after the last one would come; None when nobody knows (a file with a time column)."""
+    """When the tuple after the last one would come. None when nobody knows (a file with a time column)."""
     folder: Path | None = None
     """Where the columns lie as files."""
 
@@ -59,7 +59,7 @@ class KeyedStream:
         return len(self.keys)
 
     def stored(self, folder: Path) -> KeyedStream:
-        """The same stream in files, for other processes to `opened`; itself when it is stored already.
+        """The same stream in files, for other processes to `opened`. Itself when it is stored already.
 
         ConfigError when there is no room for them.
         """

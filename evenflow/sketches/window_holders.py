@@ -1,19 +1,19 @@
 """Which workers hold which key within a sliding window: X(k) exactly, and C[w], the distinct keys of each.
 
 The window is the current slide and the `slides - 1` before it, its clock that of `window_loads`. A
-tumbling window, where everything is forgotten at once, is a window of one slide; a cumulative one is
+tumbling window, where everything is forgotten at once, is a window of one slide. A cumulative one is
 never advanced.
 
 Structure: a pool of rows, one per (key, worker) pair and one per key, in one chained hash table. A key's
 row counts its holders and starts their list. Touching a pair only notes the slide. Each pair stands in
-the list of *some* slide in which it was touched; when that slide expires, a pair touched since moves to
+the list of *some* slide in which it was touched. When that slide expires, a pair touched since moves to
 the list of its last slide and any other leaves the window. So a tuple costs O(1), amortised, and a
 slide of many tuples costs no more than its new pairs.
 
 Ask `window_loads.due` before `advance`: it saves a call per tuple.
 
 A kernel cannot enlarge the pool. Before each tuple it asks `room` for the two rows that one may need,
-and returns its position when they are not there; Python calls `grow` and the kernel again:
+and returns its position when they are not there. Python calls `grow` and the kernel again:
 
     row = 0
     while (row := _route(keys, row, ..., holders.pool, ...)) < len(keys):
@@ -49,10 +49,10 @@ ROW = np.dtype(
 list, next and previous holder of the key, key. A key: worker -1, `next` its first holder, `holders` their number. An
 unused row: worker -2, `chain` the next unused one. Half a cache line."""
 CLOCK = np.dtype([(name, np.int64) for name in ("slide", "length", "end", "slot", "free", "room")])
-"""The current slide, slide length in ms, end of the current slide in ms, its place in `ring`; first unused row, number
+"""The current slide, slide length in ms, end of the current slide in ms, its place in `ring`. First unused row, number
 of unused rows."""
 _TIMES = 4
-"""Numbers of the clock that a snapshot has; the others are of the pool."""
+"""Numbers of the clock that a snapshot has. The others are of the pool."""
 _KEY_ROW, _UNUSED = -1, -2
 _LEAST_CAPACITY = 64
 
@@ -89,7 +89,7 @@ def find(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
 
 @inlined
 def first_holder(pool: HolderPool, wanted: np.uint64) -> np.int64:
-    """The row of the key's newest holder, or -1; go on with `next_holder`, read with `worker_of`."""
+    """The row of the key's newest holder, or -1. Go on with `next_holder`, read with `worker_of`."""
     row = find(pool, wanted, _KEY_ROW)
     return np.int64(pool.rows[row]["next"]) if row >= 0 else np.int64(-1)
 
@@ -108,7 +108,7 @@ def worker_of(pool: HolderPool, row: Whole) -> np.int64:
 
 @inlined
 def room(pool: HolderPool) -> np.int64:
-    """Unused rows; a new pair takes one, a new key another."""
+    """Unused rows. A new pair takes one, a new key another."""
     return np.int64(pool.clock[()]["room"])
 
 
@@ -190,7 +190,7 @@ def _remove(pool: HolderPool, row: Whole) -> None:
 
 @inlined
 def touch(pool: HolderPool, wanted: np.uint64, worker: Whole) -> bool:
-    """The worker gets a tuple of the key in the current slide; True when it did not hold the key."""
+    """The worker gets a tuple of the key in the current slide. True when it did not hold the key."""
     row = find(pool, wanted, worker)
     if row >= 0:
         refresh(pool, row)
@@ -201,7 +201,7 @@ def touch(pool: HolderPool, wanted: np.uint64, worker: Whole) -> bool:
 
 @kernel
 def advance(pool: HolderPool, time: Whole) -> bool:
-    """Move the window to `time`; True when pairs may have left it."""
+    """Move the window to `time`. True when pairs may have left it."""
     rows, ring, clock = pool.rows, pool.ring, pool.clock[()]
     if time < clock["end"]:
         return False
@@ -245,7 +245,7 @@ def _dump(rows: Rows, keys: UInt64s, workers: Int32s, slots: Int32s) -> None:
 
 @kernel
 def _fill(pool: HolderPool, keys: UInt64s, workers: Int32s, slots: Int32s) -> None:
-    """Insert dumped pairs; backwards, because a key's newest holder comes first."""
+    """Insert dumped pairs. Backwards, because a key's newest holder comes first."""
     for at in range(keys.shape[0] - 1, -1, -1):
         _insert(pool, keys[at], np.int64(workers[at]), np.int64(slots[at]))
 
@@ -306,10 +306,10 @@ VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(("keys", "workers", "slots"
 
 
 class WindowHolders:
-    """The window and its growth; kernels work on `pool`, which `grow` and `trim` replace."""
+    """The window and its growth. Kernels work on `pool`, which `grow` and `trim` replace."""
 
     def __init__(self, workers: int, *, window_ms: int, slide_ms: int) -> None:
-        """An empty window; `window_ms` is a multiple of `slide_ms`, and equal to it for a tumbling one."""
+        """An empty window. `window_ms` is a multiple of `slide_ms`, and equal to it for a tumbling one."""
         self.pool = _pool(workers, window_ms // slide_ms, slide_ms, _LEAST_CAPACITY)
 
     @property
@@ -327,7 +327,7 @@ class WindowHolders:
 
         With r = keys (1 + holders) rows in use the capacity is at most 2^ceil(log2 2r), and at least 64: `load`
         takes that much, and `grow` doubles only a pool of at most r + 1 rows. A row takes 40 bytes with
-        its places in the table; to that come 4 bytes per slide, 8 per worker, and the clock.
+        its places in the table. To that come 4 bytes per slide, 8 per worker, and the clock.
         """
         in_rows = self.pool.rows.nbytes + self.pool.table.nbytes
         row_bytes = in_rows // len(self.pool.rows)
@@ -338,7 +338,7 @@ class WindowHolders:
         advance(self.pool, time)
 
     def touch(self, key: int, worker: int) -> bool:
-        """A tuple of the key for this worker now; True when it did not hold the key. Kernels use `touch`."""
+        """A tuple of the key for this worker now. True when it did not hold the key. Kernels use `touch`."""
         if self.pool.clock["room"] < 2:
             self.grow()
         return bool(_touch(self.pool, np.uint64(key), worker))
@@ -352,7 +352,7 @@ class WindowHolders:
         return workers
 
     def grow(self) -> None:
-        """Double the pool; rows keep their numbers."""
+        """Double the pool. Rows keep their numbers."""
         old = self.pool
         half = len(old.rows)
         new = _pool(len(old.distinct), len(old.ring), int(old.clock["length"]), 2 * half)
@@ -368,7 +368,7 @@ class WindowHolders:
         self.pool = new
 
     def trim(self) -> None:
-        """Make the pool smaller when less than an eighth of it is in use; call it once per block."""
+        """Make the pool smaller when less than an eighth of it is in use. Call it once per block."""
         capacity = len(self.pool.rows)
         if capacity > _LEAST_CAPACITY and 8 * (capacity - int(self.pool.clock["room"])) < capacity:
             self.load(self.snapshot())

@@ -21,7 +21,7 @@ CLOCK = np.dtype([(name, np.int64) for name in ("slide", "length", "end", "row")
 
 
 class WindowLoads(NamedTuple):
-    """What kernels take as one argument; `loads[w]` is the load of worker w in the window."""
+    """What kernels take as one argument. `loads[w]` is the load of worker w in the window."""
 
     loads: Int64s
     ring: Int64s
@@ -31,7 +31,7 @@ class WindowLoads(NamedTuple):
 
 
 def window_loads(workers: int, *, window_ms: int, slide_ms: int) -> WindowLoads:
-    """An empty window; `window_ms` is a multiple of `slide_ms`."""
+    """An empty window. `window_ms` is a multiple of `slide_ms`."""
     ring = np.zeros((window_ms // slide_ms, workers), np.int64)
     clock = record(CLOCK, slide=NEVER, length=slide_ms, end=NEVER)
     return WindowLoads(np.zeros(workers, np.int64), ring, clock)
@@ -53,7 +53,7 @@ def end_of(slide: Whole, length: Whole) -> Any:
 
 @inlined
 def passed(slides: Whole, current: Whole, now: Whole) -> np.int64:
-    """Slides from the current one to `now`, at most `slides`; exact also where int64 would overflow."""
+    """Slides from the current one to `now`, at most `slides`. Exact also where int64 would overflow."""
     return np.int64(min(np.uint64(slides), np.uint64(now) - np.uint64(current)))
 
 
@@ -68,7 +68,7 @@ def due(clock: Rows, time: Whole) -> Any:
 
 @kernel
 def advance(window: WindowLoads, time: Whole) -> bool:
-    """Move the window to `time`; True when loads may have changed."""
+    """Move the window to `time`. True when loads may have changed."""
     moved = time >= window.clock[()]["end"]
     if moved:
         _move(window, time)

@@ -2,7 +2,7 @@
 
 Every random quantity (rank, value, disorder) has a stream of its own that is drawn one double per tuple,
 so batch size changes nothing. Ranks are drawn by inverse CDF, which makes Zipf exact for every exponent.
-Tuple i has the base time `start + i*1000/rate`; with `disorder` D ms, up to D is added per tuple, so a
+Tuple i has the base time `start + i*1000/rate`. With `disorder` D ms, up to D is added per tuple, so a
 tuple is never more than D behind the largest time before it.
 """
 

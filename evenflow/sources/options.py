@@ -11,7 +11,7 @@ from evenflow.written import pairs
 
 
 class WordOptions:
-    """Options taken one by one; `done()` refuses those that nobody took."""
+    """Options taken one by one. `done()` refuses those that nobody took."""
 
     def __init__(self, text: str, *, of: str) -> None:
         self._of = of
@@ -36,7 +36,7 @@ class WordOptions:
         return value
 
     def integer(self, name: str, default: int | None, *, least: float = 0) -> int:
-        """A whole number of at least `least`; 1_000_000 and 1e6 are welcome."""
+        """A whole number of at least `least`. 1_000_000 and 1e6 are welcome."""
         text = self._take(name, default)
         try:
             value = int(text)

@@ -49,7 +49,7 @@ def first_columns(source: Source, tuples: int | None) -> Columns:
 
 
 def first_tuples(source: Source, tuples: int, *, timed: bool) -> Sample:
-    """The first tuples of a source in its own order; `timed`: its times are not made up."""
+    """The first tuples of a source in its own order. `timed`: its times are not made up."""
     found = first_columns(source, tuples)
     return Sample(name=source.name, keys=found.keys, times=found.times, timed=timed, complete=found.complete)
 

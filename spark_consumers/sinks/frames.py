@@ -37,11 +37,11 @@ class ResultFrames(TopicSink):
         return partial(_frames, schema=readable_schema(settings.query), fingerprint=settings.fingerprint)
 
     def options(self, settings: Settings) -> dict[str, str]:
-        """Records are compressed already; a second time would only cost the broker."""
+        """Records are compressed already. A second time would only cost the broker."""
         return topic_options(settings, settings.topic("results"), compression_type="none", linger_ms="0")
 
     def read_back(self, settings: Settings) -> pa.RecordBatchReader:
-        """Rows of all records; ProtocolError, with the record's place, for one that is damaged or foreign."""
+        """Rows of all records. ProtocolError, with the record's place, for one that is damaged or foreign."""
         schema = readable_schema(settings.query)
         return pa.RecordBatchReader.from_batches(schema, _rows(settings, schema))
 

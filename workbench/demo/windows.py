@@ -18,7 +18,7 @@ _CANDIDATES = 5_000
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """start and end in ms; tuples: sum of the count aggregate, None when the query has none; keys: how many.
+    """start and end in ms. tuples: sum of the count aggregate, None when the query has none. keys: how many.
 
     key: the largest, with its aggregates in `values`.
     """

@@ -2,7 +2,7 @@
 
 Kafka cannot rename a topic, so the records are copied. Results are not: the Spark stages compute every one of them again
 from the copied frames. Nothing of the new name counts before the last step, one transaction that commits the offsets
-with their state: cut off before it, the copies are recognised as such and made anew; cut off after it, only the old
+with their state: cut off before it, the copies are recognised as such and made anew. Cut off after it, only the old
 name is left to be removed.
 """
 
@@ -30,13 +30,13 @@ from workbench.lifetime.remains import refuse_while_alive
 from workbench.stored import stored
 
 COPIED = ("routed", "rejected", "plan", "snapshots")
-"""Roles of the topics that go along; what the Spark stages write comes anew."""
+"""Roles of the topics that go along. What the Spark stages write comes anew."""
 _FIRST_HAVE = ("routed", "rejected")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Renaming:
-    """A renaming that was found possible. sources: the topics to copy by role; states: of every input partition."""
+    """A renaming that was found possible. sources: the topics to copy by role. states: of every input partition."""
 
     before: Settings
     after: Settings
@@ -58,7 +58,7 @@ def examine(
     now: Callable[[], float] = time.time,
     waiting: Callable[[str], None] = lambda line: None,
 ) -> Renaming:
-    """Look at everything that the renaming rests on; nothing is made.
+    """Look at everything that the renaming rests on. Nothing is made.
 
     after: the same query under its new name and with the same input topic. now, waiting: as `refuse_while_alive` takes
     them. Raises IncompatibleStateError when a service of the query runs, when it has not begun or the new name has,
@@ -76,7 +76,7 @@ def examine(
 
 
 def carry_out(found: Renaming, *, progress: Callable[[int], None]) -> None:
-    """Copy, check, and commit the offsets under the new name; what is left of the old name stays.
+    """Copy, check, and commit the offsets under the new name. What is left of the old name stays.
 
     Raises IncompatibleStateError when something read on meanwhile, ServiceError when the broker refuses or another
     process begins the new name.
@@ -136,7 +136,7 @@ def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[str, T
 
 
 def _refuse_taken(after: Settings) -> None:
-    """A name that has begun, or that an earlier query has left things under, is not free; a cut-off copy is."""
+    """A name that has begun, or that an earlier query has left things under, is not free. A cut-off copy is."""
     name = after.query.name
     reset = f"`evenflow reset` with query.name = '{name}' removes what there is under that name"
     if all_states(after, stable=True):
@@ -167,7 +167,7 @@ def _refuse_taken(after: Settings) -> None:
 
 
 def _empty_topics(found: Renaming) -> dict[str, TopicState]:
-    """The new name's topics, made anew, with the configuration of the old ones; by role."""
+    """The new name's topics, made anew, with the configuration of the old ones. By role."""
     after, specs = found.after, pipeline_topics(found.after)
     delete_topics(after.kafka, [after.topic(role) for role in COPIED])
     wanted = {role: _like(specs[role], found.sources.get(role)) for role in COPIED}

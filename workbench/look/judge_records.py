@@ -14,7 +14,7 @@ from workbench.look.words import counted
 
 _DELIMITERS = ",;\t|"
 _SCHEMA_REGISTRY = 0
-"""First byte of a record that was written with a schema registry (Avro, Protobuf); four bytes of its id follow."""
+"""First byte of a record that was written with a schema registry (Avro, Protobuf). Four bytes of its id follow."""
 _SHOWN = 3
 
 
@@ -57,7 +57,7 @@ def judge_readable(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 
 def judge_filter(settings: Settings, facts: Facts) -> Iterator[Finding]:
-    """How many tuples `query.where` and `query.explode` leave; none is most likely a mistake."""
+    """How many tuples `query.where` and `query.explode` leave. None is most likely a mistake."""
     query = settings.query
     if query.explode is not None and facts.readable:
         yield from _judge_exploded(query, facts)

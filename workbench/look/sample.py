@@ -67,13 +67,13 @@ class TopicRecords:
 
     @property
     def oldest(self) -> int | None:
-        """Least record timestamp, ms; None where no record has one."""
+        """Least record timestamp, ms. None where no record has one."""
         stamps = (stamp for stretch in self.stretches for stamp in stretch.timestamps if stamp >= 0)
         return min(stamps, default=None)
 
 
 def newest_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPLE) -> TopicRecords:
-    """At most about `most` of the newest records; fewer when they are large or come slowly.
+    """At most about `most` of the newest records. Fewer when they are large or come slowly.
 
     ServiceError or DataLossError (deleted meanwhile) when nothing can be read.
     """

@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
-    """What the topics say. Raises ServiceError when the broker does not answer; all else is told in the facts."""
+    """What the topics say. Raises ServiceError when the broker does not answer. All else is told in the facts."""
     topic = settings.topic("input")
     state = describe(settings.kafka, [topic]).get(topic)
     troubles: list[str] = []
@@ -76,7 +76,7 @@ def _view(settings: Settings, partitions: tuple[PartitionFacts, ...]) -> ViewFac
 
 
 def _told(troubles: list[str], ask: Callable[[], _T], otherwise: _T) -> _T:
-    """What `ask` gives; what it finds incompatible is a trouble to tell, not an end."""
+    """What `ask` gives. What it finds incompatible is a trouble to tell, not an end."""
     try:
         return ask()
     except IncompatibleStateError as error:
@@ -108,7 +108,7 @@ def _rejected(settings: Settings, partitions: int) -> Rejected:
 
 
 def _reason(message: Message) -> str:
-    """Why it was rejected; a question mark for what no partitioner wrote."""
+    """Why it was rejected. A question mark for what no partitioner wrote."""
     reason = dict(message.headers() or ()).get(REASON)
     known = {name.encode(): name for name in (UNREADABLE, *REASONS.values())}
     return known.get(reason, "?") if isinstance(reason, bytes) else "?"

@@ -22,7 +22,7 @@ def input_row(record: Message) -> tuple[Any, ...]:
 
 
 def rejected_row(record: Message, topic: str) -> tuple[Any, ...]:
-    """A record of the rejected topic (REJECTED_SCHEMA); without a position when it names none in `topic`.
+    """A record of the rejected topic (REJECTED_SCHEMA). Without a position when it names none in `topic`.
 
     Our headers come last: an input record may have been rejected elsewhere before.
     """

@@ -49,7 +49,7 @@ def verify(
     """Recompute and compare everything the partitioner has committed.
 
     limit: differences of each kind to keep. due_within: for how many seconds a due window may be missing while the
-    input runs; results are waited for that long. progress: called with the number of records read so far. waiting:
+    input runs. Results are waited for that long. progress: called with the number of records read so far. waiting:
     called with what is known before each pause. Raises ServiceError (broker, topics), IncompatibleStateError
     (another query's state, with what changed), ConfigError (no such input topic),
     DataLossError (deleted while they were read).
@@ -83,7 +83,7 @@ def verify(
 
 
 def read_committed(settings: Settings) -> list[Committed]:
-    """Committed state of every input partition; waits while a transaction is pending."""
+    """Committed state of every input partition. Waits while a transaction is pending."""
     topic, state = settings.topic("input"), _described(settings, "input")
     found = []
     for entry in _committed_offsets(settings, [TopicPartition(topic, p) for p in sorted(state.begin)]):

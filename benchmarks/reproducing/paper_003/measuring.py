@@ -35,7 +35,7 @@ def measurable(cell: Cell) -> bool:
 
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
-    """One value per seed; `curve` has the mean over the seeds at `edges`."""
+    """One value per seed. `curve` has the mean over the seeds at `edges`."""
     if cell.partitioner == BEST_FIXED:
         return _best_fixed(cell, plan)
     played = [_played(cell, plan, seed) for seed in plan.seeds]
@@ -98,7 +98,7 @@ def _arrivals(cell: Cell, plan: Plan) -> Arrivals:
 
 
 def _flights(plan: Plan) -> Trace:
-    """An hour of 2013 in each step; each flight stands for as many tuples as make 100/s on average."""
+    """An hour of 2013 in each step. Each flight stands for as many tuples as make 100/s on average."""
     times = read_dataset("flights-carrier", plan.data).times
     counts = np.bincount((times - times[0]) // _HOUR_MS)
     return Trace(
@@ -111,7 +111,7 @@ def _flights(plan: Plan) -> Trace:
 
 
 def _reached(rewards: np.ndarray) -> float:
-    """Steps until the mean of the last `WINDOW` rewards is above the goal; one more than there are when never."""
+    """Steps until the mean of the last `WINDOW` rewards is above the goal. One more than there are when never."""
     window = min(WINDOW, len(rewards))
     means = np.convolve(rewards, np.ones(window) / window, "valid")
     above = np.flatnonzero(means > GOAL)

@@ -1,4 +1,4 @@
-"""Routing a cell of 004 window by window: imbalance of tuples and of keys, copies; and the memory of table 4."""
+"""Routing a cell of 004 window by window: imbalance of tuples and of keys, copies. And the memory of table 4."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenflow.partitioners import create
 
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
-    """One value per seed; memory is the same for every seed and measured once."""
+    """One value per seed. Memory is the same for every seed and measured once."""
     if cell.what == "memory":
         return {"megabytes": [_megabytes(cell, plan)]}
     stream = opened.at()

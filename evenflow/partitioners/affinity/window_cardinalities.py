@@ -3,7 +3,7 @@
 The window and its clock are those of `window_loads`. A register cannot forget, so a sliding window keeps
 one bank of registers per slide and their maxima. The maxima are kept as a queue of two stacks: the older
 slides hold the maximum from themselves up to a *pivot*, one bank holds that of the slides from the pivot
-on; when the last of the older slides leaves, all slides are summed up anew and the pivot moves to the
+on. When the last of the older slides leaves, all slides are summed up anew and the pivot moves to the
 present. A slide that passes then costs 4 passes over one bank instead of `slides`.
 
 A window of one slide (tumbling, cumulative) needs the one bank only. State: workers x 2^precision bytes,
@@ -30,17 +30,17 @@ class WindowCardinalities(NamedTuple):
     """What kernels take as one argument."""
 
     whole: Registers
-    """Of the whole window, one row per worker; read them with `hyperloglog.estimate` and `would_change`."""
+    """Of the whole window, one row per worker. Read them with `hyperloglog.estimate` and `would_change`."""
     ring: UInt8s
-    """(slides, workers, m): registers of each slide, or maxima from it up to the pivot; empty for 1 slide."""
+    """(slides, workers, m): registers of each slide, or maxima from it up to the pivot. Empty for 1 slide."""
     newer: UInt8s
-    """(workers, m): maxima of the complete slides from the pivot on; empty for 1 slide."""
+    """(workers, m): maxima of the complete slides from the pivot on. Empty for 1 slide."""
     clock: Rows
     """One of CLOCK."""
 
     @property
     def kept(self) -> State:
-        """What a snapshot needs; the rest follows from it."""
+        """What a snapshot needs. The rest follows from it."""
         return {"values": self.whole.values, "ring": self.ring, "newer": self.newer, "clock": self.clock}
 
     @property
@@ -52,7 +52,7 @@ class WindowCardinalities(NamedTuple):
 def window_cardinalities(
     workers: int, precision: int, *, window_ms: int, slide_ms: int
 ) -> WindowCardinalities:
-    """An empty window; `window_ms` is a multiple of `slide_ms`."""
+    """An empty window. `window_ms` is a multiple of `slide_ms`."""
     slides = window_ms // slide_ms
     banks = slides if slides > 1 else 0
     shape = (workers, 1 << precision)
@@ -118,7 +118,7 @@ def _begin_slide(window: WindowCardinalities, slide: Whole) -> None:
 
 @kernel
 def advance(window: WindowCardinalities, time: Whole) -> bool:
-    """Move the window to `time`; True when estimates may have changed."""
+    """Move the window to `time`. True when estimates may have changed."""
     values, ring, newer, clock = window.whole.values, window.ring, window.newer, window.clock[()]
     if time < clock["end"]:
         return False
@@ -166,13 +166,13 @@ def touch_slide(window: WindowCardinalities, worker: Whole, hashed: np.uint64) -
 
 @kernel
 def touch(window: WindowCardinalities, worker: Whole, hashed: np.uint64) -> bool:
-    """The worker gets a tuple of the key `hashed` (`sketch_hash`) in the current slide; True when that has
+    """The worker gets a tuple of the key `hashed` (`sketch_hash`) in the current slide. True when that has
     changed the window."""
     touch_slide(window, worker, hashed)
     return add(window.whole, worker, hashed)
 
 
 def estimates(window: WindowCardinalities) -> Float64s:
-    """C[w] of every worker; a copy."""
+    """C[w] of every worker. A copy."""
     whole = window.whole
     return np.array([hyperloglog.estimate(whole, worker) for worker in range(len(whole.sums))])

@@ -1,8 +1,8 @@
 """The policy that all forms of Dalton share: a worker is drawn for a tuple of a hot key, and rewarded.
 
-With probability 1 - eps the best worker of the key's row; else, exploring, any worker, or any holder of a
+With probability 1 - eps the best worker of the key's row. Else, exploring, any worker, or any holder of a
 key that has as many holders as the cap allows. The reward falls with the worker's load and with the key's
-holders. `dalton` says why, and what the paper leaves open; the values are in `q_table`.
+holders. `dalton` says why, and what the paper leaves open. The values are in `q_table`.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), equations 3 and 4.
 """
 
@@ -46,7 +46,7 @@ def choose(table: QTable, rng: UInt64s, r: Whole, eps: float, oldest: Whole) -> 
 
 @kernel
 def reward(load: Whole, total: Whole, held: Whole, workers: Whole, policy: Policy) -> float:
-    """R of 000 (equations 3 and 4) after the tuple was sent; above -1 and below p1 when p1 + p2 = 1."""
+    """R of 000 (equations 3 and 4) after the tuple was sent. Above -1 and below p1 when p1 + p2 = 1."""
     average = total / workers
     return -(policy.p1 * ((load - average) / max(np.float64(load), average)) + policy.p2 * held / workers)
 
@@ -87,7 +87,7 @@ class BanditOptions(Lengths):
 
     @property
     def first_cap(self) -> int:
-        """Holders from which a key explores among them, at first; out of reach when uniform."""
+        """Holders from which a key explores among them, at first. Out of reach when uniform."""
         return self.cap if self.explore == "capped" else _UNCAPPED
 
     def policy(self, gamma: float) -> Policy:
@@ -96,5 +96,5 @@ class BanditOptions(Lengths):
 
     @property
     def last_cap(self) -> int:
-        """What the cap may grow to; 0 when there is none."""
+        """What the cap may grow to. 0 when there is none."""
         return self.cap_max if self.explore == "capped" else 0

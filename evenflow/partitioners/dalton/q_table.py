@@ -1,23 +1,23 @@
 """The Q-table of a contextual bandit: for each split key, the value of every worker and the holders X(k).
 
 A row has two halves. Its *values* are alive while the key is hot, that is until the statistics window
-`expiry` has passed; its *holders* are the slide in which each worker was last given the key. A worker is
+`expiry` has passed. Its *holders* are the slide in which each worker was last given the key. A worker is
 a holder while that slide lies in the window, so X(k) is exact and empties by itself. A row whose key has
 cooled stays while some worker other than its home F_1(k) holds the key, because those holders still
-count when the key gets hot again; then the row is given up. Keys without a row have no holder but home.
+count when the key gets hot again. Then the row is given up. Keys without a row have no holder but home.
 
-The best worker of a row (highest value; home on a tie, then the lowest number) is remembered together
+The best worker of a row (highest value, home on a tie, then the lowest number) is remembered together
 with a bound of all other values, so that reading it is O(1) and a change costs a scan of the n values
 only when the best one falls to the bound.
 
 `admit` refuses a new hot key while `most` are hot: n frequent keys of the present window and n of the
-last one are what Theorem 3.4 of 000 allows; twice that is left for windows of growing load. So rows are
+last one are what Theorem 3.4 of 000 allows. Twice that is left for windows of growing load. So rows are
 at most `most` for every two statistics windows that lie in a window (`split_keys.most_rows`), which takes other hot keys
-in each of them; in practice they are a few more than are hot.
+in each of them. In practice they are a few more than are hot.
 
-Kernels only; `split_keys.SplitKeys` owns the arrays and enlarges them.
+Kernels only. `split_keys.SplitKeys` owns the arrays and enlarges them.
 Cost: O(1) to find a row (linear probing at an eighth full), O(rows * n) per slide and per statistics
-window. State: 16 n + 80 bytes per row, 16 n more where rewards are deferred; there is room for 1 to 2 times
+window. State: 16 n + 80 bytes per row, 16 n more where rewards are deferred. There is room for 1 to 2 times
 the rows that were in use at once.
 """
 
@@ -40,7 +40,7 @@ META = np.dtype([(name, np.int64) for name in ("rows", "hot", "capped", "cap")])
 
 
 class QTable(NamedTuple):
-    """What kernels take as one argument; rows in use are the first ones."""
+    """What kernels take as one argument. Rows in use are the first ones."""
 
     key: UInt64s
     slots: Int32s
@@ -50,7 +50,7 @@ class QTable(NamedTuple):
     bound: Float64s
     """No value but the best is above this."""
     q: Float64s
-    """(capacity, n): value of each worker; meaningless while the key is cold."""
+    """(capacity, n): value of each worker. Meaningless while the key is cold."""
     last: Int64s
     """(capacity, n): slide in which the worker last got the key."""
     kept: Float64s
@@ -182,7 +182,7 @@ def apply_deferred(table: QTable) -> None:
 
 @kernel
 def hold(table: QTable, r: Whole, worker: Whole, slide: Whole, oldest: Whole) -> None:
-    """The worker gets the key in this slide; `oldest` is the first slide of the window."""
+    """The worker gets the key in this slide. `oldest` is the first slide of the window."""
     row, last, meta = table.row, table.last, table.meta[()]
     if last[r, worker] < oldest:
         row[r]["held"] += 1
@@ -265,9 +265,9 @@ def purge(table: QTable, window: Whole, oldest: Whole) -> None:
 
 @kernel
 def admit(table: QTable, key: np.uint64, r: Whole, home: Home, expiry: Whole) -> np.int64:
-    """Make the key hot until `expiry`; gives its row.
+    """Make the key hot until `expiry`. Gives its row.
 
-    `r` is its row or -1; a new row starts with home as holder when the last tuple there lies in the window.
+    `r` is its row or -1. A new row starts with home as holder when the last tuple there lies in the window.
     There must be room for a row.
     """
     row, q, last, meta = table.row, table.q, table.last, table.meta[()]

@@ -60,7 +60,7 @@ def _shift(water: Water, time: Whole) -> None:
 
 @kernel
 def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
-    """Move everything to the slide of `time`; after a silence a new window begins."""
+    """Move everything to the slide of `time`. After a silence a new window begins."""
     window, progress, known = water.window, water.progress[()], water.summary.meta[()]
     slides, clock = np.int64(window.ring.shape[0]), window.clock[()]
     time = _reached(water, time)

@@ -1,10 +1,10 @@
 """Holders of split keys beyond the home of each: a ring per owner, cut from one bounded pool.
 
 An owner is a number 0..owners-1 (a counter of a summary). Its ring keeps the order of adoption. All rings
-share a pool of `edges` (owner, worker) pairs, so state is bounded whatever the stream does; a hash table
+share a pool of `edges` (owner, worker) pairs, so state is bounded whatever the stream does. A hash table
 tells in O(1) whether an owner has a worker already.
 
-Cost: O(1) to adopt, to ask, and to drop one edge; O(ring) to drop a ring. State: 48 to 56 bytes per edge
+Cost: O(1) to adopt, to ask, and to drop one edge. O(ring) to drop a ring. State: 48 to 56 bytes per edge
 and 20 per owner.
 """
 
@@ -22,10 +22,10 @@ _SPREAD = 0x9E3779B1
 EDGE = np.dtype(
     {"names": ["worker", "next", "owner", "chain", "free"], "formats": [np.int32] * 5, "itemsize": 32}
 )
-"""`next`: of the ring; `chain`: next of the hash chain; `free`: of the stack of free edges. 32 bytes: an address is a
+"""`next`: of the ring. `chain`: next of the hash chain. `free`: of the stack of free edges. 32 bytes: an address is a
 shift."""
 RING = np.dtype([(name, np.int32) for name in ("first", "last", "turn", "size", "current")])
-"""`first`: the oldest edge; `turn`: the edge before the one whose turn it is; `size`: edges; `current`: the edge in use
+"""`first`: the oldest edge. `turn`: the edge before the one whose turn it is. `size`: edges. `current`: the edge in use
 + 1 (0: none, the caller's to set)."""
 POOL = np.dtype([("edges", np.int64), ("split", np.int64)])
 """Edges in use, and owners with edges."""
@@ -76,7 +76,7 @@ def edge_to(rings: Rings, owner: Whole, worker: Whole) -> np.int64:
 
 @kernel
 def adopt(rings: Rings, owner: Whole, worker: Whole, now: Whole) -> bool:
-    """Give the owner one more worker, one it does not have; False when the pool is empty."""
+    """Give the owner one more worker, one it does not have. False when the pool is empty."""
     edge, ring, pool = rings.edge, rings.ring, rings.meta[()]
     if pool["edges"] == edge.shape[0]:
         return False

@@ -152,7 +152,7 @@ def _when_full(water: Water, rule: Rule, tuples: Whole) -> float:
 
 @kernel
 def buy(water: Water, rule: Rule, lowest: Lowest, owner: Owner, level: Level) -> Any:
-    """Rule 4: the least loaded worker becomes a holder, if it is below the mean; -1 if there is nothing to gain."""
+    """Rule 4: the least loaded worker becomes a holder, if it is below the mean. -1 if there is nothing to gain."""
     loads, holders = level.loads, water.holders
     lightest = lowest_of(lowest.loads, loads)
     mine = edge_to(holders, owner.at, lightest)

@@ -4,8 +4,8 @@ Keys are hashed into `buckets` cells. A cell holds its worker and the last epoch
 (an epoch is a slide, or a few when a window has more than a thousand). When no key of a bucket has come
 for a whole window, the bucket is *free*: no worker holds any of its keys, so it may be given to any worker
 without splitting a key. The law: between two uses of a cell with different workers lies a whole window.
-With many more buckets than keys this is a memory per key; with fewer it degrades to hashing, never to
-splitting. So when more than half of the cells are in use there are to be four times as many (`crowded`;
+With many more buckets than keys this is a memory per key. With fewer it degrades to hashing, never to
+splitting. So when more than half of the cells are in use there are to be four times as many (`crowded`,
 Python does it, `grown`): every key keeps its worker, and cells that no key of the window needs are free
 a window later. They grow again when those have been swept.
 
@@ -43,7 +43,7 @@ class Placements(NamedTuple):
     """What kernels take as one argument."""
 
     cell: UInt32s
-    """stamp << 20 | worker; 0: free."""
+    """stamp << 20 | worker. 0: free."""
     meta: Rows
     """One of META."""
 
@@ -56,7 +56,7 @@ def _epochs(slides: int) -> tuple[int, int, int]:
 
 
 def placements(buckets: int, slides: int, *, most: int = 0) -> Placements:
-    """All cells free; `slides` per window, 0 = cells live for ever and never grow. Powers of two.
+    """All cells free. `slides` per window, 0 = cells live for ever and never grow. Powers of two.
 
     There are never more than `most` cells, or `buckets` if that is more.
     """
@@ -72,7 +72,7 @@ def bound(keys: int, buckets: int, slides: int, most: int) -> int:
     """The most that `cell` can take, in bytes, while a window has no more keys.
 
     Cells in use are those of the keys of the window and of the epochs that sweeping takes. When these are
-    less than half of the cells, cells do not grow; and they grow fourfold.
+    less than half of the cells, cells do not grow. And they grow fourfold.
     """
     _, life, sweep = _epochs(slides)
     windows = 2 + -(-sweep // life)

@@ -5,7 +5,7 @@ as a random priority, different for different keys and the same in every process
 what it holds, not on the order of arrival, and its depth is O(log K) as expected.
 
 Laws: reading it in order gives every entry once, counts descending, equal counts by key.
-Cost: O(log K) to add an entry or to raise its count; O(K) to read all. State: 20 bytes per entry, besides
+Cost: O(log K) to add an entry or to raise its count. O(K) to read all. State: 20 bytes per entry, besides
 the keys, which the owner holds.
 Paper: Abdelhamid, PhD thesis 2021 (001), section 2.4.1 (there "balanced binary search tree").
 """
@@ -26,12 +26,12 @@ _PARENT = 2
 
 
 class CountTree(NamedTuple):
-    """What kernels take as one argument. An entry is a row number; `key[entry]` is the owner's array."""
+    """What kernels take as one argument. An entry is a row number. `key[entry]` is the owner's array."""
 
     counts: Int64s
     """Count of each entry, by which it is placed."""
     link: Int32s
-    """(entries, 3): left and right child, parent; -1 is none."""
+    """(entries, 3): left and right child, parent. -1 is none."""
     root: Int64s
     """[entry at the top, or -1]"""
 
@@ -119,7 +119,7 @@ def raise_entry(tree: CountTree, key: UInt64s, entry: Whole, to: Whole) -> None:
 
 @kernel
 def read_entries(tree: CountTree, out: Int64s) -> int:
-    """Write the entries in order; gives their number."""
+    """Write the entries in order. Gives their number."""
     link = tree.link
     written = 0
     at = tree.root[0]
