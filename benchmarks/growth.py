@@ -56,7 +56,7 @@ class Pipeline:
         query = Query(
             window=self.panes * SLIDE,
             slide=SLIDE,
-            aggregates=aggregates,  # type: ignore[arg-type]
+            aggregates=aggregates,
             types={"x": "int64"},
             emit=self.emit,
         )

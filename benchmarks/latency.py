@@ -32,7 +32,7 @@ def sampled_rows(
     found: dict[tuple[int, int], int] = {}
     for messages in read_range(settings.kafka, settings.topic("results"), begin=first, end=last):
         for message in messages[::_EVERY]:
-            value = message.value()
+            value = message.value() or b""
             at = value.index(_WINDOW_END) + len(_WINDOW_END)
             row = (message.timestamp()[1], int(value[at : value.index(b",", at)]))
             found[row] = found.get(row, 0) + 1

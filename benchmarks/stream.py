@@ -23,7 +23,7 @@ _QUERY = {
 }
 
 
-def settings_for(kafka: KafkaSettings, name: str, **parts: dict[str, Any]) -> Settings:
+def settings_for(kafka: KafkaSettings, name: str, **parts: Any) -> Settings:
     """60 s windows sliding by 1 s, count and sum. Defaults everywhere else unless `parts` says otherwise."""
     return load_settings(
         query=_QUERY | {"name": name} | parts.pop("query", {}),

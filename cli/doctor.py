@@ -10,7 +10,7 @@ import typer
 from evenflow.commands.context import counted, settings_of
 
 if TYPE_CHECKING:
-    from workbench.doctor import Report
+    from workbench.doctor_topics import Report
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 

@@ -7,8 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from confluent_kafka import Message
-
 from controller.collect import Collector
 from controller.decide import Decider, Judgement, ReplicaDecider, policy_of
 from controller.evaluate import Evaluator, Rounds, patience, reached
@@ -33,6 +31,7 @@ from monitoring.serving import served
 from topics.admin import ensure_topics, pipeline_topics
 from topics.follower import Follower, offset_of
 from topics.plans import PlanFollower
+from topics.records import Record
 from topics.settled import admitted
 from topics.watch import TopicWatch
 
@@ -222,7 +221,7 @@ class Controller:
         self._plans.close()
         self._telemetry.close()
 
-    def _new_telemetry(self, timeout: float) -> list[Message]:
+    def _new_telemetry(self, timeout: float) -> list[Record]:
         """Records since the last time. After a long silence, of the broker or of all parts, what piled up is old."""
         messages, now = self._telemetry.new(timeout), self._clock()
         if messages and now - self._read_at > patience(self._settings):

@@ -37,10 +37,10 @@ def connected(what: str) -> Any:
         ) from None
     try:
         if "KUBERNETES_SERVICE_HOST" in os.environ:
-            kubernetes.config.load_incluster_config()  # type: ignore[no-untyped-call]
+            kubernetes.config.load_incluster_config()
         else:
             # Named, as the package reads the variable only once, when it is imported.
-            kubernetes.config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))  # type: ignore[no-untyped-call]
+            kubernetes.config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
     except kubernetes.config.ConfigException as error:
         raise ConfigError(
             f"{what} need a Kubernetes API server: {error}",

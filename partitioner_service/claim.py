@@ -25,9 +25,9 @@ from partitioner_service.committed import all_states, data_plane_group
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
-from topics.admin import TopicState
 from topics.offsets import first_offsets
 from topics.query_record import write_identity
+from topics.state import TopicState
 
 log = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from topics.admin import TopicState
 from topics.clients import consumer
 from topics.reader import read_range
+from topics.state import TopicState
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 5.0

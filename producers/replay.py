@@ -25,7 +25,8 @@ from producers.partitioning import PartitionBy, partitions_of
 from producers.profiles import FullSpeed, Profile
 from producers.records import values_of
 from producers.registered import RegisteredValues
-from topics.admin import TopicState, describe, ensure_topics, input_topic
+from topics.admin import describe, ensure_topics, input_topic
+from topics.state import TopicState
 
 _MOST_AT_ONCE = 20_000
 _LONGEST_WAIT = 0.1

@@ -38,9 +38,10 @@ from spark_consumers.stage import RunningStage
 from spark_consumers.talk import Talk
 from spark_consumers.tallies import Tallies
 from spark_consumers.upstream import unread
-from topics.admin import TopicState, ensure_topics, may_write, pipeline_topics
+from topics.admin import ensure_topics, may_write, pipeline_topics
 from topics.plans import PlanFollower
 from topics.settled import admitted
+from topics.state import TopicState
 from topics.watch import TopicWatch
 
 _LOG = logging.getLogger("evenflow.spark")

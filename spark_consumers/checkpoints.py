@@ -25,8 +25,8 @@ from evenflow.strict_json import read_object
 from evenflow.wire import Segment, decode_blob
 from spark_consumers.folders import Folder
 from spark_consumers.storage import storage_error
-from topics.admin import TopicState
 from topics.reader import read_range
+from topics.state import TopicState
 from topics.waiting import wait_while
 
 Stage = Literal["fused", "combine", "reduce"]

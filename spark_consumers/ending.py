@@ -15,8 +15,9 @@ from evenflow.arrays import Int64s
 from evenflow.settings import Settings
 from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire import decode_blob, decode_frame
-from topics.admin import TopicState, describe
+from topics.admin import describe
 from topics.reader import read_range
+from topics.state import TopicState
 
 _FIRST_LOOK = 32
 
@@ -84,7 +85,7 @@ class EndOfTopic:
         end = nowhere | {number: span[1] for number, span in wanted.items()}
         for messages in read_range(self._settings.kafka, self._topic, begin=begin, end=end):
             for message in messages:
-                self._note(self._of(message.partition()), message.value(), self._fingerprint)
+                self._note(self._of(message.partition()), message.value() or b"", self._fingerprint)
         return True
 
     def _partitions(self) -> int:

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaException
 from pyspark import Accumulator, SparkContext
@@ -131,7 +131,7 @@ class Telemetry:
         """Event time (ms) up to which all is worked off. Nothing is left after a minute without input."""
         if all(pulse.idle_seconds >= _IDLE_SECONDS for pulse in self._pulses.values()):
             return END_MARK
-        return cast("Tally", self.tally.value).mark
+        return self.tally.value.mark
 
     def _publish(self, stage: Stage, record: Record) -> None:
         try:

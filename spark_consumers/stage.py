@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from pyspark import Accumulator
 from pyspark.errors import PySparkException
@@ -35,7 +35,7 @@ from spark_consumers.sources import records
 from spark_consumers.storage import told
 from spark_consumers.talk import say_where_it_begins
 from spark_consumers.tasks import Told
-from topics.admin import TopicState
+from topics.state import TopicState
 
 _LOG = logging.getLogger("evenflow.spark")
 _GRACE_SECONDS = 20
@@ -226,7 +226,7 @@ def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:
     """
     try:
         terminated = getattr(
-            getattr(spark._jvm.org.apache.spark.sql.execution.streaming, "TERMINATED$"), "MODULE$"
+            getattr(cast(Any, spark._jvm).org.apache.spark.sql.execution.streaming, "TERMINATED$"), "MODULE$"
         )
         query._jsq.streamingQuery().state().set(terminated)
         if not query.status["isTriggerActive"]:

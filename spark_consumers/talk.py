@@ -96,7 +96,11 @@ class Talk:
         return [concern for concern in lasting if concern is not None]
 
     def _of_view(self, concern: Concern) -> Concern:
-        return replace(concern, text=self._named(concern.text), over=self._named(concern.over))
+        return replace(
+            concern,
+            text=self._named(concern.text),
+            over=None if concern.over is None else self._named(concern.over),
+        )
 
     def _named(self, text: str) -> str:
         """With the name of the view, where it is one."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from confluent_kafka import Message
-
 from evenflow.settings import Settings
 from evenflow.telemetry import DecisionRecord, PartitionerRecord, Telemetry, parse
 from topics.groups import Member, members
 from topics.reader import read_newest
+from topics.records import Record
 
 _NEWEST = 5_000
 
@@ -76,7 +75,7 @@ def look(settings: Settings, *, whoever: bool = False) -> Alive:
     return Alive(members=tuple(group), parts=parts, ignored=ignored)
 
 
-def parts_of(messages: Iterable[Message], *, fingerprint: str | None) -> tuple[tuple[Part, ...], int]:
+def parts_of(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[tuple[Part, ...], int]:
     """What each part said last, by name. And how many records are no telemetry of the query with this fingerprint (None:
 
     of any).

@@ -13,18 +13,10 @@ from evenflow.settings.durations import format_duration
 from evenflow.settings.views import OF_THE_QUERY, queries
 from evenflow.talking.words import span
 from spark_consumers.sinks import SINKS, sink_of
-from topics.admin import (
-    TopicSpec,
-    TopicState,
-    check_topic,
-    describe,
-    input_topic,
-    may_write,
-    pipeline_topics,
-    topic_names,
-)
+from topics.admin import check_topic, describe, input_topic, may_write, pipeline_topics, topic_names
 from topics.registry import Registry
 from topics.settled import missing_input, other_partitions
+from topics.state import TopicSpec, TopicState
 from workbench.findings import Finding, unforeseen
 from workbench.look.guess import starting_file
 from workbench.look.look import Look, look_at

@@ -14,8 +14,9 @@ from typing import Any
 import yaml
 
 from evenflow.errors import ServiceError
+from workbench.broker_properties import HOST
 from workbench.debian import program
-from workbench.ports import HOST, free_ports
+from workbench.ports import free_ports
 from workbench.processes import ChildProcess
 
 RULES = Path(__file__).parents[1] / "monitoring" / "prometheus"

@@ -26,7 +26,8 @@ from evenflow.twostep import readable_schema
 from evenflow.windows import pane_of
 from partitioner_service.parse import Parser
 from spark_consumers.sinks import sink_of
-from topics.admin import TopicState, describe
+from topics.admin import describe
+from topics.state import TopicState
 from workbench.findings import Finding
 from workbench.look.look import Look, look_at
 from workbench.look.sample import TopicRecords, newest_records

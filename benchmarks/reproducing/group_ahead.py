@@ -223,7 +223,7 @@ def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     if not there:
         return {}
     shown = range(SPIKE - 3, 31)
-    drawn = {
+    drawn: dict[str, Line] = {
         strategy: Line(shown, [found.values(_spike_cell(strategy), "load")[batch - 1] for batch in shown])
         for strategy in there
     }

@@ -69,10 +69,11 @@ def _routed(smoke: bool) -> list[dict[str, Any]]:
 def figures(kept: Kept) -> dict[str, object]:
     """For the runner: unit costs, the broker's rows, and each shape's bill by place and what is over budget."""
     load = loads_of(kept)["words"]
-    bills = []
+    bills: list[dict[str, Any]] = []
     for name, setup in SETUPS.items():
         bill = bill_of(setup, load, kept.units)
-        bills.append({"shape": name, **by_place(bill), "over_budget": over_budget(bill, cores_in(setup))})
+        places: dict[str, Any] = {str(place): cores for place, cores in by_place(bill).items()}
+        bills.append({"shape": name, **places, "over_budget": over_budget(bill, cores_in(setup))})
     return {
         "units": kept.units.rounded(),
         "state": kept.state,

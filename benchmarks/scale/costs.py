@@ -64,7 +64,7 @@ class Term(NamedTuple):
 
     topic: str
     place: Place
-    count: float
+    count: float  # type: ignore[assignment]  # hides tuple.count, which nobody asks for
     cores: float
     work: bool = False
 

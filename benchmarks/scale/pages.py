@@ -155,8 +155,8 @@ def bill_table(kept: Kept, law: str) -> str:
         needed = [by_place(bill).get(place, 0.0) for bill in bills.values()]
         if any(needed):
             has = [cores_in(setup)[place] for setup in SETUPS.values()]
-            cells = [f"**{figure(cores)}** of {most:,.0f}" for cores, most in zip(needed, has, strict=True)]
-            rows.append(("**all**", place, *cells))
+            written = [f"**{figure(cores)}** of {most:,.0f}" for cores, most in zip(needed, has, strict=True)]
+            rows.append(("**all**", place, *written))
     return table(("term", "where", *SETUPS), rows)
 
 

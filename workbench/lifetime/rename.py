@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.progress import PartitionState
@@ -22,9 +22,11 @@ from partitioner_service.claim import commit_first, lock
 from partitioner_service.committed import TopicIds, all_states, check_continues
 from partitioner_service.watchdog import Watchdog
 from topics import clients
-from topics.admin import TopicSpec, TopicState, delete_topics, describe, ensure_topics, pipeline_topics
+from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
 from topics.query_record import IDENTITY_KEY, read_identity
+from topics.records import Record
 from topics.settled import admitted, settled
+from topics.state import TopicSpec, TopicState
 from workbench.lifetime.copying import Copier
 from workbench.lifetime.remains import refuse_while_alive
 from workbench.stored import stored
@@ -181,7 +183,7 @@ def _like(spec: TopicSpec, source: TopicState | None) -> TopicSpec:
     return replace(spec, config={name: known.get(name, value) for name, value in spec.config.items()})
 
 
-def _goes_along(message: Message) -> bool:
+def _goes_along(message: Record) -> bool:
     """All but what says of the old name that it has begun, and where its results are."""
     key = message.key() or b""
     return key != IDENTITY_KEY and not key.startswith(b"spark/")

@@ -136,7 +136,9 @@ def _judge_time(settings: Settings, facts: Facts) -> Iterator[Finding]:
     column = facts.shape.column(name)
     if not column.present:
         found = likely_time(name, facts.shape)
-        yield _absent("the event time", name, facts.shape, found and found["time"], {"query": found or {}})
+        yield _absent(
+            "the event time", name, facts.shape, found["time"] if found else None, {"query": found or {}}
+        )
         return
     real = unit_of(column.examples)
     do, changes = f"query.time_unit is {unit!r}: write the times so, or name another column in query.time", {}

@@ -71,8 +71,8 @@ class Column:
     @property
     def mostly(self) -> Kind:
         """The commonest kind that is not null."""
-        filled = {kind: count for kind, count in self.kinds.items() if kind != "null"}
-        return max(filled, key=lambda kind: filled[kind], default="null")
+        filled: dict[Kind, int] = {kind: count for kind, count in self.kinds.items() if kind != "null"}
+        return max(filled, key=filled.__getitem__, default="null")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
+from typing import TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -28,7 +29,7 @@ DUE_WITHIN = 60.0
 micro-batches (1 s and more each). A minute also covers the restart of a partitioner or of the Spark job."""
 
 _COMMITTED_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("idle_mark", pa.int64())])
-Table = pa.Table | pa.RecordBatchReader
+Table: TypeAlias = pa.Table | pa.RecordBatchReader
 _REJECTED = """SELECT * EXCLUDE (key, value, detail), md5_number(key) AS key_digest,
                       md5_number(value) AS value_digest,
                       coalesce(starts_with(detail, 'the registry has no schema of id '), false) AS without_schema

@@ -26,8 +26,9 @@ from evenflow.settings import Settings
 from partitioner_service.committed import Stopping, committed_offsets, data_plane_group
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
-from topics.admin import TopicState, describe
+from topics.admin import describe
 from topics.settled import admitted
+from topics.state import TopicState
 from workbench.verify.core import DUE_WITHIN, Recomputed
 from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Committed, Kept, gone_below
 from workbench.verify.messages import input_row, rejected_row

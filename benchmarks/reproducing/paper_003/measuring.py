@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +84,8 @@ def _parsed(text: str) -> tuple[str, dict[str, float]]:
 
 
 def _environment(cell: Cell, plan: Plan) -> ElasticStage:
-    operator = Operator(**OPERATORS.get(cell.what, {}))
+    given: dict[str, Any] = OPERATORS.get(cell.what, {})
+    operator = Operator(**given)
     return ElasticStage(arrivals=_arrivals(cell, plan), operator=operator, kmax=KMAX, step_s=STEP_S)
 
 
@@ -94,13 +96,17 @@ def _arrivals(cell: Cell, plan: Plan) -> Arrivals:
         return Trace(rates * STEP_S, period_s=STEP_S, step_s=STEP_S)
     if cell.stream.kind == "flights-by-hour":
         return _flights(plan)
-    return {"poisson": Poisson(MEAN_RATE), "pareto": Pareto(alpha=2.0, least=MEAN_RATE / 2)}[cell.stream.kind]
+    drawn: dict[str, Arrivals] = {
+        "poisson": Poisson(MEAN_RATE),
+        "pareto": Pareto(alpha=2.0, least=MEAN_RATE / 2),
+    }
+    return drawn[cell.stream.kind]
 
 
 def _flights(plan: Plan) -> Trace:
     """An hour of 2013 in each step. Each flight stands for as many tuples as make 100/s on average."""
     times = read_dataset("flights-carrier", plan.data).times
-    counts = np.bincount((times - times[0]) // _HOUR_MS)
+    counts = np.bincount((times - times[0]) // _HOUR_MS).astype(np.float64)
     return Trace(
         counts,
         period_s=_HOUR_MS / 1000,

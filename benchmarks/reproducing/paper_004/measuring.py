@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from benchmarks.reproducing.paper_004.grid import window_ms
@@ -49,7 +51,7 @@ def _window(workers: np.ndarray, codes: np.ndarray, n: int) -> tuple[float, floa
 def _megabytes(cell: Cell, plan: Plan) -> float:
     """State after every key of the stream's law has come, for CM and LM twice, so that both candidates hold it."""
     name, _, option = cell.partitioner.partition(":")
-    options = dict([option.split("=")]) if option else {}
+    options: dict[str, Any] = dict([option.split("=")]) if option else {}
     rule = create(name, workers=cell.workers, seed=plan.seeds[0], window="cumulative", **options)
     keys = np.arange(1, cell.stream.keys + 1, dtype=np.uint64) * GOLDEN
     times = np.zeros(len(keys), np.int64)
