@@ -70,16 +70,18 @@ class SideRecords:
         last = reader.read_last(
             self._settings.kafka, self._settings.topic("snapshots"), self._identity.encode()
         )
-        if last is None or last.value() is None:
+        kept = None if last is None else last.value()
+        if last is None or kept is None:
             return None
         headers = dict(last.headers() or ())
+        epoch = headers.get(_EPOCH)
         if headers.get(_FIT) != fit.encode():
             log.info(
                 "what an earlier run learned was of another partitioner or other options: starting without it"
             )
             return None
         try:
-            return last.value(), parse_epoch(headers.get(_EPOCH))
+            return kept, parse_epoch(epoch if isinstance(epoch, bytes) else None)
         except ValueError as error:
             log.warning("learned state is not usable, starting without (quality only): %s", error)
             return None
