@@ -18,6 +18,7 @@ from benchmarks.stream import settings_for, source_words
 from benchmarks.telling import step
 from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings, Settings, save_settings
+from evenflow.settings.views import TopicRole
 from topics.admin import describe
 from workbench.broker import EmbeddedBroker
 from workbench.processes import ChildProcess
@@ -84,13 +85,13 @@ class Running:
 
     # ---- looking -------------------------------------------------------------------------------
 
-    def records(self, role: str) -> int:
+    def records(self, role: TopicRole) -> int:
         """Records of the topic. 0 before it exists."""
         topic = self.settings.topic(role)
         state = describe(self.settings.kafka, [topic]).get(topic)
         return 0 if state is None else state.records
 
-    def ends(self, role: str) -> dict[int, int]:
+    def ends(self, role: TopicRole) -> dict[int, int]:
         """End offsets of the topic by partition."""
         topic = self.settings.topic(role)
         state = describe(self.settings.kafka, [topic]).get(topic)
@@ -98,7 +99,7 @@ class Running:
 
     def counts(self) -> dict[str, int]:
         """For `telling.step`: records so far."""
-        roles = {"tuples in": "input", "frames": "routed", "results out": "results"}
+        roles: dict[str, TopicRole] = {"tuples in": "input", "frames": "routed", "results out": "results"}
         return {what: self.records(role) for what, role in roles.items()}
 
     def up_to_date(self) -> None:

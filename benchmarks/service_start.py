@@ -27,6 +27,7 @@ from benchmarks.spread import spread
 from benchmarks.stream import SEED, settings_for
 from evenflow.errors import ServiceError
 from evenflow.settings import Settings, save_settings
+from evenflow.settings.views import TopicRole
 from evenflow.sources.generators import generate
 from evenflow.sources.source import SourceOptions
 from partitioner_service.plane import DataPlane
@@ -152,7 +153,7 @@ class _Watch:
 
 
 @contextmanager
-def _watched(settings: Settings, role: str) -> Iterator[_Watch]:
+def _watched(settings: Settings, role: TopicRole) -> Iterator[_Watch]:
     topic = settings.topic(role)
     partitions = pipeline_topics(settings)[role].partitions
     consumer = clients.consumer(settings.kafka, group="evenflow-bench", fetch_wait_max_ms=50)

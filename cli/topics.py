@@ -52,11 +52,11 @@ def list_topics(
 ) -> None:
     """The topics of the query and its views by role, with their partitions and offsets. Nothing is made."""
     from evenflow.commands.context import settings_of
-    from evenflow.settings.views import queries
+    from evenflow.settings.views import TopicRole, queries
     from topics.admin import ROLES, describe
 
     settings = settings_of(context)
-    names: dict[str, tuple[str, str | None]] = {settings.topic(role): (role, None) for role in ROLES}
+    names: dict[str, tuple[TopicRole, str | None]] = {settings.topic(role): (role, None) for role in ROLES}
     for one in queries(settings):
         for role in ROLES:
             names.setdefault(one.topic(role), (role, one.query.view_name))

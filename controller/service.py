@@ -20,6 +20,7 @@ from evenflow.errors import ServiceError
 from evenflow.in_charge import in_charge
 from evenflow.plans import Plan
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from evenflow.stopping import stopped_by_signals
 from evenflow.talking import on_every_line
 from evenflow.telemetry import DecisionRecord, Telemetry
@@ -37,7 +38,7 @@ from topics.watch import TopicWatch
 
 log = logging.getLogger("controller")
 
-OWN_TOPICS = ("telemetry", "plan", "snapshots")
+OWN_TOPICS: tuple[TopicRole, ...] = ("telemetry", "plan", "snapshots")
 """Roles of the topics that the controller reads and writes."""
 _NEWEST = 500
 _TURN_SECONDS = 0.2

@@ -73,7 +73,8 @@ class _Claim:
     def __init__(self, settings: Settings, watchdog: Watchdog) -> None:
         self._settings = settings
         self._watchdog = watchdog
-        self._input, self._routed, self._rejected = map(settings.topic, ("input", "routed", "rejected"))
+        self._input, self._routed = settings.topic("input"), settings.topic("routed")
+        self._rejected = settings.topic("rejected")
 
     def attempt(self) -> str | None:
         """None when the query has begun by now; Kafka's words when it refused."""

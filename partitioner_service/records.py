@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException
 
 from evenflow.plans import LAST_EPOCH
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from evenflow.strict_json import shown
 from topics import clients, reader
 
@@ -90,7 +91,7 @@ class SideRecords:
         """Hand over what is still buffered, for a few seconds at most."""
         self._producer.flush(5)
 
-    def _produce(self, role: str, **record: Any) -> None:
+    def _produce(self, role: TopicRole, **record: Any) -> None:
         try:
             self._producer.produce(self._settings.topic(role), **record)
             self._producer.poll(0)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
-from evenflow.settings.views import queries
+from evenflow.settings.views import TopicRole, queries
 from evenflow.stopping import stopped_by_signals
 from evenflow.talking import on_every_line
 from evenflow.twostep import Tally
@@ -135,12 +135,14 @@ def _stages(settings: Settings, stages: Sequence[str]) -> tuple[Stage, ...]:
 def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicState]:
     """Create or check the topics of these stages, and that we may write what we write."""
     specs = pipeline_topics(settings)
-    written = ["telemetry"]
-    if stages != ("fused",):
-        written += ["partials"] if "combine" in stages else []
+    written: list[TopicRole] = ["telemetry"]
+    if "combine" in stages:
+        written.append("partials")
     if stages != ("combine",):
         written += [*sorted(sink_of(settings).topics), "snapshots"]
-    roles = ["routed", *written, *([] if stages == ("fused",) or "partials" in written else ["partials"])]
+    roles: list[TopicRole] = ["routed", *written]
+    if stages != ("fused",) and "partials" not in written:
+        roles.append("partials")
     states = ensure_topics(settings.kafka, [specs[role] for role in roles])
     for role in written:
         if not may_write(settings.kafka, specs[role].name):

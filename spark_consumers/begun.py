@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from topics import clients
 from topics.reader import read_range
 
-_ROLE = "snapshots"
+_ROLE: TopicRole = "snapshots"
 
 
 def begun_at(settings: Settings, place: str) -> str | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from evenflow.arrays import Int64s
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire import decode_blob, decode_frame
 from topics.admin import describe
@@ -25,7 +26,7 @@ _FIRST_LOOK = 32
 class EndOfTopic:
     """The newest mark of each lane in each partition of a topic of frames or blobs. Each record is looked at once."""
 
-    def __init__(self, settings: Settings, role: str) -> None:
+    def __init__(self, settings: Settings, role: TopicRole) -> None:
         self._settings = settings
         self._topic = settings.topic(role)
         self._note = _note_frame if role == "routed" else _note_blob

@@ -14,6 +14,7 @@ from pyspark.sql.functions import col
 from pyspark.sql.streaming import StreamingQuery
 
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from evenflow.twostep import Tally
 from spark_consumers import combiner, reducer
 from spark_consumers.begun import begun_at, note_beginning
@@ -57,7 +58,7 @@ class RunningStage:
         self.name = name
         view = settings.query.view_name
         self._said = name if view is None else f"{name} of view {view}"
-        self._role = "partials" if name == "reduce" else "routed"
+        self._role: TopicRole = "partials" if name == "reduce" else "routed"
         self._topics = {state.name: state for state in topics.values()}
         self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name)
         begun = self._checkpoint.planned
@@ -84,13 +85,14 @@ class RunningStage:
 
     def _admit(self, topics: Mapping[str, TopicState], *, resumed: bool) -> None:
         """Refuse a start that would lose or mix results."""
-        read, settings = {self._role: topics[self._role]}, self._checkpoint.settings
+        read: dict[str, TopicState] = {self._role: topics[self._role]}
+        settings = self._checkpoint.settings
         if self.name == "combine":
             self._checkpoint.admit(read, written={"partials": topics["partials"]}, resumed=resumed)
             return
         sink, planned = sink_of(settings), self._checkpoint.planned
         place = sink.place(settings)
-        written = {role: topics[role] for role in sorted(sink.topics)}
+        written: dict[str, TopicState] = {role: topics[role] for role in sorted(sink.topics)}
         # What changed in the settings is told before what lies in the place that they name.
         if planned is not None:
             self._checkpoint.admit(read, written=written, results=place)

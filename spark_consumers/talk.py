@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from evenflow.talking import Beat, Concern, Concerns, Heartbeat, with_fields
 from evenflow.talking.words import moment, partitions, span
 from evenflow.telemetry import BatchRecord
@@ -23,7 +24,7 @@ _LOOK_EVERY = 30.0
 
 
 def say_where_it_begins(
-    settings: Settings, stage: str, *, reads: str, writes: str, before: int | None
+    settings: Settings, stage: str, *, reads: TopicRole, writes: str, before: int | None
 ) -> None:
     """A stage is about to run. before: the last micro-batch that it has begun, None for none."""
     where = "from the beginning" if before is None else f"goes on after micro-batch {before}"

@@ -8,6 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from evenflow.errors import ServiceError
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from topics.admin import describe
 from topics.clients import consumer, seconds, service_error
 from topics.offsets import stable_ends
@@ -25,7 +26,7 @@ class Follower:
     def __init__(
         self,
         settings: Settings,
-        role: str,
+        role: TopicRole,
         *,
         newest: int | None = None,
         isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",

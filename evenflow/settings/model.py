@@ -19,7 +19,7 @@ from evenflow.settings.input import InputSettings
 from evenflow.settings.query import Query
 from evenflow.settings.section import Section
 from evenflow.settings.spark import SparkSettings
-from evenflow.settings.views import OF_THE_QUERY, place_of_views, queries
+from evenflow.settings.views import OF_THE_QUERY, TopicRole, place_of_views, queries
 
 
 class KafkaExtras(Section):
@@ -398,11 +398,8 @@ class Settings(BaseSettings):
         """Folder (or URI) of this query's checkpoints, a folder for each stage in it."""
         return f"{self.spark.checkpoint_folder.rstrip('/')}/{self.query.name}"
 
-    def topic(self, role: str) -> str:
-        """Name of a topic by its role.
-
-        Roles: input, routed, partials, results, rejected, telemetry, plan, snapshots. A view has some of its query's.
-        """
+    def topic(self, role: TopicRole) -> str:
+        """Name of a topic by its role. A view has some of its query's."""
         if self._origin is not None and role in OF_THE_QUERY:
             return self._origin.topic(role)
         if role == "input" and self.input.topic is not None:

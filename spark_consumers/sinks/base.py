@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,7 +83,7 @@ class ResultSink(ABC):
     """
 
     name: ClassVar[str]
-    topics: ClassVar[frozenset[str]] = frozenset()
+    topics: ClassVar[frozenset[TopicRole]] = frozenset()
     needs: ClassVar[tuple[str, ...]] = ()
     repeats: ClassVar[bool] = True
 

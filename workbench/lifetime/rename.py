@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from evenflow.settings.views import queries
+from evenflow.settings.views import TopicRole, queries
 from partitioner_service.claim import commit_first, lock
 from partitioner_service.committed import TopicIds, all_states, check_continues
 from partitioner_service.watchdog import Watchdog
@@ -31,9 +31,9 @@ from workbench.lifetime.copying import Copier
 from workbench.lifetime.remains import refuse_while_alive
 from workbench.stored import stored
 
-COPIED = ("routed", "rejected", "plan", "snapshots")
+COPIED: tuple[TopicRole, ...] = ("routed", "rejected", "plan", "snapshots")
 """Roles of the topics that go along. What the Spark stages write comes anew."""
-_FIRST_HAVE = ("routed", "rejected")
+_FIRST_HAVE: tuple[TopicRole, ...] = ("routed", "rejected")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Renaming:
 
     before: Settings
     after: Settings
-    sources: dict[str, TopicState]
+    sources: dict[TopicRole, TopicState]
     states: dict[int, PartitionState]
 
     def lines(self) -> list[str]:
@@ -115,7 +115,7 @@ def _begun(settings: Settings) -> dict[int, PartitionState]:
     return states
 
 
-def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[str, TopicState]:
+def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[TopicRole, TopicState]:
     """The topics to copy, if they are those of these states and hold all that was ever written to them."""
     names = {role: settings.topic(role) for role in ("input", *COPIED)}
     topics = describe(settings.kafka, names.values())

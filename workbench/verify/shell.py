@@ -23,6 +23,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from evenflow.errors import IncompatibleStateError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from partitioner_service.committed import Stopping, committed_offsets, data_plane_group
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
@@ -221,7 +222,7 @@ def _unread(settings: Settings, committed: list[Committed]) -> int:
     return sum(max(0, end.get(state.partition, 0) - state.offset) for state in committed)
 
 
-def _described(settings: Settings, role: str) -> TopicState:
+def _described(settings: Settings, role: TopicRole) -> TopicState:
     topic = settings.topic(role)
     state = describe(settings.kafka, [topic]).get(topic)
     if state is None:
