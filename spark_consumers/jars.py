@@ -5,8 +5,7 @@ by one rename, so a folder that exists and matches its list is complete. Anythin
 again. A file lock per set makes concurrent first uses wait for one another. Once cached, no
 network is touched.
 
-`python -m spark_consumers.jars [broker|connector|s3]` resolves these sets. Without names the first two, as `make setup`
-does.
+`python -m spark_consumers.jars [connector|s3]` resolves these sets, without a name the connector. `make setup` does so.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ from xml.sax.saxutils import quoteattr
 
 from evenflow.errors import ConfigError, ServiceError
 
-KAFKA_VERSION = "4.1.0"
 SCALA_VERSION = "2.13"
-SLF4J_VERSION = "1.7.36"
 AWS_SDK_VERSION = "2.25.53"
 """What Spark 4.0.0 itself is built with. Its modules that S3A uses are 10 MB, the bundle that S3A names is 540 MB."""
 _LIST = "resolved.json"
@@ -96,13 +93,6 @@ def spark_version() -> str:
         return distribution("pyspark").version
     except PackageNotFoundError:
         raise ServiceError("pyspark is not installed", hint="run `make setup`") from None
-
-
-def kafka_broker_jars() -> list[Path]:
-    """Jars of a complete Kafka broker, with a logger that writes to standard error."""
-    return resolve(
-        "org.apache.kafka", f"kafka_{SCALA_VERSION}", KAFKA_VERSION, f"org.slf4j:slf4j-simple:{SLF4J_VERSION}"
-    )
 
 
 def spark_kafka_jars() -> list[Path]:
@@ -270,16 +260,19 @@ def _artifact_name(jar: Path) -> str:
     return re.sub(r"-\d[^/]*$", "", jar.stem)
 
 
-_OF_EVERYBODY = ("broker", "connector")
-_SETS = {"broker": kafka_broker_jars, "connector": spark_kafka_jars, "s3": s3_jars}
+_SETS = {"connector": spark_kafka_jars, "s3": s3_jars}
+
+
+def tell(what: str, jars: list[Path]) -> None:
+    """Say on standard error where they are."""
+    print(f"{what}: {len(jars)} jars in {jars[0].parent}", file=sys.stderr)
 
 
 def main() -> int:
-    """Resolve the sets that are named, or those that everybody needs, and say where they are."""
+    """Resolve the sets that are named, or the connector, and say where they are."""
     try:
-        for what in sys.argv[1:] or _OF_EVERYBODY:
-            jars = _SETS[what]()
-            print(f"{what}: {len(jars)} jars in {jars[0].parent}", file=sys.stderr)
+        for what in sys.argv[1:] or ("connector",):
+            tell(what, _SETS[what]())
     except (ServiceError, ConfigError) as error:
         print(error, file=sys.stderr)
         return 2

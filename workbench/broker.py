@@ -27,7 +27,8 @@ from confluent_kafka.admin import AdminClient
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import KafkaSettings
 from evenflow.settings.kafka import librdkafka_config
-from spark_consumers.jars import java_command, kafka_broker_jars
+from spark_consumers.jars import java_command
+from workbench.broker_jars import kafka_broker_jars
 from workbench.broker_properties import (
     HOST,
     Certificates,

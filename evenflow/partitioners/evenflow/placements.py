@@ -30,10 +30,7 @@ _BITS = 20
 _WORKER = np.uint32((1 << _BITS) - 1)
 _FOURFOLD = 4
 META = np.dtype(
-    [
-        (name, np.int64)
-        for name in ("stamp", "live", "swept", "tick", "life", "span", "sweep", "most", "grew")
-    ]
+    [(name, np.int64) for name in ("stamp", "live", "swept", "tick", "life", "span", "sweep", "most", "grew")]
 )
 """Stamp of now - 1, cells not free, next cell to sweep, tick of now, ticks that a cell lives, slides per tick, ticks in
 which every cell is swept, cells at most, tick of the last growth."""
