@@ -24,7 +24,7 @@ class Memory(dict[str, bytes]):
 
     moved = 0
 
-    def get(self, name: str, default: None = None) -> bytes | None:  # type: ignore[override]
+    def get(self, name: str, default: None = None) -> bytes | None:  # type: ignore[override]  # dict's takes any default
         value = super().get(name)
         self.moved += 0 if value is None else len(value)
         return value

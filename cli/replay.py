@@ -7,11 +7,14 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, opened
+
+if TYPE_CHECKING:
+    from producers.replay import ReplaySummary
 
 
 def register(app: typer.Typer) -> None:
@@ -120,15 +123,18 @@ def replay(
             raise
     if as_json:
         typer.echo(json.dumps(summary.as_json()))
-    state = "interrupted, not ended" if summary.interrupted else "ended" if summary.ended else "not ended"
-    typer.echo(
-        f"{summary.tuples:,} tuples delivered to {settings.topic('input')} "
-        f"({len(summary.per_partition)} partitions) in {summary.seconds:.1f} s: "
-        f"{summary.tuples_per_second:,.0f} tuples/s; {state}",
-        err=True,
-    )
+    typer.echo(_in_words(summary, settings.topic("input")), err=True)
     if summary.interrupted:
         raise typer.Exit(130)
+
+
+def _in_words(summary: ReplaySummary, topic: str) -> str:
+    state = "interrupted, not ended" if summary.interrupted else "ended" if summary.ended else "not ended"
+    return (
+        f"{summary.tuples:,} tuples delivered to {topic} "
+        f"({len(summary.per_partition)} partitions) in {summary.seconds:.1f} s: "
+        f"{summary.tuples_per_second:,.0f} tuples/s; {state}"
+    )
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from evenflow.elasticity.observation import Part
 from evenflow.in_charge import in_charge
 from evenflow.settings import Settings
 from evenflow.talking.words import span
-from evenflow.telemetry import BatchRecord, PartitionerRecord, Stage
+from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, Stage
 
 LEAST_PATIENCE = 20.0
 """Seconds of silence that are never too long."""
@@ -262,7 +262,9 @@ def _silent_stages(settings: Settings, known: Collected, now: float) -> list[str
     return words
 
 
-def _no_record(part: str, heard: Heard[PartitionerRecord] | Heard, now: float) -> str:  # type: ignore[type-arg]
+def _no_record(
+    part: str, heard: Heard[PartitionerRecord] | Heard[BatchRecord] | Heard[HeartbeatRecord], now: float
+) -> str:
     if heard.at is None:
         return f"no record of {part} since the controller began, or was cut off"
     return f"no record of {part} for {span(1000 * heard.age(now))}"

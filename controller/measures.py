@@ -6,7 +6,8 @@ distinct keys, since instances may see the same ones: the sum is their upper bou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeGuard
 
 from controller.collect import StageWords
 from evenflow.elasticity import StageObservation
@@ -23,7 +24,7 @@ _BETWEEN = 1.25
 def added(numbers: Iterable[float | None]) -> float | None:
     """Their sum. None where there are none, or one is not known."""
     known = list(numbers)
-    return sum(known) if known and None not in known else None  # type: ignore[arg-type]
+    return sum(known) if _all_known(known) else None
 
 
 def read_rate(record: PartitionerRecord) -> float | None:
@@ -36,7 +37,12 @@ def read_rate(record: PartitionerRecord) -> float | None:
 def most(numbers: Iterable[float | None]) -> float | None:
     """The largest. None where there are none, or one is not known."""
     known = list(numbers)
-    return max(known) if known and None not in known else None  # type: ignore[type-var]
+    return max(known) if _all_known(known) else None
+
+
+def _all_known(numbers: Sequence[float | None]) -> TypeGuard[Sequence[float]]:
+    """Whether there is a number, and each one is known."""
+    return bool(numbers) and None not in numbers
 
 
 def working(partitioners: Iterable[PartitionerRecord]) -> list[PartitionerRecord]:

@@ -10,7 +10,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import fastavro
 import pyarrow as pa
@@ -26,10 +26,18 @@ _STAMPS = {"ms": "timestamp-millis", "us": "timestamp-micros"}
 _FIRST_MESSAGE = b"\0"
 
 
+class Registers(Protocol):
+    """Where the schema goes: `topics.registry.Registry` is one."""
+
+    def register(self, subject: str, text: str) -> int:
+        """The id under which this schema of the subject is known from now on."""
+        ...
+
+
 class RegisteredValues:
     """Renders batches. The first one registers the schema."""
 
-    def __init__(self, settings: Settings, *, registry: Registry | None = None) -> None:
+    def __init__(self, settings: Settings, *, registry: Registers | None = None) -> None:
         self._settings, self._registry = settings, registry
         self._encode: Callable[[list[dict[str, Any]]], Iterator[bytes]] | None = None
 

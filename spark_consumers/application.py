@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -234,7 +234,7 @@ def _telemetry(
         for one, talk in zip(queries(settings), talks, strict=True)
     ]
     following = Following(executors)
-    streams = cast("Any", spark.streams)
+    streams: Any = spark.streams  # a Telemetry is a listener to the JVM, not to pyspark
     for listener in listeners:
         streams.addListener(listener)
     try:

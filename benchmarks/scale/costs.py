@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from benchmarks.scale.shape import Load, Shape
 
@@ -246,8 +246,8 @@ class Side(NamedTuple):
 
     def of(self, shape: Shape, value: float) -> Shape:
         """The shape with that value."""
-        tried = dict.fromkeys(self.fields, round(value) if self.whole else value)
-        return replace(shape, **dict(self.given), **tried)  # type: ignore[arg-type]
+        tried: dict[str, Any] = dict.fromkeys(self.fields, round(value) if self.whole else value)
+        return replace(shape, **dict[str, Any](self.given), **tried)
 
 
 def furthest(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from benchmarks.scale.costs import (
@@ -20,7 +20,7 @@ from benchmarks.scale.costs import (
 )
 from benchmarks.scale.kept import Kept, loads_of
 from benchmarks.scale.load import LAWS, groups_skew
-from benchmarks.scale.setups import AS_SET, SETUPS, bill_of, cores_in
+from benchmarks.scale.setups import AS_SET, SETUPS, Setup, bill_of, cores_in
 from benchmarks.scale.shape import Load
 
 MOST_MESSAGE = 4_000_000
@@ -248,8 +248,8 @@ def limits_table(kept: Kept, law: str) -> str:
     load = loads_of(kept)[law]
     rows: list[tuple[object, ...]] = []
 
-    def row(what: str, of: object, value: object) -> None:
-        cells = [value(setup) for setup in SETUPS.values()]  # type: ignore[operator]
+    def row(what: str, of: object, value: Callable[[Setup], object]) -> None:
+        cells = [value(setup) for setup in SETUPS.values()]
         rows.append((what, *cells, of))
 
     row("frames a second", "", lambda setup: figure(setup.queries * setup.shape.all_frames))

@@ -23,6 +23,7 @@ from workbench.unreadable import Unreadable
 
 Kind = Literal["text", "whole number", "decimal", "truth value", "null", "nested"]
 TimeUnit = Literal["s", "ms", "us", "iso"]
+NumericUnit = Literal["s", "ms", "us", "ns"]
 Row = dict[str, Any]
 
 NUMBERS: frozenset[Kind] = frozenset({"whole number", "decimal"})
@@ -36,7 +37,7 @@ _MOST_PARTS = 100
 _INT64_DIGITS = len(str(-(2**63)))
 _NAME = re.compile(r"[^@(),\s]([^(),]*[^(),\s])?")
 _CSV_NULLS = frozenset({"", "NA", "null", "NULL"})
-_PER_MS = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
+_PER_MS: dict[NumericUnit, float] = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
 EARLIEST, LATEST = 631_152_000_000, 4_102_444_800_000
 """1990 and 2100: event times between them (ms) need no explanation."""
 
@@ -219,7 +220,7 @@ def unit_of(examples: Sequence[Any]) -> TimeUnit | Literal["ns"] | None:
     middle = float(np.median(np.array(finite, np.float64)))
     for unit, per_ms in _PER_MS.items():
         if EARLIEST <= middle / per_ms <= LATEST:
-            return unit  # type: ignore[return-value]
+            return unit
     return None
 
 
