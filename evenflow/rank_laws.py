@@ -129,7 +129,7 @@ class WanderingExponent(RankLaw):
 
 
 class FlashCrowd(RankLaw):
-    """Zipf. But in the periods first .. last the key that was coldest so far has this share of the tuples."""
+    """Zipf, but in the periods first .. last the key that was coldest so far has this share of the tuples."""
 
     def __init__(self, keys: int, exponent: float, *, share: float, first: int, last: int) -> None:
         self._zipf, self._coldest, self._share = Zipf(keys, exponent), keys - 1, share

@@ -23,7 +23,7 @@ class Profile:
     """When tuples are due."""
 
     def send_times(self, first: int, event_times: np.ndarray, origin: int) -> np.ndarray | None:
-        """Seconds after the start (float64) for tuples first, first+1, .... None: at once.
+        """Seconds after the start (float64) for tuples first, first+1, and so on. None: at once.
 
         `event_times` are those tuples' event times (ms), `origin` is the event time of tuple 0.
         """

@@ -212,7 +212,7 @@ def _telemetry(
     talks: Sequence[Talk],
     onlookers: Sequence[Onlooker],
 ) -> Iterator[list[Telemetry]]:
-    """Of the query and of each view, published for as long as it is open. And executors follow plans."""
+    """Of the query and of each view, published for as long as it is open, and executors follow plans."""
     local = settings.spark.in_one_process
     executors = Executors(
         settings,

@@ -2,7 +2,7 @@
 
 Spark's developer interface is the same on local-cluster, standalone, YARN and Kubernetes. Three things are easily got
 wrong: asking for fewer executors in all stops none. Killing some lowers the number asked for once more, unless told not
-to. And a lost executor stays registered until its heartbeats have timed out.
+to, and a lost executor stays registered until its heartbeats have timed out.
 """
 
 from __future__ import annotations

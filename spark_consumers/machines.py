@@ -1,4 +1,4 @@
-"""Where an application runs: in one process, on one machine, or on a cluster. And what follows from that.
+"""Where an application runs: in one process, on one machine, or on a cluster, and what follows from that.
 
 All that assumes one machine is a setting whose default fits one machine (`[spark]`, docs/operations.md).
 """

@@ -201,7 +201,7 @@ def stage_frame(
 
 
 def _combine_tasks(spark: SparkSession, settings: Settings) -> int:
-    """Fewer tasks cost less. But more executors must find something to do.
+    """Fewer tasks cost less, but more executors must find something to do.
 
     Spark gives each task neighbours in an order of its own, so the workers in use may all be one task's. Where not all
     are in use, twice as many tasks as cores leave something for each core.

@@ -76,7 +76,7 @@ def look(settings: Settings, *, whoever: bool = False) -> Alive:
 
 
 def parts_of(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[tuple[Part, ...], int]:
-    """What each part said last, by name. And how many records are no telemetry of the query with this fingerprint (None:
+    """What each part said last, by name, and how many records are no telemetry of the query with this fingerprint (None:
 
     of any).
     """

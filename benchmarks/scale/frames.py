@@ -114,7 +114,7 @@ _PIPELINES = (
 
 
 def blob_costs(*, smoke: bool) -> dict[str, float]:
-    """Of micro-batches without tuples: blob, range, segment, lane, bucket, lane_state. And mark."""
+    """Of micro-batches without tuples: blob, range, segment, lane, bucket, lane_state, and mark."""
     repetitions = 3 if smoke else 9
     packed, read = _small_blobs(16 if smoke else 500, repetitions)
     counts, combining, reducing = [], [], []

@@ -68,7 +68,7 @@ def paper_rule(*, groups: float, tuples_per_worker: float, new_share: float) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A candidate and its figures on the sample. But for cost and slowest_worker with the pipeline's own seed."""
+    """A candidate and its figures on the sample, but for cost and slowest_worker with the pipeline's own seed."""
 
     partitioner: str
     family: KeyPolicy

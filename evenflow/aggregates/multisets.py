@@ -93,7 +93,7 @@ def largest(found: Counted, k: int) -> Counted:
 
 
 def ranked(found: Counted, q: float, count: int) -> tuple[Int64s, Int64s]:
-    """Entry of each group that holds its value of rank ceil(q n), the least having rank 1. And n, the values of each group.
+    """Entry of each group that holds its value of rank ceil(q n), the least having rank 1, and n, the values of each group.
 
     The entry means nothing where n is 0.
     """

@@ -1,4 +1,4 @@
-"""Over what the partitioners are compared: workers, sources, windows. And how each is told of the window."""
+"""Over what the partitioners are compared: workers, sources, windows, and how each is told of the window."""
 
 from __future__ import annotations
 

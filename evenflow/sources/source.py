@@ -1,4 +1,4 @@
-"""What a source is: batches of typed columns, record keys and event times. And how a file becomes one."""
+"""What a source is: batches of typed columns, record keys and event times, and how a file becomes one."""
 
 from __future__ import annotations
 

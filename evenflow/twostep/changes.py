@@ -5,7 +5,7 @@ are the candidates, and work and output follow them, not the keys of the window:
 
 * invertible plan: the candidates' totals are looked up in `Layers`, moved on, and put back on top;
 * any other: of the nodes that cover the window, and of those that covered the one before, only the candidates' rows are
-  merged, in the order in which all rows would be. A pane that is a left child stays until it expires, for its keys. And
+  merged, in the order in which all rows would be. A pane that is a left child stays until it expires, for its keys, and
   a node goes one window later than with `all`.
 
 What is left that follows all keys of the window, once a micro-batch: layers and nodes that are asked are read from the

@@ -181,7 +181,7 @@ def _within(segments: tuple[Segment, ...], begin: int, end: int, *, first: bool)
 
 
 def _by_bucket(partials: pa.Table, hashes: UInt64s, rows: list[int], buckets: int) -> tuple[pa.Table, Int64s]:
-    """All rows, those of bucket 0 first, in their order within each. And how many each range has in each bucket.
+    """All rows, those of bucket 0 first, in their order within each, and how many each range has in each bucket.
 
     rows: of each range. The second has shape (buckets, ranges). The bucket of a key is a pure function of its bytes.
     """

@@ -91,7 +91,7 @@ class Directory:
 
 
 def _place(node: Node) -> tuple[int, int]:
-    """(chunk, slot): the panes first, then the nodes of level 1, 2, .... A level that a chunk has once has one slot."""
+    """(chunk, slot): the panes first, then the nodes of level 1, 2, ... A level that a chunk has once has one slot."""
     level, number = node
     chunk = (number << level) // CHUNK
     if level < _LEVELS:

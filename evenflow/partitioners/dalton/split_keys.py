@@ -84,7 +84,7 @@ class SplitKeys:
         """The most that `nbytes` can be while there are no more rows.
 
         Room doubles, from 16 rows on, when it is used up: it is the least power of two above `rows`. A row takes
-        16 n + 80 bytes (32 n + 80 deferring) with its eight slots. And there is `meta`.
+        16 n + 80 bytes (32 n + 80 deferring) with its eight slots, and there is `meta`.
         """
         meta_bytes = self.table.meta.nbytes
         row_bytes = (self.nbytes - meta_bytes) // len(self.table.key)

@@ -102,7 +102,7 @@ class TumblingCounts:
         """The most that `nbytes` can be while no window has more keys.
 
         The table doubles when half of it is in use and a tuple comes. So it has at most 4 x 2^floor(log2 keys)
-        slots, and at least 64, of 32 bytes. And there is `fill`.
+        slots, and at least 64, of 32 bytes, and there is `fill`.
         """
         return _slots(keys) * CELL.itemsize + self.table.fill.nbytes
 

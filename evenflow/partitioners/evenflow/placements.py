@@ -69,7 +69,7 @@ def bound(keys: int, buckets: int, slides: int, most: int) -> int:
     """The most that `cell` can take, in bytes, while a window has no more keys.
 
     Cells in use are those of the keys of the window and of the ticks that sweeping takes. When these are
-    less than half of the cells, cells do not grow. And they grow fourfold.
+    less than half of the cells, cells do not grow, and they grow fourfold.
     """
     _, life, sweep = _ticks(slides)
     windows = 2 + -(-sweep // life)

@@ -136,7 +136,7 @@ class HotKeys:
         """The most that `nbytes` can be while two windows in a row have no more keys together.
 
         Entries that mean something are of the present window or the one before. So the table has at most
-        4 x 2^ceil(log2 keys) entries, and at least 64, of 32 bytes. And there is the clock.
+        4 x 2^ceil(log2 keys) entries, and at least 64, of 32 bytes, and there is the clock.
         """
         entries, clock = self.table
         return _capacity(keys) * entries.itemsize + clock.nbytes

@@ -320,7 +320,7 @@ class Accumulator:
 
         There is room for at most 2 keys, and at least 1,024: it doubles for one key too many, and after a far
         larger batch it is made for twice the mean. It takes 16 bytes a key (quasi 64) and a table of at most
-        2 x 2^ceil(log2 room) places of 4 bytes. And there is the root of the tree.
+        2 x 2^ceil(log2 room) places of 4 bytes, and there is the root of the tree.
         """
         room = max(_FIRST_ROOM, 2 * keys)
         key, freq, table, _ = self._known

@@ -16,7 +16,7 @@ block holds what is left, it fills the emptiest and the question is asked again:
 together is at least what is left, so this ends, and no block grows beyond ceil(N/P) in step 3. Ties: the
 lowest block.
 
-Each block gets its keys of step 1 within one of the others', and so in step 2. But step 3 gives many small
+Each block gets its keys of step 1 within one of the others', and so in step 2, but step 3 gives many small
 residuals to few blocks, the price of filling the tightest one first. With `rest="roomiest"` (ours) what is
 left goes to the block with the most room, which it at worst fills: blocks then fill together, so fewer
 residuals find their own block full. Zipf 1.0, 1e6 tuples, 1e5 keys, P = 16: the fullest block has 114 keys

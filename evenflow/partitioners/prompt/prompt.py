@@ -9,7 +9,7 @@ Parameters: `order` of the list, "exact" (sorted when the batch ends) or "quasi"
 it arrives, then `budget` renewals per key, and `smoothing` of N_est and K_avg over the batches). `rest`,
 which block takes what is left of a split key ("tightest" as in the paper, "roomiest" is better: see
 `prompt_blocks`). The batch interval ends with the greatest time of the batch.
-Cost per tuple: O(1), one access to a hash table of the batch's keys. And per batch that of Algorithm 2.
+Cost per tuple: O(1), one access to a hash table of the batch's keys, and per batch that of Algorithm 2.
 State: three numbers, and room for a batch: 24 to 64 bytes per key of the one with the most (quasi: 48 to 96
 more), of which most is given back when later ones are far smaller. While one is planned, 4 per tuple.
 Releasing the batch 5 % early, to plan in the time so gained, is the engine's business.

@@ -1,7 +1,7 @@
 """Time-based: the batch interval is cut into equal slots of time, and each slot is a block.
 
 Idea: what Spark Streaming's receivers do. A block holds the tuples that arrived in its slot, so no plan
-is needed and the first block is ready while the batch still fills. But blocks are as uneven as the rate
+is needed and the first block is ready while the batch still fills, but blocks are as uneven as the rate
 is, and the tuples of a key are in every block in whose slot one arrived. The baseline of Prompt.
 
 Time is that of arrival, told by a clock that never runs backwards: a tuple with an older time than one
