@@ -22,6 +22,7 @@ help: ## list the targets
 
 setup: $(STAMP) ## make .venv with the locked packages and fetch the jars, archive Spark's classes (once; then offline)
 	@$(BIN)/python -m spark_consumers.jars
+	@$(BIN)/python -m workbench.broker_jars
 	@$(BIN)/python -m workbench.archive
 
 $(STAMP): requirements.lock pyproject.toml

@@ -46,7 +46,7 @@ class Kind:
         )
 
     def records(self, count: int, *, bad_every: int | None) -> list[bytes]:
-        """So many records, of 50 tuples a ms of event time; `bad_every` None: all are good."""
+        """So many records, of 50 tuples a ms of event time. `bad_every` None: all are good."""
         return [
             (self.bad if bad_every and number % bad_every == 0 else self.good)
             .format(
@@ -79,7 +79,7 @@ KINDS: dict[str, Kind] = {
 
 
 def routed(kind: Kind, count: int, repetitions: int) -> dict[str, float]:
-    """Nanoseconds of CPU time per record of one block in the router, by share; the best of the repetitions, in turns."""
+    """Nanoseconds of CPU time per record of one block in the router, by share. The best of the repetitions, in turns."""
     settings = kind.settings()
     blocks = {"good": kind.records(count, bad_every=None)}
     blocks |= {share: kind.records(count, bad_every=every) for share, every in SHARES.items()}

@@ -22,7 +22,7 @@ _Ends = dict[int, int]
 def catch_up(running: Running, *, tuples: int, zipf: float) -> tuple[Length, dict[str, float]]:
     """Fill the input topic, start both services, and wait for the rows of the last window that is complete.
 
-    The length is from the start of the services to that window's rows; beside it are the seconds from the start
+    The length is from the start of the services to that window's rows. Beside it are the seconds from the start
     to what comes first, and the CPU seconds until then. Both services go on running.
     """
     start = int(time.time() * 1000) - tuples * 1000 // EVENT_RATE
@@ -65,7 +65,7 @@ def _startup(running: Running, spark: ChildProcess, began: float) -> dict[str, f
 
 
 def _all_rows(running: Running, window_end: int) -> _Ends:
-    """Wait until rows of this window are there and nothing has come for a second; ends of the results topic."""
+    """Wait until rows of this window are there and nothing has come for a second. Ends of the results topic."""
     ends: _Ends = {}
     changed = time.monotonic()
 

@@ -122,7 +122,7 @@ class CpuMeter:
         return moment
 
     def between(self, begin: float, end: float) -> Used:
-        """CPU seconds by label between two moments; looks lie half a second apart, in between it is a line."""
+        """CPU seconds by label between two moments. Looks lie half a second apart, in between it is a line."""
         with self._lock:
             before, after = self._at(begin), self._at(end)
         grown = {label: seconds - before.get(label, 0.0) for label, seconds in after.items()}

@@ -115,13 +115,14 @@ Frames = dict[int, list[tuple[int, bytes]]]
 
 def recorded(settings: Settings) -> Frames:
     """What a run wrote, block by block, in the order in which it was written."""
-    blocks: dict[tuple[int, ...], list[tuple[int, bytes, int]]] = defaultdict(list)
+    blocks: dict[tuple[tuple[int, int], ...], list[tuple[int, bytes, int]]] = defaultdict(list)
     for messages in read_range(settings.kafka, settings.topic("routed")):
         for message in messages:
-            frame = decode_frame(message.value(), fingerprint=settings.fingerprint)
+            value = message.value() or b""
+            frame = decode_frame(value, fingerprint=settings.fingerprint)
             read = frame.header.offsets[:, :2] if len(frame.header.offsets) else frame.header.told[:, ::2]
-            block = tuple(sorted(map(tuple, read.tolist())))
-            blocks[block].append((message.partition(), message.value(), frame.batch.num_rows))
+            block = tuple(sorted((int(part), int(last)) for part, last in read.tolist()))
+            blocks[block].append((message.partition(), value, frame.batch.num_rows))
     frames: Frames = {}
     tuples = 0
     for _, written in sorted(blocks.items(), key=lambda item: max(first for _, first in item[0])):

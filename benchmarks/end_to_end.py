@@ -4,14 +4,14 @@ For each exponent:
 
 * bare read: reading the input topic with the bare client: the yardstick of this machine and hour.
 * catch-up: the topic is full before the services start. The speed is the slope between a long and a short topic,
-  each with new processes; start-up (seconds to the first frame and row) is told by itself. What comes next is
+  each with new processes. Start-up (seconds to the first frame and row) is told by itself. What comes next is
   measured with the processes of the short one, which go on running.
-* warm-up: one step whose figures do not count. The JVM's compilers need a minute of work; their share of the
+* warm-up: one step whose figures do not count. The JVM's compilers need a minute of work. Their share of the
   JVM's CPU time stands beside every figure.
 * sustained: the highest rate of live replay (event time = clock at sending) of a ladder at which nothing piles up:
   the replay kept the rate up, and results came no later at the end of the step than in its middle, give or take
-  `latency.SLACK_MS`; at most `_MOST_STEPS` rates are tried. W stands beside it: median duration of a micro-batch
-  over the batch interval; above 1 the micro-batches follow each other without a pause, and are larger.
+  `latency.SLACK_MS`. At most `_MOST_STEPS` rates are tried. W stands beside it: median duration of a micro-batch
+  over the batch interval. Above 1 the micro-batches follow each other without a pause, and are larger.
 * half load: latency (`latency`) at half of the sustained rate; p50 and p99.
 
 A trickle of `_TRICKLE` tuples per second goes on between the steps: without it the windows of a pause would all
@@ -128,7 +128,7 @@ def _searched(live: _Live, *, first: float) -> dict[str, object]:
 
 
 def goal_met(full: dict[str, Any] | None, half: dict[str, Any]) -> bool | None:
-    """Whether p99 at half load is below the goal; None where W at full load is not below 1: the goal asks nothing."""
+    """Whether p99 at half load is below the goal. None where W at full load is not below 1: the goal asks nothing."""
     if full is None or full["W"] >= 1:
         return None
     return half["latency_p99_ms"] is not None and half["latency_p99_ms"] < _GOAL_P99_MS
@@ -149,7 +149,7 @@ class _Live:
         self._numbers = count()
 
     def hold(self, rate: int, what: str) -> dict[str, Any]:
-        """Replay live at this rate for the step's seconds; then wait until the results are up to date again."""
+        """Replay live at this rate for the step's seconds. Then wait until the results are up to date again."""
         name = f"{what} at {rate:,} tuples/s"
         with step(name, self._running.counts):
             found = self._hold(rate)
@@ -187,7 +187,7 @@ class _Live:
         }
 
     def _loads(self, told: int) -> float:
-        """Median of W over the micro-batches since then; the slowest stage counts."""
+        """Median of W over the micro-batches since then. The slowest stage counts."""
         settings = self._running.settings
         interval, loads = settings.spark.batch_interval, dict[str, list[float]]()
         for messages in read_range(settings.kafka, settings.topic("telemetry"), begin={0: told}):

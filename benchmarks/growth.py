@@ -24,7 +24,7 @@ class Memory(dict[str, bytes]):
 
     moved = 0
 
-    def get(self, name: str, default: None = None) -> bytes | None:  # type: ignore[override]
+    def get(self, name: str, default: None = None) -> bytes | None:  # type: ignore[override]  # dict's takes any default
         value = super().get(name)
         self.moved += 0 if value is None else len(value)
         return value
@@ -56,7 +56,7 @@ class Pipeline:
         query = Query(
             window=self.panes * SLIDE,
             slide=SLIDE,
-            aggregates=aggregates,  # type: ignore[arg-type]
+            aggregates=aggregates,
             types={"x": "int64"},
             emit=self.emit,
         )

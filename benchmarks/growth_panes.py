@@ -15,7 +15,7 @@ KEYS = 1_000
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Both filled to a whole window first, then measured in turns; a full micro-batch closes one pane."""
+    """Both filled to a whole window first, then measured in turns. A full micro-batch closes one pane."""
     many = 200 if smoke else 86_400
     pipelines = {panes: filled(panes) for panes in (60, many)}
     seconds: dict[tuple[int, str], list[float]] = {}
@@ -42,7 +42,7 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 
 def filled(panes: int) -> Pipeline:
-    """A pipeline whose window holds this many panes, each with a few tuples; many panes a micro-batch."""
+    """A pipeline whose window holds this many panes, each with a few tuples. Many panes a micro-batch."""
     pipeline = Pipeline(panes=panes)
     for _ in range(0, panes, _AT_ONCE):
         frames = pipeline.frames(tuples=40 * _AT_ONCE, keys=KEYS, spread=_AT_ONCE, close=_AT_ONCE)

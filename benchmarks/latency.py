@@ -32,7 +32,7 @@ def sampled_rows(
     found: dict[tuple[int, int], int] = {}
     for messages in read_range(settings.kafka, settings.topic("results"), begin=first, end=last):
         for message in messages[::_EVERY]:
-            value = message.value()
+            value = message.value() or b""
             at = value.index(_WINDOW_END) + len(_WINDOW_END)
             row = (message.timestamp()[1], int(value[at : value.index(b",", at)]))
             found[row] = found.get(row, 0) + 1
@@ -43,7 +43,7 @@ def judged(rows: np.ndarray, rate: int, achieved: int, begun: int) -> dict[str, 
     """Latencies of the windows of a step, and whether they stopped growing in its second half.
 
     `begun` (ms): windows that ended before are those of the pause in front, which wait for the next tuple and
-    not for us; the first quarter of the step is left out, too.
+    not for us. The first quarter of the step is left out, too.
     """
     last = int(rows[:, 1].max()) if len(rows) else 0
     live = rows[rows[:, 1] > begun + 0.25 * (last - begun)]

@@ -11,7 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from evenflow.errors import EvenflowError
-from spark_consumers.jars import java_command, kafka_broker_jars
+from spark_consumers.jars import java_command
+from workbench.broker_jars import kafka_broker_jars
 
 _PACKAGES = ("evenflow", "numpy", "numba", "pyarrow", "confluent-kafka", "pyspark", "pandas")
 

@@ -1,8 +1,8 @@
 """What the partitioner scenarios share: a warm partitioner that is timed block by block, on one core.
 
-Time is processor time of the thread, so that what else runs on the machine shows as little as can be; names are
+Time is processor time of the thread, so that what else runs on the machine shows as little as can be. Names are
 measured in turns. Event time goes on at 10,000 tuples a slide of 1 s, as in the windowed suite of 000. Options are
-the defaults; `NAME:cardinality=hll` is added for every rule that knows it.
+the defaults. `NAME:cardinality=hll` is added for every rule that knows it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evenflow.written import parse_choice
 
 WORKERS, KEYS, EXPONENT, SEED = 64, 100_000, 1.0, 1
 _PER_MS, _BATCH = 10, 10_000
-"""Tuples per ms of event time; tuples of a micro-batch (a slide)."""
+"""Tuples per ms of event time. Tuples of a micro-batch (a slide)."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Size:
 
 
 def size(*, smoke: bool) -> Size:
-    """Warm beyond a window of 60 slides; enough repetitions for a median."""
+    """Warm beyond a window of 60 slides. Enough repetitions for a median."""
     return Size(20_000, 20_000, 2) if smoke else Size(800_000, 400_000, 7)
 
 
@@ -64,7 +64,7 @@ def zipf_keys(tuples: int, *, keys: int = KEYS) -> UInt64s:
 
 
 class Warm:
-    """A partitioner that has seen the stream; `__call__` gives the ns per tuple of the next block."""
+    """A partitioner that has seen the stream. `__call__` gives the ns per tuple of the next block."""
 
     def __init__(self, label: str, keys: UInt64s, how_much: Size, *, workers: int = WORKERS) -> None:
         name, options = parse_choice(label)
@@ -106,7 +106,7 @@ class BareHashing:
 
 
 def costs(found: Sequence[str], keys: UInt64s, how_much: Size, *, workers: int = WORKERS) -> dict[str, Any]:
-    """Spread of the ns per tuple of each label, measured in turns; `bare hashing` with them."""
+    """Spread of the ns per tuple of each label, measured in turns. `bare hashing` with them."""
     ways: dict[str, Any] = {"bare hashing": BareHashing(keys, how_much, workers=workers)}
     ways |= {label: Warm(label, keys, how_much, workers=workers) for label in found}
     return {label: spread(values) for label, values in in_turns(ways, how_much.repetitions).items()}

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     import altair
 
 PLOTS = Path(".evenflow/bench")
-"""Where a benchmark draws; what the docs show is copied from there."""
+"""Where a benchmark draws. What the docs show is copied from there."""
 PRICE, PRICED_WORKERS = 5e-4, 64
-"""Default of the option `price`; workers of the picture of prices."""
+"""Default of the option `price`. Workers of the picture of prices."""
 SPLIT_LEAST = 1e-5
-"""KSR - 1 is drawn on a logarithmic axis; no split key at all is drawn here."""
+"""KSR - 1 is drawn on a logarithmic axis. No split key at all is drawn here."""
 _LABELLED = {1e-2: "price 0.01", 0.1: "0.1", 1.0: "1", 1e9: "never split"}
 Rows = Sequence[dict[str, Any]]
 
@@ -101,7 +101,7 @@ def _curve(rows: Rows, at: dict[str, tuple[float, float]]) -> Line:
 
 
 def _called(row: dict[str, Any]) -> str:
-    """What a point is called: its stream at the default price; one stream tells the other prices."""
+    """What a point is called: its stream at the default price. One stream tells the other prices."""
     if row["price"] == PRICE:
         return str(row["stream"])
     known = _LABELLED.get(row["price"]) if row["stream"] == "Zipf 1.0" else None

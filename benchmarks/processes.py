@@ -29,7 +29,7 @@ class Process:
     reaped: float
     """CPU seconds of its children that ended and were waited for, and of theirs."""
     compilers: float = 0.0
-    """CPU seconds of the JVM's compiler threads; part of `own`."""
+    """CPU seconds of the JVM's compiler threads. Part of `own`."""
 
 
 class ProcessTable:

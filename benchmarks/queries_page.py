@@ -1,7 +1,7 @@
 """`python -m benchmarks.queries_page [--limit ROWS]`: docs/queries.md, by running every built-in query.
 
 Each query runs through the real pipeline once with each partitioner, and every window is compared with DuckDB's. The
-page is written only when all have run; a difference ends the command with 1, and stands in the page.
+page is written only when all have run. A difference ends the command with 1, and stands in the page.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ window and leave it."""
 
 
 def page(known: Sequence[BuiltInQuery], runs: Runs, *, limit: int | None, on: Mapping[str, object]) -> str:
-    """The page; `limit` is how many tuples of each query were taken."""
+    """The page. `limit` is how many tuples of each query were taken."""
     taken, words = "all of their data", ""
     if limit is not None:
         taken = f"the first {limit:,} tuples of their data, or more until {PANES} slides had tuples"
@@ -81,7 +81,7 @@ def _figures(query: BuiltInQuery, partitioner: str, result: DemoResult) -> tuple
 
 
 def run_all(known: Sequence[BuiltInQuery], *, limit: int | None, console: Console) -> Runs:
-    """Each query with each partitioner, one after the other; over all of its data where the first tuples fill no window."""
+    """Each query with each partitioner, one after the other. Over all of its data where the first tuples fill no window."""
     runs = {}
     for query in known:
         taken = None if limit is None else tuples_of(query.name, limit)
@@ -103,7 +103,7 @@ def tuples_of(name: str, limit: int) -> int:
 
 
 def main() -> int:
-    """Write the page; 1 when a result differed."""
+    """Write the page. 1 when a result differed."""
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("--limit", type=int, help="only the first ROWS tuples of each query")
     limit = words.parse_args().limit

@@ -19,7 +19,7 @@ WHAT = "CPU seconds and bytes a window of the reducer and of each sink's rows: e
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """A pane has tuples of 1 % or 30 % of the keys; 1 or 10 windows a micro-batch, each of which reads and writes state."""
+    """A pane has tuples of 1 % or 30 % of the keys. 1 or 10 windows a micro-batch, each of which reads and writes state."""
     keys, panes, windows = (1_000, 4, 2) if smoke else (100_000, 60, 20)
     rows = []
     for total in ("sum(x)", "max(x)"):
@@ -38,7 +38,7 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 
 def measured(pipeline: Pipeline, windows: int, at_once: int, *, tuples: int, keys: int) -> dict[str, object]:
-    """Medians over about so many windows, of which each micro-batch has `at_once`; all figures are of one window."""
+    """Medians over about so many windows, of which each micro-batch has `at_once`. All figures are of one window."""
     found = []
     moved, batches = pipeline.moved, max(3, windows // at_once)
     for _ in range(batches):

@@ -60,7 +60,7 @@ def known() -> dict[str, Any]:
 
 
 def chosen(names: Sequence[str]) -> list[Any]:
-    """Modules of these ids and groups, each once (none named: all); ConfigError for an unknown name."""
+    """Modules of these ids and groups, each once (none named: all). ConfigError for an unknown name."""
     modules = known()
     groups = {
         group: [import_module(f"benchmarks.{name}") for name in names] for group, names in GROUPS.items()
@@ -75,7 +75,7 @@ def chosen(names: Sequence[str]) -> list[Any]:
 
 
 def run_all(names: Sequence[str], *, smoke: bool, as_json: bool) -> None:
-    """Run these scenarios; a table each on standard error, and with `as_json` a line each on standard output.
+    """Run these scenarios. A table each on standard error, and with `as_json` a line each on standard output.
 
     A smoke run of all leaves out those whose code another one runs (their `SMOKED_BY`).
     """

@@ -18,6 +18,7 @@ from benchmarks.stream import settings_for, source_words
 from benchmarks.telling import step
 from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings, Settings, save_settings
+from evenflow.settings.views import TopicRole
 from topics.admin import describe
 from workbench.broker import EmbeddedBroker
 from workbench.processes import ChildProcess
@@ -43,7 +44,7 @@ def measured_broker(itself: str = "bench") -> Iterator[tuple[EmbeddedBroker, Cpu
 
 @dataclass
 class Running:
-    """The processes of one query; `end` ends them, each by its own process id."""
+    """The processes of one query. `end` ends them, each by its own process id."""
 
     settings: Settings
     folder: Path
@@ -72,7 +73,7 @@ class Running:
     def start_replay(
         self, producer: str, zipf: float, rate: int, *, limit: int | None = None
     ) -> ChildProcess:
-        """A live replay at this rate; one without a limit is expected to run until the end."""
+        """A live replay at this rate. One without a limit is expected to run until the end."""
         words = ["replay", f"zipf:{source_words(tuples='endless', zipf=zipf)}", "--value", "amount", "--json"]
         words += ["--rate", str(rate), "--live", "--no-end", "--producer-id", producer]
         return self.start(*words) if limit is None else self.start_passing(*words, "--limit", str(limit))
@@ -84,13 +85,13 @@ class Running:
 
     # ---- looking -------------------------------------------------------------------------------
 
-    def records(self, role: str) -> int:
-        """Records of the topic; 0 before it exists."""
+    def records(self, role: TopicRole) -> int:
+        """Records of the topic. 0 before it exists."""
         topic = self.settings.topic(role)
         state = describe(self.settings.kafka, [topic]).get(topic)
         return 0 if state is None else state.records
 
-    def ends(self, role: str) -> dict[int, int]:
+    def ends(self, role: TopicRole) -> dict[int, int]:
         """End offsets of the topic by partition."""
         topic = self.settings.topic(role)
         state = describe(self.settings.kafka, [topic]).get(topic)
@@ -98,7 +99,7 @@ class Running:
 
     def counts(self) -> dict[str, int]:
         """For `telling.step`: records so far."""
-        roles = {"tuples in": "input", "frames": "routed", "results out": "results"}
+        roles: dict[str, TopicRole] = {"tuples in": "input", "frames": "routed", "results out": "results"}
         return {what: self.records(role) for what, role in roles.items()}
 
     def up_to_date(self) -> None:
@@ -114,7 +115,7 @@ class Running:
     def wait(
         self, done: Callable[[], bool], what: str, *, patience: float = _PATIENCE, every: float = 0.2
     ) -> None:
-        """Wait until it is done; ServiceError when that takes too long or a service has ended."""
+        """Wait until it is done. ServiceError when that takes too long or a service has ended."""
         deadline = time.monotonic() + patience
         while not done():
             self.check()
@@ -145,7 +146,7 @@ def run_to_end(running: Running, what: str) -> tuple[float, Used]:
 
 
 def ended_well(child: ChildProcess) -> None:
-    """Wait for its end; ServiceError when it failed or takes too long."""
+    """Wait for its end. ServiceError when it failed or takes too long."""
     if child.wait(_LONGEST):
         raise ServiceError(f"{child.name} ended with {child.returncode}:\n{child.tail()}")
 
@@ -154,7 +155,7 @@ def ended_well(child: ChildProcess) -> None:
 def running_query(
     kafka: KafkaSettings, meter: CpuMeter, name: str, **parts: dict[str, Any]
 ) -> Iterator[Running]:
-    """A query of these settings with a folder of its own; its processes end with the block."""
+    """A query of these settings with a folder of its own. Its processes end with the block."""
     with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as place:
         folder = Path(place)
         spark = {"checkpoint": str(folder / "checkpoint")} | parts.pop("spark", {})

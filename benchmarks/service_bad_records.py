@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from benchmarks.bad_records import KINDS, SHARES, routed
@@ -61,13 +62,12 @@ def _service(*, smoke: bool) -> dict[str, Any]:
             with step(f"writing {count:,} records, one in {every} bad"):
                 _write(_settings(broker.settings(), number, 0), count, every)
         turns = {share: iter(range(repetitions)) for share in shares}
+
+        def run(number: int, share: str) -> Speed:
+            return _speed(_settings(broker.settings(), number, next(turns[share]) + 1, smoke=smoke), meter)
+
         speeds = in_turns(
-            {
-                share: lambda number=number, share=share: _speed(
-                    _settings(broker.settings(), number, next(turns[share]) + 1, smoke=smoke), meter
-                )
-                for number, share in enumerate(shares)
-            },
+            {share: partial(run, number, share) for number, share in enumerate(shares)},
             repetitions,
             tell=True,
         )
@@ -96,12 +96,12 @@ def _write(settings: Settings, count: int, bad_every: int | None) -> None:
     """Records in turns to every partition, and their ends."""
     ensure_topics(settings.kafka, pipeline_topics(settings).values())
     client = clients.producer(settings.kafka, **{"linger.ms": 20, "queue.buffering.max.messages": 2_000_000})
-    partitions = settings.input.partitions
+    partitions = settings.input_partitions
     for number, value in enumerate(KINDS[_ON_A_BROKER].records(count, bad_every=bad_every)):
         client.produce(settings.topic("input"), value=value, partition=number // 64 % partitions)
     for partition in range(partitions):
         marker = EndOfStream(producer="bench", tuples=0)
-        client.produce(settings.topic("input"), partition=partition, headers=marker.headers())
+        client.produce(settings.topic("input"), partition=partition, headers=list(marker.headers()))
     clients.flush(client, settings.kafka)
 
 

@@ -19,7 +19,7 @@ WHAT = "tuples/s of the combiner (frames to blobs) against Spark's bare scan of 
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Rates of both and their ratio; both are streams with the same source, tasks and trigger."""
+    """Rates of both and their ratio. Both are streams with the same source, tasks and trigger."""
     tuples, repetitions = (200_000, 1) if smoke else (4_000_000, 3)
     with routed_stream("bench-combiner", tuples=tuples) as (settings, folder, meter):
         topic = settings.topic("routed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 from benchmarks.bad_records import route_one_block
@@ -63,7 +64,7 @@ def run(*, smoke: bool) -> dict[str, object]:
     for name, extra in WAYS.items():
         _seconds(extra, values[name])  # compiles and warms up
     found = in_turns(
-        {name: lambda name=name, extra=extra: _seconds(extra, values[name]) for name, extra in WAYS.items()},
+        {name: partial(_seconds, extra, values[name]) for name, extra in WAYS.items()},
         repetitions,
     )
     plain = found[PLAIN]

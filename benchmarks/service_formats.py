@@ -60,7 +60,7 @@ def _row(form: str, columns: pa.Table, repetitions: int) -> dict[str, Any]:
     elif form == "csv":
         values = csv_values(columns, _NAMES, ",").to_pylist()
     else:
-        values = RegisteredValues(settings, registry=kept).values_of(columns).to_pylist()  # type: ignore[arg-type]
+        values = RegisteredValues(settings, registry=kept).values_of(columns).to_pylist()
     parser = Parser(settings, schemas=Schemas(kept) if settings.input.registered else None)
     assert len(parser.parse(values).rows) == len(values)
     found = []

@@ -1,6 +1,6 @@
 """What metrics cost a partitioner instance: its data plane on a real broker, with them and without, in turns.
 
-One data plane reads, parses, routes, frames, produces and commits; after each commit it goes on with or without
+One data plane reads, parses, routes, frames, produces and commits. After each commit it goes on with or without
 what monitoring needs: reports (rate, keys, hottest keys, the telemetry record), histograms, and a scrape over HTTP every
 15 s of the time that has them. CPU time is that of this process, the client's threads and the asking side of the scrape
 included.

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -140,7 +140,7 @@ class _Streams:
         telemetry = _Clocked(
             self.settings, (self.stage,), tally, talk, lambda: standing, (self._instruments,)
         )
-        listeners = cast("Any", self.spark.streams)
+        listeners: Any = self.spark.streams  # a Telemetry is a listener to the JVM, not to pyspark
         listeners.addListener(telemetry)
 
         def look() -> None:
@@ -157,7 +157,7 @@ class _Streams:
     def _measured(self, told: Told | None, look: Callable[[], None]) -> Piece:
         began = self.meter.now()
         with self._started(told, _SPARE) as query:
-            while not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
+            while not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]  # it takes parts of a second too
                 look()
             used = self.meter.between(began, self.meter.now())
             return Piece(told is not None, self.tuples, _seconds(query), used)
@@ -177,6 +177,6 @@ class _Streams:
 
 
 def _seconds(query: StreamingQuery) -> float:
-    """Of its micro-batches with rows; all of them are remembered."""
+    """Of its micro-batches with rows. All of them are remembered."""
     batches = [batch for batch in query.recentProgress if batch["numInputRows"]]
     return sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000

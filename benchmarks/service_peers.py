@@ -1,6 +1,6 @@
 """evenflow beside Flink SQL and Spark's own windows: the same topic, broker, cores and hour, in turns.
 
-Every system runs over a short and a long topic, each time in new processes; the speed is the slope between the
+Every system runs over a short and a long topic, each time in new processes. The speed is the slope between the
 two. evenflow writes its results to Kafka, the others drop theirs. Spark's own windows are so much slower that
 their topics are shorter. Small (`smoke`), every system runs once on one short topic and Flink is left out, as it
 would have to be downloaded.

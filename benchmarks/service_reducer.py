@@ -15,7 +15,7 @@ WHAT = "tuples/s and result rows/s of the reducer (blobs to JSON rows, 60 s wind
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Rates over the time of the micro-batches that had rows; CPU time of the whole stage, its start included."""
+    """Rates over the time of the micro-batches that had rows. CPU time of the whole stage, its start included."""
     tuples = 5_000 if smoke else 2_000_000
     with routed_stream("bench-reducer", tuples=tuples, wiring="split") as (settings, _, meter):
         with step("combiner"):

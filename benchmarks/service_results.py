@@ -1,6 +1,6 @@
 """What a result row costs: the same tuples in a short and in a long window, which differ in result rows alone.
 
-Every key has one tuple, all of them in the first slide; a few tuples of one key move event time on. A window of w
+Every key has one tuple, all of them in the first slide. A few tuples of one key move event time on. A window of w
 slides is then emitted w times with all keys, so that rows are many and tuples few. The slope between the two
 windows is CPU time per row: emitting it, shaping it, the way to the producer, the broker.
 """
@@ -30,7 +30,7 @@ _SHORT = 10
 """Slides of the short window."""
 _LONG = {"kafka": 60}
 _LONG_OTHERS = 600
-"""Slides of the long window; rows that cost little need many to stand out against the start of the processes."""
+"""Slides of the long window. Rows that cost little need many to stand out against the start of the processes."""
 _GOALS = {"kafka": 5.0}
 _GOAL_OTHERS = 0.5
 _PARTITIONS = 4

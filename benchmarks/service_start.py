@@ -3,7 +3,7 @@
 * partition: until its first committed frame can be read.
 * aggregate: until its first row of results can be read, frames waiting for it.
 * end: from the commit of the last micro-batch to the end of the process (`--until-ended`).
-* restart: SIGKILL in mid-stream, a start right after; until the first row of a window that was not emitted before.
+* restart: SIGKILL in mid-stream, a start right after. Until the first row of a window that was not emitted before.
 
 Everything is read by a client that commits only what is committed. Each repetition is a query of its own on one
 broker. The stream is 60 s windows by 1 s over 1,000 keys, small enough that rows are no part of the figures.
@@ -27,6 +27,7 @@ from benchmarks.spread import spread
 from benchmarks.stream import SEED, settings_for
 from evenflow.errors import ServiceError
 from evenflow.settings import Settings, save_settings
+from evenflow.settings.views import TopicRole
 from evenflow.sources.generators import generate
 from evenflow.sources.source import SourceOptions
 from partitioner_service.plane import DataPlane
@@ -86,7 +87,7 @@ class _Start:
         return cls(settings=settings, folder=folder)
 
     def figures(self) -> dict[str, float]:
-        """Seconds of each part; every process is ended."""
+        """Seconds of each part. Every process is ended."""
         with self._service("partition") as service, _watched(self.settings, "routed") as routed:
             partition = self._seconds(lambda: bool(routed.records()), service)
         DataPlane(self.settings, until_ended=True).run()
@@ -109,7 +110,7 @@ class _Start:
             yield child
 
     def _seconds(self, done: Callable[[], bool], service: ChildProcess) -> float:
-        """Until it is done; ServiceError when the service fails before, or nothing happens."""
+        """Until it is done. ServiceError when the service fails before, or nothing happens."""
         began = time.monotonic()
         while not done():
             if service.returncode:
@@ -137,7 +138,7 @@ class _Watch:
         return [m for m in self._consumer.consume(10_000, timeout=patience) if m.error() is None]
 
     def newest_window(self) -> int:
-        """Largest end of a window (event time, ms) among all rows so far; 0 before the first."""
+        """Largest end of a window (event time, ms) among all rows so far. 0 before the first."""
         self._note(self.records())
         return self._newest
 
@@ -152,7 +153,7 @@ class _Watch:
 
 
 @contextmanager
-def _watched(settings: Settings, role: str) -> Iterator[_Watch]:
+def _watched(settings: Settings, role: TopicRole) -> Iterator[_Watch]:
     topic = settings.topic(role)
     partitions = pipeline_topics(settings)[role].partitions
     consumer = clients.consumer(settings.kafka, group="evenflow-bench", fetch_wait_max_ms=50)

@@ -41,7 +41,7 @@ def slope(short: Length, long: Length) -> dict[str, object]:
 def highest(
     ladder: Sequence[int], first: int, holds: Callable[[int], bool], *, most: int | None = None
 ) -> int | None:
-    """The highest rung that holds, None if none does; begins at `first` (an index), then up or down, then halves.
+    """The highest rung that holds, None if none does. Begins at `first` (an index), then up or down, then halves.
 
     After `most` questions it is the highest that was seen to hold.
     """

@@ -65,7 +65,7 @@ def _sum(speeds: Sequence[Speed]) -> Used:
 
 
 def spread(figures: Sequence[float]) -> dict[str, float]:
-    """Minimum, median and maximum; large figures as whole numbers."""
+    """Minimum, median and maximum. Large figures as whole numbers."""
     return {
         name: round(how(figures)) if how(figures) >= 1000 else round(how(figures), 3)
         for name, how in (("min", min), ("median", median), ("max", max))

@@ -23,8 +23,8 @@ _QUERY = {
 }
 
 
-def settings_for(kafka: KafkaSettings, name: str, **parts: dict[str, Any]) -> Settings:
-    """60 s windows sliding by 1 s, count and sum; defaults everywhere else unless `parts` says otherwise."""
+def settings_for(kafka: KafkaSettings, name: str, **parts: Any) -> Settings:
+    """60 s windows sliding by 1 s, count and sum. Defaults everywhere else unless `parts` says otherwise."""
     return load_settings(
         query=_QUERY | {"name": name} | parts.pop("query", {}),
         kafka=kafka.model_dump(exclude_unset=True),
@@ -34,7 +34,7 @@ def settings_for(kafka: KafkaSettings, name: str, **parts: dict[str, Any]) -> Se
 
 
 def source_words(*, tuples: int | str, zipf: float = 1.0, start: int | None = None) -> str:
-    """The generator as `evenflow replay` takes it (without its name); values keep a record near 60 bytes."""
+    """The generator as `evenflow replay` takes it (without its name). Values keep a record near 60 bytes."""
     words = f"z={zipf},keys={KEYS},tuples={tuples},rate={EVENT_RATE},seed={SEED},values=1000000000000"
     return words if start is None else f"{words},start={start}"
 

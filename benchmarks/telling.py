@@ -53,7 +53,7 @@ def _tell(what: str, look: Callable[[], Counts] | None, every: float, over: thre
 
 
 def progress(counts: Counts, before: Counts, seconds: float) -> str:
-    """`, 1,200,000 rows (60,000/s)` for each of the counts; `before` were the counts that many seconds ago."""
+    """`, 1,200,000 rows (60,000/s)` for each of the counts. `before` were the counts that many seconds ago."""
     parts = []
     for name, count in counts.items():
         rate = f" ({(count - before[name]) / seconds:,.0f}/s)" if name in before and seconds > 0 else ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from random import Random
 
-from topics.admin import TopicSpec, ensure_topics
+from topics.admin import ensure_topics
 from topics.clients import flush, producer
 from topics.reader import read_range
+from topics.state import TopicSpec
 from workbench.broker import EmbeddedBroker
 
 ID = "topics-roundtrip"

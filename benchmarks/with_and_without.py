@@ -41,7 +41,7 @@ def having(number: int) -> bool:
 
 
 def pairs(pieces: Sequence[Piece], *, warm_up: int = 1) -> list[Pair]:
-    """Neighbours of both kinds, from pieces as `having` says; so many of the first pairs do not count."""
+    """Neighbours of both kinds, from pieces as `having` says. So many of the first pairs do not count."""
     neighbours = list(zip(pieces[::2], pieces[1::2], strict=False))[warm_up:]
     return [(one, other) if one.having else (other, one) for one, other in neighbours]
 

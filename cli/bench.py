@@ -26,7 +26,7 @@ def bench(
     list_them: Annotated[bool, typer.Option("--list", help="List the scenarios and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one object per scenario.")] = False,
 ) -> None:
-    """Run benchmarks; tables go to standard error."""
+    """Run benchmarks. Tables go to standard error."""
     from benchmarks.runner import chosen, run_all
 
     if list_them:

@@ -20,7 +20,7 @@ def broker(
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1. 0: a free one.")] = 9092,
 ) -> None:
-    """Run a real single-node Kafka broker here until Ctrl-C or SIGTERM; prints its address."""
+    """Run a real single-node Kafka broker here until Ctrl-C or SIGTERM. Prints its address."""
     from workbench.broker import EmbeddedBroker, run_until_stopped
 
     run_until_stopped(

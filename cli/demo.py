@@ -86,7 +86,7 @@ def demo(
         bool, typer.Option("--json", help="One JSON object as the last line of output.")
     ] = False,
 ) -> None:
-    """Run the whole pipeline on this machine with real data and verify every window; exit 1 on differences."""
+    """Run the whole pipeline on this machine with real data and verify every window. Exit 1 on differences."""
     from evenflow.written import parse_choice
     from workbench.demo import DemoOptions, run
 

@@ -10,7 +10,7 @@ import typer
 from evenflow.commands.context import counted, settings_of
 
 if TYPE_CHECKING:
-    from workbench.doctor import Report
+    from workbench.doctor_topics import Report
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
@@ -30,7 +30,7 @@ def doctor(
     no_sample: Annotated[bool, typer.Option("--no-sample", help="Look at no records.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Check this machine, the broker, the topics and a sample of the records; exit 1 if there is a problem."""
+    """Check this machine, the broker, the topics and a sample of the records. Exit 1 if there is a problem."""
     from evenflow.errors import ConfigError
     from workbench.doctor import examine
 

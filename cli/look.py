@@ -16,7 +16,7 @@ Unchecked = Annotated[
 
 
 def look_first(settings: Settings, *, unchecked: bool) -> None:
-    """Say what a sample of the input topic holds; ConfigError where that cannot be meant.
+    """Say what a sample of the input topic holds. ConfigError where that cannot be meant.
 
     Before that, wait for the broker and the topic as `kafka.startup_wait` says.
     """

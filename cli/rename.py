@@ -23,7 +23,7 @@ def rename(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the topics of the old name.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Take along under a new name what the stopped query has read, routed and learned; then remove the old name's.
+    """Take along under a new name what the stopped query has read, routed and learned. Then remove the old name's.
 
     The Spark stages compute all results again under the new name, exactly.
     """
@@ -64,7 +64,7 @@ def _lines(before: Settings, name: str) -> list[str]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int], None]]:
-    """What is called with the number of records copied so far; shown on a terminal only."""
+    """What is called with the number of records copied so far. Shown on a terminal only."""
     import sys
 
     from rich.console import Console

@@ -7,11 +7,14 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, opened
+
+if TYPE_CHECKING:
+    from producers.replay import ReplaySummary
 
 
 def register(app: typer.Typer) -> None:
@@ -25,8 +28,9 @@ def replay(
         str,
         typer.Argument(
             help="A file (.csv .tsv .jsonl .txt, also .gz .zip; .tar.gz or a folder of texts), 'flights', or "
-            "a generator such as zipf:z=1.4,keys=100000,tuples=1000000,rate=50000,seed=1 (also uniform, "
-            "alternating, random-exponent, drift, flash-crowd; options disorder=500ms, start=ISO, period=10s)."
+            "a generator such as zipf:z=1.4,keys=100000,tuples=1000000,rate=50000,seed=1 (also uniform, alternating, "
+            "random-exponent, wandering-exponent, drift, replaced, flash-crowd; options disorder=500ms, start=ISO, "
+            "period=10s)."
         ),
     ],
     key: Annotated[str | None, typer.Option(help="Column of the record key. Default: query.key.")] = None,
@@ -119,20 +123,23 @@ def replay(
             raise
     if as_json:
         typer.echo(json.dumps(summary.as_json()))
-    state = "interrupted, not ended" if summary.interrupted else "ended" if summary.ended else "not ended"
-    typer.echo(
-        f"{summary.tuples:,} tuples delivered to {settings.topic('input')} "
-        f"({len(summary.per_partition)} partitions) in {summary.seconds:.1f} s: "
-        f"{summary.tuples_per_second:,.0f} tuples/s; {state}",
-        err=True,
-    )
+    typer.echo(_in_words(summary, settings.topic("input")), err=True)
     if summary.interrupted:
         raise typer.Exit(130)
 
 
+def _in_words(summary: ReplaySummary, topic: str) -> str:
+    state = "interrupted, not ended" if summary.interrupted else "ended" if summary.ended else "not ended"
+    return (
+        f"{summary.tuples:,} tuples delivered to {topic} "
+        f"({len(summary.per_partition)} partitions) in {summary.seconds:.1f} s: "
+        f"{summary.tuples_per_second:,.0f} tuples/s; {state}"
+    )
+
+
 @contextmanager
 def _stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """True once Ctrl-C or SIGTERM came; a second one acts as if nobody had asked to be told."""
+    """True once Ctrl-C or SIGTERM came. A second one acts as if nobody had asked to be told."""
     before: dict[int, Any] = {}
     seen: list[int] = []
 
@@ -151,7 +158,7 @@ def _stop_on_signals() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _progress_bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A bar on standard error with rate and time left; silent where that is no terminal."""
+    """A bar on standard error with rate and time left. Silent where that is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

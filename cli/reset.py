@@ -24,7 +24,7 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Also while a service of the query runs.")] = False,
 ) -> None:
-    """Remove the query's topics, consumer groups and checkpoints; never its input topic.
+    """Remove the query's topics, consumer groups and checkpoints. Never its input topic.
 
     Shows first what will be removed, and asks.
     """

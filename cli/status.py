@@ -20,7 +20,7 @@ def status(
         typer.Option("--watch", min=0.2, metavar="SECONDS", help="Look again so often, until Ctrl-C."),
     ] = None,
 ) -> None:
-    """Show input, windows, results, who is alive and what is wrong; whatever runs or not.
+    """Show input, windows, results, who is alive and what is wrong. Whatever runs or not.
 
     It only looks: no topic is made, no group is joined, and the exit status says nothing of the query.
     """

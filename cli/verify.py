@@ -36,7 +36,7 @@ def verify(
 ) -> None:
     """Recompute every window, those of views too, from the input topic with DuckDB and compare.
 
-    Exit 1 on differences, when results do not reach in time what is due, and when nothing of it can be compared; with
+    Exit 1 on differences, when results do not reach in time what is due, and when nothing of it can be compared. With
     --ended also while the input has not ended.
     """
     import sys

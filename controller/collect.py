@@ -48,13 +48,13 @@ class Heard(Generic[Kind]):
     wall_ms: int = 0
 
     def age(self, now: float) -> float:
-        """Seconds since it came; infinite for what was there before."""
+        """Seconds since it came. Infinite for what was there before."""
         return float("inf") if self.at is None else now - self.at
 
 
 @dataclass
 class StageWords:
-    """The newest of a Spark stage. word: of either kind; batch: finished micro-batch; closing: one that closed windows."""
+    """The newest of a Spark stage. word: of either kind. batch: finished micro-batch. closing: one that closed windows."""
 
     word: Heard[BatchRecord] | Heard[HeartbeatRecord]
     batch: Heard[BatchRecord] | None = None
@@ -70,7 +70,7 @@ class Collected:
 
 
 class Collector:
-    """Takes in records of the telemetry topic. clock: s, monotonic; wall: s since 1970.
+    """Takes in records of the telemetry topic. clock: s, monotonic. wall: s since 1970.
 
     told: called with every record of this query, decisions included, and whether it is fresh.
     """
@@ -96,7 +96,7 @@ class Collector:
         """Records of parts of this query."""
 
     def take(self, value: bytes | None, *, fresh: bool = True) -> bool:
-        """Take in one record of any bytes; whether it was the word of a part of this query.
+        """Take in one record of any bytes. Whether it was the word of a part of this query.
 
         fresh: False for what was there before the controller began, or piled up while it was cut off.
         """

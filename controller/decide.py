@@ -15,7 +15,7 @@ from evenflow.telemetry import DecisionRecord
 
 
 def policy_of(settings: Settings) -> Policy:
-    """The configured policy in its first state; ConfigError for an unknown name or option.
+    """The configured policy in its first state. ConfigError for an unknown name or option.
 
     Without a cluster manager a plan changes p only, so r stays as it is set.
     """
@@ -107,7 +107,7 @@ class ReplicaDecider:
         self._policy = elasticity.create("threshold", bounds=bounds, metric="busy")
 
     def judge(self, seen: Seen) -> Decision | None:
-        """Wanted instances as p, bounded by the input partitions; None for as many as there are, or nothing known."""
+        """Wanted instances as p, bounded by the input partitions. None for as many as there are, or nothing known."""
         if not seen.instances:
             return None
         decision = self._policy.decide(replace(seen.observation, p=seen.instances, r=1, settling=False))

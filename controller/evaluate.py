@@ -15,7 +15,7 @@ from evenflow.elasticity.observation import Part
 from evenflow.in_charge import in_charge
 from evenflow.settings import Settings
 from evenflow.talking.words import span
-from evenflow.telemetry import BatchRecord, PartitionerRecord, Stage
+from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, Stage
 
 LEAST_PATIENCE = 20.0
 """Seconds of silence that are never too long."""
@@ -51,7 +51,7 @@ class Rounds:
         self._last = now
 
     def due(self, known: Collected, now: float) -> bool:
-        """Whether one is due; then the next one begins."""
+        """Whether one is due. Then the next one begins."""
         words = {stage: known.stages[stage].word for stage in self._stages if stage in known.stages}
         new = [
             word for stage, word in words.items() if word.at is not None and self._told.get(stage) is not word
@@ -70,7 +70,7 @@ class Rounds:
 class Seen:
     """An observation, and what is not a policy's business.
 
-    reached: event time (ms). batch_ms: event time that goes by in a batch interval; None when nothing is known of its
+    reached: event time (ms). batch_ms: event time that goes by in a batch interval. None when nothing is known of its
     speed. overdue: in words, who does not follow the newest plan although it had its time.
     """
 
@@ -83,7 +83,7 @@ class Seen:
 
 @dataclass
 class Evaluator:
-    """Makes observations; remembers how fast event time goes, and how many observations there were."""
+    """Makes observations. Remembers how fast event time goes, and how many observations there were."""
 
     settings: Settings
     step: int = 0
@@ -114,7 +114,7 @@ class Evaluator:
         )
 
     def _note(self, now: float, time: int | None) -> None:
-        """Event time is here now; remembered for half a minute, or two observations."""
+        """Event time is here now. Remembered for half a minute, or two observations."""
         times = self._times
         if time is None or (times and now <= times[-1][0]):
             return
@@ -200,7 +200,7 @@ class _Sight:
         return max((some for some in (by_marks, by_frames) if some is not None), default=None)
 
     def _latency_ms(self) -> float | None:
-        """Of the newest windows, by our own clock; None where event time is not live."""
+        """Of the newest windows, by our own clock. None where event time is not live."""
         last = self.known.stages.get(stages_of(self.settings)[-1])
         closing = None if last is None else last.closing
         if closing is None or closing.age(self.now) > patience(self.settings):
@@ -220,7 +220,7 @@ def reached(known: Collected) -> int | None:
 def counted(settings: Settings, known: Collected, now: float) -> list[Heard[PartitionerRecord]]:
     """The partitioners that count now: those that are not silent, from the newest on.
 
-    One that has just died still looks alive for a while; it does not count once others own its input partitions.
+    One that has just died still looks alive for a while. It does not count once others own its input partitions.
     """
     limit = patience(settings)
     return in_charge(
@@ -262,7 +262,9 @@ def _silent_stages(settings: Settings, known: Collected, now: float) -> list[str
     return words
 
 
-def _no_record(part: str, heard: Heard[PartitionerRecord] | Heard, now: float) -> str:  # type: ignore[type-arg]
+def _no_record(
+    part: str, heard: Heard[PartitionerRecord] | Heard[BatchRecord] | Heard[HeartbeatRecord], now: float
+) -> str:
     if heard.at is None:
         return f"no record of {part} since the controller began, or was cut off"
     return f"no record of {part} for {span(1000 * heard.age(now))}"

@@ -1,7 +1,7 @@
 """What the controller does on Kubernetes beyond Kafka: one number, and one lease.
 
 The number is the scale of the workload that runs the partitioner instances. The lease says which of several controllers
-decides; the others wait, ready to take over. Exactness does not rest on it: whoever takes over fences the one before in
+decides. The others wait, ready to take over. Exactness does not rest on it: whoever takes over fences the one before in
 Kafka (pipeline rule 14), lease or not. Both are asked of the API server with the pod's own service account.
 """
 
@@ -24,7 +24,7 @@ from evenflow.talking import Concern, Concerns
 log = logging.getLogger("controller")
 
 LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15, 10, 2
-"""A lease that was not renewed for so long is free; a leader that cannot renew gives up earlier; how often either asks."""
+"""A lease that was not renewed for so long is free. A leader that cannot renew gives up earlier. How often either asks."""
 _NEEDED_BY = "control.lease and control.replicas_of"
 
 
@@ -79,7 +79,7 @@ class Election(Protocol):
     """One candidate for a lease."""
 
     def holds(self) -> bool:
-        """Take or renew the lease; whether we hold it now. May raise anything: then nobody knows."""
+        """Take or renew the lease. Whether we hold it now. May raise anything: then nobody knows."""
         ...
 
     def give_up(self) -> None:
@@ -88,7 +88,7 @@ class Election(Protocol):
 
 
 class LeaseElection:
-    """Of a Lease object of the API server; identity: of this candidate."""
+    """Of a Lease object of the API server. identity: of this candidate."""
 
     def __init__(self, settings: Settings, *, identity: str) -> None:
         kubernetes = connected(_NEEDED_BY)
@@ -113,7 +113,7 @@ class LeaseElection:
         self._may = False
 
     def holds(self) -> bool:
-        """As `Election` says; ServiceError for an account without the rights that this takes."""
+        """As `Election` says. ServiceError for an account without the rights that this takes."""
         if self._election.try_acquire_or_renew():
             return True
         self._refuse_what_never_succeeds()
@@ -154,7 +154,7 @@ def leading(
     clock: Callable[[], float] = time.monotonic,
     pause: float = RETRY_SECONDS,
 ) -> Iterator[Callable[[], bool]]:
-    """Wait until this controller leads, or `stop`; within the context it goes on renewing.
+    """Wait until this controller leads, or `stop`. Within the context it goes on renewing.
 
     Gives a function that says whether we still lead. Without `control.lease` we always do. pause: s between two steps.
     """
@@ -190,7 +190,7 @@ class _Lead:
         return self._renewed_at is not None and self._clock() - self._renewed_at < RENEW_SECONDS
 
     def step(self) -> bool:
-        """Ask once; whether we hold it."""
+        """Ask once. Whether we hold it."""
         began, trouble = self._clock(), None
         try:
             if self._election.holds():

@@ -6,7 +6,8 @@ distinct keys, since instances may see the same ones: the sum is their upper bou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeGuard
 
 from controller.collect import StageWords
 from evenflow.elasticity import StageObservation
@@ -15,15 +16,15 @@ from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, 
 from evenflow.windows import NO_MARK
 
 _MOST = 1e18
-"""Tuples/s and rows that telemetry may say; what follows from them and is more is no measurement."""
+"""Tuples/s and rows that telemetry may say. What follows from them and is more is no measurement."""
 _BETWEEN = 1.25
 """Batch intervals without a micro-batch after which a stage that waits is idle, and not just between two."""
 
 
 def added(numbers: Iterable[float | None]) -> float | None:
-    """Their sum; None where there are none, or one is not known."""
+    """Their sum. None where there are none, or one is not known."""
     known = list(numbers)
-    return sum(known) if known and None not in known else None  # type: ignore[arg-type]
+    return sum(known) if _all_known(known) else None
 
 
 def read_rate(record: PartitionerRecord) -> float | None:
@@ -34,9 +35,14 @@ def read_rate(record: PartitionerRecord) -> float | None:
 
 
 def most(numbers: Iterable[float | None]) -> float | None:
-    """The largest; None where there are none, or one is not known."""
+    """The largest. None where there are none, or one is not known."""
     known = list(numbers)
-    return max(known) if known and None not in known else None  # type: ignore[type-var]
+    return max(known) if _all_known(known) else None
+
+
+def _all_known(numbers: Sequence[float | None]) -> TypeGuard[Sequence[float]]:
+    """Whether there is a number, and each one is known."""
+    return bool(numbers) and None not in numbers
 
 
 def working(partitioners: Iterable[PartitionerRecord]) -> list[PartitionerRecord]:
@@ -50,7 +56,7 @@ def reached(partitioners: Iterable[PartitionerRecord]) -> int | None:
 
 
 def routed(partitioners: Iterable[PartitionerRecord]) -> int | None:
-    """Least mark (ms) of what is routed; None when one is not known. At the end of the input no mark is ahead of it."""
+    """Least mark (ms) of what is routed. None when one is not known. At the end of the input no mark is ahead of it."""
     known = list(partitioners)
     last = reached(known)
     if last is None or any(record.mark is None for record in known):
@@ -67,7 +73,7 @@ def idle(words: StageWords, now: float) -> bool:
 
 
 def load(words: StageWords, now: float) -> float | None:
-    """W of a stage: 0 when it is idle; while a micro-batch runs for longer than an interval, at least what it has by now."""
+    """W of a stage: 0 when it is idle. While a micro-batch runs for longer than an interval, at least what it has by now."""
     if idle(words, now):
         return 0.0
     record = words.word.record

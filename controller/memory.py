@@ -21,7 +21,7 @@ def snapshot_record(policy: Policy) -> tuple[bytes, bytes]:
 
 
 def remember(settings: Settings, policy: Policy) -> bool:
-    """Let the policy go on where the last controller's stopped; whether there was anything that fits it."""
+    """Let the policy go on where the last controller's stopped. Whether there was anything that fits it."""
     last = read_last(settings.kafka, settings.topic("snapshots"), MEMORY_KEY)
     learned = None if last is None else last.value()
     if learned is None:

@@ -41,7 +41,7 @@ class PlanLog:
 
     @property
     def pair(self) -> Pair:
-        """p and r in force; those of the settings before the first plan."""
+        """p and r in force. Those of the settings before the first plan."""
         return self._without if self.in_force is None else self.meaning(self.in_force)
 
     @property
@@ -50,7 +50,7 @@ class PlanLog:
         return self._schedule.newest
 
     def of_epoch(self, epoch: int) -> Pair | None:
-        """What that epoch meant; None for one that is not known any more."""
+        """What that epoch meant. None for one that is not known any more."""
         return self._without if epoch == 0 else self._pairs.get(epoch)
 
     def meaning(self, plan: Plan) -> Pair:
@@ -58,19 +58,19 @@ class PlanLog:
         return Pair(min(plan.p, self._most.p), min(plan.r, self._most.r))
 
     def ahead(self, reached: int | None) -> int:
-        """Event time (ms) from here until the newest plan begins; 0 when it has, or nothing is reached."""
+        """Event time (ms) from here until the newest plan begins. 0 when it has, or nothing is reached."""
         begins = [entry.begins for entry in self._schedule.upcoming if entry.plan is self.newest]
         return max(0, begins[0] - reached) if begins and reached is not None else 0
 
     def repeated(self) -> Plan | None:
-        """The newest plan that counts, under the next epoch; None before the first, and where no epoch can follow."""
+        """The newest plan that counts, under the next epoch. None before the first, and where no epoch can follow."""
         if self.newest is None or self.newest_epoch >= LAST_EPOCH:
             return None
         reason = f"as plan {self.newest.epoch}, of which there are two"
         return replace(self.newest, epoch=self.newest_epoch + 1, group=None, reason=reason)
 
     def learn(self, plans: Iterable[Plan], *, reached: int | None, now: float) -> list[Plan]:
-        """Take in the next plans of the log; returns those that count. reached: event time (ms), None for none yet."""
+        """Take in the next plans of the log. Returns those that count. reached: event time (ms), None for none yet."""
         counted = [plan for plan in plans if self._schedule.learn(plan, reached=reached)]
         for plan in counted:
             self._pairs[plan.epoch] = self.meaning(plan)

@@ -1,7 +1,7 @@
-"""Realise: a plan, and the decision that made it, reach the topics in one transaction; all else asks somebody else.
+"""Realise: a plan, and the decision that made it, reach the topics in one transaction. All else asks somebody else.
 
 The Spark applications ask their own cluster manager for executors, and the partitioners change p by themselves: both
-follow the plan topic. Only the number of partitioner replicas is nobody's own business; a `Replicas` takes it.
+follow the plan topic. Only the number of partitioner replicas is nobody's own business. A `Replicas` takes it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Realiser(Protocol):
 
 
 class Published:
-    """Every judgement in a transaction of its own; every tenth also with what the policy has learned."""
+    """Every judgement in a transaction of its own. Every tenth also with what the policy has learned."""
 
     def __init__(self, settings: Settings) -> None:
         """Take over from whoever controlled the query before. Raises ServiceError when the broker refuses."""
@@ -59,11 +59,11 @@ class Published:
         )
 
     def repeat(self, plan: Plan) -> None:
-        """As `Realiser` says; raises what `realise` raises."""
+        """As `Realiser` says. Raises what `realise` raises."""
         self._writer.write(plan)
 
     def close(self, policy: Policy) -> None:
-        """As `Realiser` says; raises what `realise` raises."""
+        """As `Realiser` says. Raises what `realise` raises."""
         self._writer.write(snapshot=snapshot_record(policy))
 
 
@@ -84,7 +84,7 @@ class Replicas(Protocol):
     """Whoever can change how many partitioner instances run: a Deployment's scale on Kubernetes."""
 
     def ask(self, *, now: int, wanted: int, reason: str) -> None:
-        """So many instances are wanted; asked again after each observation in which now and wanted differ."""
+        """So many instances are wanted. Asked again after each observation in which now and wanted differ."""
 
 
 class SaidReplicas:

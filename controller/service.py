@@ -7,8 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from confluent_kafka import Message
-
 from controller.collect import Collector
 from controller.decide import Decider, Judgement, ReplicaDecider, policy_of
 from controller.evaluate import Evaluator, Rounds, patience, reached
@@ -22,6 +20,7 @@ from evenflow.errors import ServiceError
 from evenflow.in_charge import in_charge
 from evenflow.plans import Plan
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from evenflow.stopping import stopped_by_signals
 from evenflow.talking import on_every_line
 from evenflow.telemetry import DecisionRecord, Telemetry
@@ -33,12 +32,13 @@ from monitoring.serving import served
 from topics.admin import ensure_topics, pipeline_topics
 from topics.follower import Follower, offset_of
 from topics.plans import PlanFollower
+from topics.records import Record
 from topics.settled import admitted
 from topics.watch import TopicWatch
 
 log = logging.getLogger("controller")
 
-OWN_TOPICS = ("telemetry", "plan", "snapshots")
+OWN_TOPICS: tuple[TopicRole, ...] = ("telemetry", "plan", "snapshots")
 """Roles of the topics that the controller reads and writes."""
 _NEWEST = 500
 _TURN_SECONDS = 0.2
@@ -122,7 +122,7 @@ def _both(first: Callable[[DecisionRecord], None], second: Tell | None) -> Tell:
 
 
 class Controller:
-    """One controller of a query, from its beginning on; `turn` does what there is to do."""
+    """One controller of a query, from its beginning on. `turn` does what there is to do."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class Controller:
         return self._collector.heard
 
     def silence(self) -> dict[str, float]:
-        """Seconds since each part was heard; what spoke before the controller began counts from then on.
+        """Seconds since each part was heard. What spoke before the controller began counts from then on.
 
         Of the partitioners the longest, of those whose input partitions no other one has taken over.
         """
@@ -211,7 +211,7 @@ class Controller:
         self.picture.add(record, old=not fresh)
 
     def keep(self) -> None:
-        """Keep what the policy has learned; a broker that is gone by now is no reason to end with an error."""
+        """Keep what the policy has learned. A broker that is gone by now is no reason to end with an error."""
         try:
             self._realiser.close(self.policy)
         except ServiceError as error:
@@ -222,8 +222,8 @@ class Controller:
         self._plans.close()
         self._telemetry.close()
 
-    def _new_telemetry(self, timeout: float) -> list[Message]:
-        """Records since the last time; after a long silence, of the broker or of all parts, what piled up is old."""
+    def _new_telemetry(self, timeout: float) -> list[Record]:
+        """Records since the last time. After a long silence, of the broker or of all parts, what piled up is old."""
         messages, now = self._telemetry.new(timeout), self._clock()
         if messages and now - self._read_at > patience(self._settings):
             self._fresh_from = self._telemetry.log_end()

@@ -55,7 +55,7 @@ class Talk:
         log.info("%s was published by somebody else%s: it is adopted", plan_words(plan), why)
 
     def lost(self, plan: Plan, again: Plan | None) -> None:
-        """Another plan came first; again: the same as that one, which everybody will see, None where none can follow."""
+        """Another plan came first. again: the same as that one, which everybody will see, None where none can follow."""
         log.warning(
             "plan %d of this controller does not count: somebody else published one first%s",
             plan.epoch,

@@ -1,11 +1,11 @@
-"""Names of array types, the time before all times and the last one; an Arrow column as one piece.
+"""Names of array types, the time before all times and the last one. An Arrow column as one piece.
 
 Kernels cannot hold None, so a clock that has not begun is NEVER: no event time and no slide is earlier.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,18 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.void]
-"""Records: rows of named fields, or a single one with shape ()."""
-State = dict[str, npt.NDArray[Any]]
-"""State as named arrays of any shape."""
+if TYPE_CHECKING:
+
+    class Rows(npt.NDArray[np.void]):
+        """Records: rows of named fields, or a single one with shape (). What a field holds, its dtype says."""
+
+        def __getitem__(self, key: Any) -> Any: ...
+else:
+    Rows = npt.NDArray[np.void]
+Whole = int | np.integer[Any]
+"""A whole number, of Python or of a column: kernels are compiled for each kind that they get."""
+State = dict[str, Any]
+"""State as named arrays of any shape, some of them records."""
 
 NEVER = -(2**63)
 LAST_TIME = 2**63 - 1
@@ -29,10 +37,15 @@ LAST_TIME = 2**63 - 1
 
 def record(kind: np.dtype[Any], **values: int) -> Rows:
     """One record, shape (), with these numbers and else zeros: `made[()]` is what a kernel reads and writes."""
-    made = np.zeros((), kind)
+    made = records((), kind)
     for name, value in values.items():
         made[name] = value
     return made
+
+
+def records(shape: int | tuple[int, ...], kind: np.dtype[Any]) -> Rows:
+    """Records of zeros."""
+    return cast(Rows, np.zeros(shape, kind))
 
 
 def plain(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -54,7 +67,7 @@ def as_records(numbers: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray
 
 
 def viewed(buffer: pa.Buffer | None, dtype: type[np.generic], start: int, count: int) -> npt.NDArray[Any]:
-    """Values start..start+count of an Arrow buffer, without a copy; there may be no buffer where there is no value.
+    """Values start..start+count of an Arrow buffer, without a copy. There may be no buffer where there is no value.
 
     Always read-only, whether Arrow could write to the buffer or not: a kernel is compiled for one kind of array.
     """
@@ -68,7 +81,7 @@ def viewed(buffer: pa.Buffer | None, dtype: type[np.generic], start: int, count:
 
 
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    """The column as one array; without a copy where it is one already."""
+    """The column as one array. Without a copy where it is one already."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 

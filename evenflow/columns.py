@@ -38,7 +38,7 @@ _FINER = ("ms", "us", "ns", "ps", "fs", "as")
 
 
 def key_column(keys: Keys) -> pa.Array | pa.ChunkedArray:
-    """The keys as an Arrow column of text, bytes or a dictionary; Arrow columns of these come back as they are.
+    """The keys as an Arrow column of text, bytes or a dictionary. Arrow columns of these come back as they are.
 
     Raises TypeError for other types and for a mixture, ValueError for a key that is None and for more dimensions.
     """
@@ -55,9 +55,9 @@ def key_column(keys: Keys) -> pa.Array | pa.ChunkedArray:
 
 
 def time_column(times: Times) -> Int64s:
-    """Event times in int64 milliseconds since 1970 UTC, rounded down; shape (n,).
+    """Event times in int64 milliseconds since 1970 UTC, rounded down. Shape (n,).
 
-    Whole numbers are milliseconds already. Points in time may be numpy's, Arrow's or Python's, of any unit; without a
+    Whole numbers are milliseconds already. Points in time may be numpy's, Arrow's or Python's, of any unit. Without a
     zone they are UTC. Raises TypeError for other types, ValueError for a time that is missing or beyond int64.
     """
     if isinstance(times, pa.ChunkedArray):

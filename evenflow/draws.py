@@ -13,7 +13,7 @@ from evenflow.kernels import kernel
 from evenflow.keys import GOLDEN, members, mix64
 
 _FIRST_STREAM = 1 << 32
-"""Members of the hash family from here on seed the generators; candidates are those before."""
+"""Members of the hash family from here on seed the generators. Candidates are those before."""
 _SHIFT = np.uint64(11)
 _UNIT = 2.0**-53
 

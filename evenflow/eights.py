@@ -1,10 +1,10 @@
 """Eight neighbouring array elements at once: vector code that numba would not make of a loop.
 
 A set of eight counters is one or two cache lines. Numba unrolls a loop over it into eight comparisons and
-eight selects (measured, SpaceSaving in such sets: 10.9 ns per key; with these two functions 5.9). LLVM
+eight selects (measured, SpaceSaving in such sets: 10.9 ns per key, with these two functions 5.9). LLVM
 makes of them what the processor has: one instruction each with AVX-512, two to four with AVX2 or NEON.
 
-All take an array and the index of the first of the eight elements; that all eight exist is the caller's duty.
+All take an array and the index of the first of the eight elements. That all eight exist is the caller's duty.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Codegen = tuple[Any, Callable[..., Any]]
 
 
 def _vector(typer: Callable[..., _Codegen]) -> Callable[..., Any]:
-    """For kernels to call; the first argument is numba's, not the caller's."""
+    """For kernels to call. The first argument is numba's, not the caller's."""
     return cast(Callable[..., Any], intrinsic(typer))
 
 
@@ -34,7 +34,7 @@ def _load(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> A
 
 
 def _places_of(builder: Any, vector: Any, value: Any) -> Any:
-    """Bit i is set where element i equals the value; 64 bits."""
+    """Bit i is set where element i equals the value. 64 bits."""
     nothing, lane = ir.Constant(vector.type, ir.Undefined), ir.Constant(ir.IntType(32), 0)
     first = builder.insert_element(nothing, value, lane)
     lanes = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
@@ -60,7 +60,7 @@ def equal(typing_context: Any, array: Any, first: Any, wanted: Any) -> _Codegen:
 
 @_vector
 def lowest_bit(typing_context: Any, bits: Any) -> _Codegen:
-    """The number of the lowest bit that is set; undefined when none is."""
+    """The number of the lowest bit that is set. Undefined when none is."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _lowest_bit(builder, arguments[0])
@@ -70,7 +70,7 @@ def lowest_bit(typing_context: Any, bits: Any) -> _Codegen:
 
 @_vector
 def place_of_least(typing_context: Any, array: Any, first: Any) -> _Codegen:
-    """Which of the eight, 0..7, is the least, the first on a tie; signed elements."""
+    """Which of the eight, 0..7, is the least, the first on a tie. Signed elements."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector = _load(context, builder, signature.args[0], *arguments)

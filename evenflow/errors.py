@@ -4,7 +4,7 @@
 class EvenflowError(Exception):
     """Base of every error that evenflow raises on purpose.
 
-    `hint` says what to do; the command line prints it below the message.
+    `hint` says what to do. The command line prints it below the message.
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:

@@ -12,7 +12,7 @@ _CONTROL = r"[\x00-\x1f]"
 
 
 def escaped(texts: pa.Array) -> pa.Array:
-    """What stands between the quotes of a JSON text; null stays null."""
+    """What stands between the quotes of a JSON text. Null stays null."""
     if pc.any(pc.match_substring_regex(texts, _CONTROL)).as_py():
         return pa.array(
             [text and json.dumps(text, ensure_ascii=False)[1:-1] for text in texts.to_pylist()], pa.string()
@@ -24,7 +24,7 @@ def escaped(texts: pa.Array) -> pa.Array:
 
 
 def joined(*pieces: str | pa.Array | pa.ChunkedArray | pa.Scalar) -> pa.Array:
-    """The pieces side by side, row by row; null where one is."""
+    """The pieces side by side, row by row. Null where one is."""
     texts = [pa.scalar(piece, pa.string()) if isinstance(piece, str) else piece for piece in pieces]
     return pc.binary_join_element_wise(*texts, pa.scalar("", pa.string()))
 

@@ -2,17 +2,17 @@
 
 numba caches compiled code beside the source (`__pycache__`), or, when that folder is read-only, below
 the user's cache folder (`$XDG_CACHE_HOME/numba`, usually `~/.cache/numba`). `NUMBA_CACHE_DIR` overrides
-both; a container image sets it, and runs every kernel once while it is built. Four things are added here:
+both. A container image sets it, and runs every kernel once while it is built. Four things are added here:
 
 * numba's key covers the source file of a kernel but not the kernels it calls from other files, so an
   upgrade could run old machine code. Here the key covers every kernel and constant it reaches, and the
   compiler's options (kernels cached under others hid that a cold cache could not compile them).
 * numba numbers the files of a kernel's compiled forms. Two processes that compile two forms at once (cold
   start of several services, tests on all cores) took the same number, so that one ran the other's machine
-  code. Here a file is named by the digest of its whole key; at worst a form is compiled twice.
+  code. Here a file is named by the digest of its whole key. At worst a form is compiled twice.
 * a folder of `NUMBA_CACHE_DIR` that nobody may write (an image's, under a read-only root) is read all the same, which
-  numba itself refuses; what is not in it is compiled in memory.
-* when there is no such folder and none is writable (no home) numba refuses to import the module; here the kernel is
+  numba itself refuses. What is not in it is compiled in memory.
+* when there is no such folder and none is writable (no home) numba refuses to import the module. Here the kernel is
   compiled in memory instead, once per process.
 
 Kernels run without numba's reference counting (measured: an atomic increment for every array touched in
@@ -50,7 +50,7 @@ def fingerprint(function: FunctionType, seen: frozenset[str] = frozenset()) -> s
 
 
 def _parts(code: CodeType, known: Mapping[str, Any], seen: frozenset[str]) -> Iterator[bytes]:
-    """What the digest is made of; code within code (an intrinsic's) has an address for a name, so it is opened."""
+    """What the digest is made of. Code within code (an intrinsic's) has an address for a name, so it is opened."""
     yield code.co_code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -69,7 +69,7 @@ def _parts(code: CodeType, known: Mapping[str, Any], seen: frozenset[str]) -> It
 
 
 class _NamedByKey(IndexDataCacheFile):
-    """Files of one kernel's compiled forms, each named by its key; every file is replaced in one step."""
+    """Files of one kernel's compiled forms, each named by its key. Every file is replaced in one step."""
 
     def save(self, key: Any, data: Any) -> None:
         """Store a compiled form. The index may lose an entry to another process, never point to a wrong one.
@@ -132,7 +132,7 @@ class _DeepCache(FunctionCache):
 
 
 def kernel(function: F) -> F:
-    """Compile at first call, cached on disk when a folder allows it. No allocation inside; see the module."""
+    """Compile at first call, cached on disk when a folder allows it. No allocation inside. See the module."""
     compiled = _NJIT(function, **_OPTIONS)
     try:
         compiled._cache = _DeepCache(function)

@@ -14,12 +14,12 @@ F_1..F_d. F_i(h) = F_j(h) happens with probability 1/n and is kept, as the paper
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int32s, UInt8s, UInt64s, viewed
+from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
 from evenflow.columns import Keys, key_column
 from evenflow.kernels import inlined, kernel
 
@@ -42,7 +42,7 @@ def _rotate(x: np.uint64, bits: int) -> np.uint64:
 
 
 @kernel
-def _read64(data: UInt8s, at: int) -> np.uint64:
+def _read64(data: UInt8s, at: Whole) -> np.uint64:
     word = np.uint64(0)
     for byte in range(8):
         word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
@@ -50,7 +50,7 @@ def _read64(data: UInt8s, at: int) -> np.uint64:
 
 
 @kernel
-def _read32(data: UInt8s, at: int) -> np.uint64:
+def _read32(data: UInt8s, at: Whole) -> np.uint64:
     word = np.uint64(0)
     for byte in range(4):
         word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
@@ -68,7 +68,7 @@ def _merge(acc: np.uint64, lane: np.uint64) -> np.uint64:
 
 
 @kernel
-def _xxh64(data: UInt8s, start: Any, end: Any) -> np.uint64:
+def _xxh64(data: UInt8s, start: Whole, end: Whole) -> np.uint64:
     at = start
     length = np.uint64(end - start)
     if end - start >= 32:
@@ -101,13 +101,13 @@ def _xxh64(data: UInt8s, start: Any, end: Any) -> np.uint64:
 
 
 @kernel
-def _hash_all(offsets: Any, data: UInt8s, out: UInt64s) -> None:
+def _hash_all(offsets: Int64s, data: UInt8s, out: UInt64s) -> None:
     for row in range(out.shape[0]):
         out[row] = _xxh64(data, np.int64(offsets[row]), np.int64(offsets[row + 1]))
 
 
 def hash_keys(keys: Keys) -> UInt64s:
-    """XXH64 (seed 0) of the bytes of each key; shape (n,). What `Partitioner.assign` takes.
+    """XXH64 (seed 0) of the bytes of each key. Shape (n,). What `Partitioner.assign` takes.
 
     Keys are text, bytes or whole numbers, as a list, a numpy or Arrow array (also chunked or dictionary-encoded) or a
     pandas series. Text hashes as its UTF-8 bytes and a whole number as its decimal text, as in the pipeline, so
@@ -144,7 +144,7 @@ def hash_keys(keys: Keys) -> UInt64s:
 
 @inlined
 def mix64(x: np.uint64) -> np.uint64:
-    """The splitmix64 finaliser: a bijection of 64-bit words; each output bit depends on all input bits."""
+    """The splitmix64 finaliser: a bijection of 64-bit words. Each output bit depends on all input bits."""
     x = (x ^ (x >> np.uint64(30))) * _M1
     x = (x ^ (x >> np.uint64(27))) * _M2
     return x ^ (x >> np.uint64(31))
@@ -164,7 +164,7 @@ def member_kernel(seed: np.uint64, i: np.uint64) -> np.uint64:
 
 @inlined
 def candidate_kernel(key: np.uint64, member: np.uint64, workers: np.uint64) -> np.int64:
-    """F_i(key) for a precomputed member m_i; all arguments uint64. For use inside kernels."""
+    """F_i(key) for a precomputed member m_i. All arguments uint64. For use inside kernels."""
     return np.int64(mix64(key ^ member) % workers)
 
 
@@ -188,7 +188,7 @@ def members(seed: int, count: int, *, first: int = 1) -> UInt64s:
 
 
 @kernel
-def same_bytes(data: UInt8s, start: Any, others: UInt8s, other: Any, length: Any) -> bool:
+def same_bytes(data: UInt8s, start: Whole, others: UInt8s, other: Whole, length: Whole) -> bool:
     """Whether `length` bytes are the same, of the one from `start` on and of the other from `other` on."""
     at = np.int64(0)
     while at < length and data[start + at] == others[other + at]:
@@ -219,7 +219,7 @@ def candidate(hashes: UInt64s, i: int, n: int, seed: int) -> Int32s:
 
 
 def bucket_of(hashes: UInt64s, buckets: int) -> Int32s:
-    """Reduce bucket of every hash, in 0..buckets-1; independent of every F_i of every seed."""
+    """Reduce bucket of every hash, in 0..buckets-1. Independent of every F_i of every seed."""
     if buckets < 1:
         raise ValueError(f"{buckets} reduce buckets: at least 1 is needed")
     out = np.empty(len(hashes), np.int32)

@@ -25,7 +25,7 @@ MOST_TUPLES = 2**62
 
 @dataclass(frozen=True, kw_only=True)
 class EndOfStream:
-    """`producer` (1-24 letters, digits, . _ -) wrote `tuples` tuples here; `producers` were announced."""
+    """`producer` (1-24 letters, digits, . _ -) wrote `tuples` tuples here. `producers` were announced."""
 
     producer: str
     tuples: int
@@ -42,13 +42,13 @@ class EndOfStream:
             )
 
     def headers(self) -> list[tuple[str, bytes]]:
-        """Headers of the marker record; its key and value are null."""
+        """Headers of the marker record. Its key and value are null."""
         body = {"producer": self.producer, "tuples": self.tuples, "producers": self.producers}
         return [(HEADER, json.dumps(body, sort_keys=True).encode())]
 
     @classmethod
     def from_headers(cls, headers: Sequence[tuple[str, bytes | str | None]] | None) -> EndOfStream | None:
-        """The marker in these headers, or None; raises ProtocolError when it is damaged."""
+        """The marker in these headers, or None. Raises ProtocolError when it is damaged."""
         for name, value in headers or ():
             if name == HEADER:
                 return cls._decoded(value)

@@ -3,7 +3,7 @@
 A plan is one JSON record. Whoever reads the topic reads one log in one order, so all come to the same schedule:
 
 * a record whose epoch is not above every epoch before it counts for nothing, whoever wrote it;
-* from `effective_from` on a plan is in force, until a later epoch is; a later epoch that begins earlier replaces it;
+* from `effective_from` on a plan is in force, until a later epoch is. A later epoch that begins earlier replaces it;
 * a reader that is past `effective_from` already begins with its next slide.
 
 A plan is a matter of balance and of cost, never of results (pipeline rule 7).
@@ -49,7 +49,7 @@ class Plan:
         return b"plan-%d" % (self.epoch % KEPT)
 
     def fields(self) -> dict[str, Any]:
-        """As plain JSON; `effective_from` is null for "at the next slide"."""
+        """As plain JSON. `effective_from` is null for "at the next slide"."""
         return {
             "v": PLAN_VERSION,
             "epoch": self.epoch,
@@ -61,7 +61,7 @@ class Plan:
         }
 
     def encode(self, fingerprint: str) -> bytes:
-        """The record's value; fingerprint: of the query that it is a plan of."""
+        """The record's value. fingerprint: of the query that it is a plan of."""
         return json.dumps({"query": fingerprint, **self.fields()}).encode()
 
 
@@ -116,7 +116,7 @@ class Upcoming:
 class Schedule:
     """What one reader of the plans follows, as its event time goes on.
 
-    slide_ms: of the query. current: the plan in force, None before the first; upcoming: later ones, by their beginning,
+    slide_ms: of the query. current: the plan in force, None before the first. upcoming: later ones, by their beginning,
     at most the newest `KEPT`.
     """
 
@@ -127,7 +127,7 @@ class Schedule:
     """Largest epoch seen."""
 
     def learn(self, plan: Plan, *, reached: int | None) -> bool:
-        """Take in the next plan of the log; False when its epoch is not above all before it.
+        """Take in the next plan of the log. False when its epoch is not above all before it.
 
         reached: largest event time (ms) that the reader has worked on, None before the first tuple.
         """
@@ -148,7 +148,7 @@ class Schedule:
         self.pass_to(NO_MARK if reached is None else reached)
 
     def next_begins(self) -> int | None:
-        """Event time (ms) at which another plan takes over; None when none is known."""
+        """Event time (ms) at which another plan takes over. None when none is known."""
         return self.upcoming[0].begins if self.upcoming else None
 
     def pass_to(self, time: int) -> Plan | None:
@@ -161,5 +161,5 @@ class Schedule:
         return self.current
 
     def boundary(self, time: int) -> int:
-        """The first slide boundary at or after this event time (ms); NO_MARK stays what it is."""
+        """The first slide boundary at or after this event time (ms). NO_MARK stays what it is."""
         return time if time == NO_MARK else -(-time // self.slide_ms) * self.slide_ms

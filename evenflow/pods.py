@@ -19,7 +19,7 @@ _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def own_namespace() -> str | None:
-    """The namespace of this process's pod; None outside of one, or for a pod without a service account."""
+    """The namespace of this process's pod. None outside of one, or for a pod without a service account."""
     return _NAMESPACE.read_text(encoding="utf-8").strip() if _NAMESPACE.exists() else None
 
 
@@ -37,10 +37,10 @@ def connected(what: str) -> Any:
         ) from None
     try:
         if "KUBERNETES_SERVICE_HOST" in os.environ:
-            kubernetes.config.load_incluster_config()  # type: ignore[no-untyped-call]
+            kubernetes.config.load_incluster_config()
         else:
             # Named, as the package reads the variable only once, when it is imported.
-            kubernetes.config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))  # type: ignore[no-untyped-call]
+            kubernetes.config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
     except kubernetes.config.ConfigException as error:
         raise ConfigError(
             f"{what} need a Kubernetes API server: {error}",

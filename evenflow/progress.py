@@ -46,8 +46,8 @@ class PartitionState:
     query began to read. first_time, max_time:
     first and largest accepted event time (ms), None before the first. idle_mark: largest mark it was given while
     idle, None if never. asleep: idle now. run: times of the last consecutive tuples that were too far ahead
-    (rule 5), fewer than `jump_confirmations`. ended_producers: ids whose end marker was read; announced: how many
-    are to end (None before the first marker). read = routed + rejected + filtered, all cumulative; filtered: accepted, but
+    (rule 5), fewer than `jump_confirmations`. ended_producers: ids whose end marker was read. announced: how many
+    are to end (None before the first marker). read = routed + rejected + filtered, all cumulative. filtered: accepted, but
     not what `query.where` asks for.
     """
 
@@ -82,7 +82,7 @@ class PartitionState:
         return own if self.idle_mark is None else max(own, self.idle_mark)
 
     def with_marker(self, marker: EndOfStream) -> PartitionState:
-        """State after an end-of-stream marker; a repeated one changes nothing."""
+        """State after an end-of-stream marker. A repeated one changes nothing."""
         if marker.producer in self.ended_producers:
             return self
         return replace(
@@ -116,7 +116,7 @@ class PartitionState:
 
     @classmethod
     def decode(cls, metadata: str | None, *, offset: int) -> PartitionState:
-        """The state committed with `offset`; raises IncompatibleStateError when there is none or it is damaged."""
+        """The state committed with `offset`. Raises IncompatibleStateError when there is none or it is damaged."""
         try:
             return _decoded(read_object(metadata, most_bytes=_MOST_BYTES), offset)
         except ValueError as error:
@@ -192,7 +192,7 @@ def delay(query: Query) -> int:
 def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
     """Apply the lateness rule to the next tuples of a partition, in offset order.
 
-    times: event times (ms), shape (n,). Advances progress only; the caller counts and sets the offset.
+    times: event times (ms), shape (n,). Advances progress only. The caller counts and sets the offset.
     """
     memory = record(
         _MEMORY,

@@ -31,7 +31,7 @@ class RankLaw(ABC):
 
     @abstractmethod
     def ranks(self, draws: Float64s, period: int) -> Int64s:
-        """Ranks of the draws, shape (m,); all of them lie in this period."""
+        """Ranks of the draws, shape (m,). All of them lie in this period."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class WanderingExponent(RankLaw):
 
 
 class FlashCrowd(RankLaw):
-    """Zipf; but in the periods first .. last the key that was coldest so far has this share of the tuples."""
+    """Zipf, but in the periods first .. last the key that was coldest so far has this share of the tuples."""
 
     def __init__(self, keys: int, exponent: float, *, share: float, first: int, last: int) -> None:
         self._zipf, self._coldest, self._share = Zipf(keys, exponent), keys - 1, share
@@ -144,13 +144,13 @@ class FlashCrowd(RankLaw):
 
 
 def folded(values: Any, low: float, high: float) -> Any:
-    """A walk as it would be with walls at `low` and `high` that throw it back; scalar or array."""
+    """A walk as it would be with walls at `low` and `high` that throw it back. Scalar or array."""
     span = high - low
     return low + span - np.abs((values - low) % (2 * span) - span)
 
 
 def zipf_cdf(keys: int, exponent: float) -> Float64s:
-    """Cumulative probabilities of ranks 0 .. keys-1; the last is exactly 1."""
+    """Cumulative probabilities of ranks 0 .. keys-1. The last is exactly 1."""
     weights = np.arange(1, keys + 1, dtype=np.float64) ** -exponent
     cdf: Float64s = np.cumsum(weights)
     cdf /= cdf[-1]
@@ -159,7 +159,7 @@ def zipf_cdf(keys: int, exponent: float) -> Float64s:
 
 
 def ranks_by_period(law: RankLaw, draws: Float64s, periods: Int64s) -> Int64s:
-    """Ranks of consecutive tuples; `periods` is the (non-decreasing) period of each."""
+    """Ranks of consecutive tuples. `periods` is the (non-decreasing) period of each."""
     if not len(draws) or periods[0] == periods[-1]:
         return law.ranks(draws, int(periods[0]) if len(periods) else 0)
     cuts = [0, *(np.flatnonzero(np.diff(periods)) + 1).tolist(), len(draws)]

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
-    """Both set `stop` within this context; handlers that were there before are put back behind it.
+    """Both set `stop` within this context. Handlers that were there before are put back behind it.
 
-    Only the main thread can catch signals; elsewhere the caller sets `stop`.
+    Only the main thread can catch signals. Elsewhere the caller sets `stop`.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

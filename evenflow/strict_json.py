@@ -1,7 +1,7 @@
 """JSON that others wrote: the one reader for headers, markers, plans, notes and committed metadata.
 
 Pipeline rule 16: a decoder takes any bytes. What is too long, nested too deeply, no object, no finite number or
-of another type than asked for raises NotStrict, which says why; no other exception leaves this module.
+of another type than asked for raises NotStrict, which says why. No other exception leaves this module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class NotStrict(ValueError):
 
 
 class StrictObject:
-    """A JSON object whose fields are taken by type; each method raises NotStrict for anything else."""
+    """A JSON object whose fields are taken by type. Each method raises NotStrict for anything else."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self.fields = fields
@@ -37,7 +37,7 @@ class StrictObject:
             raise NotStrict(f"unknown fields {shown(unknown)}")
 
     def whole(self, name: str, low: int, high: int) -> int:
-        """An integer from `low` to `high`, both included; not a bool, not 1.0."""
+        """An integer from `low` to `high`, both included. Not a bool, not 1.0."""
         return _whole(name, self._value(name), low, high)
 
     def text(self, name: str, *, most: int) -> str:

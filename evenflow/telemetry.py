@@ -9,7 +9,7 @@ nothing but itself. Four kinds:
 * `decision`: a controller, for each observation that it has judged.
 
 None is "not known", never 0. Times are ms: `time` and `started` by the writer's clock (for people: clocks differ), the
-others event times. `parse` takes any bytes (pipeline rule 16) and refuses other versions; a reader compares
+others event times. `parse` takes any bytes (pipeline rule 16) and refuses other versions. A reader compares
 `fingerprint` with its own query's.
 """
 
@@ -64,8 +64,8 @@ class Record(BaseModel):
 class HotKey(BaseModel):
     """One of the hottest keys of a period, by a sample.
 
-    key: for people: escaped, and cut where it is long; length: its bytes. share: of all tuples. holders: how many workers
-    it was seen at; workers, parts: the first of them, by their part of the key's tuples.
+    key: for people: escaped, and cut where it is long. length: its bytes. share: of all tuples. holders: how many workers
+    it was seen at. workers, parts: the first of them, by their part of the key's tuples.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
@@ -82,13 +82,13 @@ class PartitionerRecord(Record):
     """One instance of the partitioner service.
 
     started: of this process. owned: input partitions. epoch, workers: the plan in force (0: none) and its p. tuples:
-    routed since `started`; read, rejected, filtered: records likewise (older instances do not say read and filtered). The
-    last whole period of `period_ms` had `rate` tuples/s routed and about `keys` distinct keys (HyperLogLog); of it the data
+    routed since `started`. read, rejected, filtered: records likewise (older instances do not say read and filtered). The
+    last whole period of `period_ms` had `rate` tuples/s routed and about `keys` distinct keys (HyperLogLog). Of it the data
     plane was busy for a share of `busy` (parse, route, frame). lag: records of owned partitions that are not read.
-    event_time: largest seen; mark: least of the owned partitions that are awake. loads: tuples by worker since the last
+    event_time: largest seen. mark: least of the owned partitions that are awake. loads: tuples by worker since the last
     change of p. plans_ignored: records of the plan topic that were no plan of the query.
 
-    window_imbalance: of the newest window that the marks have passed, as this instance routed it; none where p changed in
+    window_imbalance: of the newest window that the marks have passed, as this instance routed it. None where p changed in
     it. window_end: its end.
 
     Of the last whole period: imbalance of the workers in use, as a share of its tuples (none where p changed in it), and the
@@ -145,7 +145,7 @@ class PartWork(BaseModel):
 
     @property
     def spread(self) -> float | None:
-        """Longest over mean task, 1 is even; None without any work, or where no number says it."""
+        """Longest over mean task, 1 is even. None without any work, or where no number says it."""
         spread = self.longest_ms * self.tasks / self.busy_ms if self.busy_ms > 0 else math.inf
         return spread if math.isfinite(spread) else None
 
@@ -153,9 +153,9 @@ class PartWork(BaseModel):
 class BatchRecord(Record):
     """A finished micro-batch of a Spark stage.
 
-    load: W, processing time over batch interval. rows: frames (or blobs) read; backlog: those that lay behind it when it
-    was planned. parts: by part. slots: tasks that can run at once; executors: in use, None without a cluster manager.
-    epoch: plan that the application follows (0: none); reducers: r, by that plan or else the settings. mark: least mark
+    load: W, processing time over batch interval. rows: frames (or blobs) read. backlog: those that lay behind it when it
+    was planned. parts: by part. slots: tasks that can run at once. executors: in use, None without a cluster manager.
+    epoch: plan that the application follows (0: none). reducers: r, by that plan or else the settings. mark: least mark
     merged. tuples, rows_out, windows_closed, unfit: of this micro-batch. open_panes: from the first to the last open one
     with a tuple. state_bytes: memory of the state stores.
     """
@@ -203,7 +203,7 @@ class HeartbeatRecord(Record):
     epoch: Count = 0
 
     def load_by_now(self, before: float | None) -> float | None:
-        """W while its micro-batch runs; before: that of the last one. For longer than an interval, at least what it has."""
+        """W while its micro-batch runs. before: that of the last one. For longer than an interval, at least what it has."""
         running = (self.running_ms or 0) / max(1, self.batch_interval_ms)
         return before if running <= 1 else max(before or 0.0, running)
 
@@ -244,7 +244,7 @@ _ANY: TypeAdapter[Telemetry] = TypeAdapter(Annotated[Telemetry, Field(discrimina
 
 
 def parse(value: bytes | None) -> Telemetry:
-    """The record in these bytes; ValueError says why it is none that this evenflow reads."""
+    """The record in these bytes. ValueError says why it is none that this evenflow reads."""
     try:
         return _ANY.validate_python(read_object(value, most_bytes=MOST_BYTES, depth=_DEEPEST).fields)
     except ValidationError as error:

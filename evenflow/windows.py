@@ -1,8 +1,8 @@
-"""Pane arithmetic: a pane is one slide; a window is window/slide consecutive panes.
+"""Pane arithmetic: a pane is one slide. A window is window/slide consecutive panes.
 
 Pane i covers event times [i*slide, (i+1)*slide) in ms since 1970 UTC. The window that ends with pane
 e covers panes e-panes_per_window+1 .. e, that is [ (e+1)*slide - window, (e+1)*slide ). Everything is
-aligned to the epoch; floor division makes that hold for times before 1970 too.
+aligned to the epoch. Floor division makes that hold for times before 1970 too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ END_MARK: int = 2**62
 
 
 def pane_of(times: Int64s, slide: int) -> Int64s:
-    """Pane index of each event time (ms); shape (n,) -> (n,)."""
+    """Pane index of each event time (ms). Shape (n,) -> (n,)."""
     return np.floor_divide(times, slide)
 
 

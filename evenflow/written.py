@@ -1,10 +1,12 @@
-"""Partitioners and policies as a person writes them: `NAME[:option=value,...]`, e.g. `pkg:d=3,window=sliding`.
+"""Options as a person writes them: `option=value,...`. And partitioners and policies, `NAME[:option=value,...]`, e.g.
+`pkg:d=3,window=sliding`.
 
-A list of numbers is written with semicolons: `evenflow:weights=1;2;0.5`; `weights=2;` is a list of one.
+A list of numbers is written with semicolons: `evenflow:weights=1;2;0.5`. `weights=2;` is a list of one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from evenflow.errors import ConfigError
@@ -13,21 +15,30 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 
 
 def parse_choice(text: str) -> tuple[str, dict[str, Any]]:
-    """`"pkg:d=3,window=sliding"` -> ("pkg", {"d": 3, "window": "sliding"}); ConfigError when it is neither.
+    """`"pkg:d=3,window=sliding"` -> ("pkg", {"d": 3, "window": "sliding"}). ConfigError when it is neither.
 
     Whether name and options exist is for `create` to say.
     """
     name, _, rest = text.partition(":")
-    options: dict[str, Any] = {}
-    for part in filter(None, (piece.strip() for piece in rest.split(","))):
+    given = pairs(rest, of=name.strip(), normal=lambda option: option.replace("-", "_"))
+    return name.strip(), {option: _typed(value) for option, value in given.items()}
+
+
+def pairs(text: str, *, of: str, normal: Callable[[str], str] = str) -> dict[str, str]:
+    """`"a=1, b=2"` -> {"a": "1", "b": "2"}. `normal` gives an option its usual form.
+
+    ConfigError names whose options these are, and which of them is none or is given twice.
+    """
+    found: dict[str, str] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
         option, equals, value = part.partition("=")
-        option = option.strip().replace("-", "_")
+        option = normal(option.strip())
         if not equals or not option:
-            raise ConfigError(f"{part!r} is no option", hint="write NAME:option=value,...")
-        if option in options:
-            raise ConfigError(f"{text!r} gives the option {option!r} twice")
-        options[option] = _typed(value.strip())
-    return name.strip(), options
+            raise ConfigError(f"{of}: {part!r} is no option", hint="write option=value,option=value")
+        if option in found:
+            raise ConfigError(f"{of}: the option {option!r} is given twice")
+        found[option] = value.strip()
+    return found
 
 
 def _typed(text: str) -> int | float | bool | str | list[int | float] | None:

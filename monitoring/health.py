@@ -40,6 +40,6 @@ class Turns:
         return self._turned_at is not None
 
     def trouble(self) -> str | None:
-        """What is wrong with it; before its first turn a startup probe watches, not we."""
+        """What is wrong with it. Before its first turn a startup probe watches, not we."""
         still = 0.0 if self._turned_at is None else self._clock() - self._turned_at
         return None if still < PATIENCE else f"{self._what} has not turned for {still:.0f} s"

@@ -45,7 +45,7 @@ def served(
     """Serve them from threads of their own, at the port that is given out (0: a free one).
 
     setting: whose value `port` is. health: what probes are told. view: what the live page shows, None before there is
-    anything; where it is left out there is no such page. Raises ConfigError where nothing can listen there.
+    anything. Where it is left out there is no such page. Raises ConfigError where nothing can listen there.
     """
     try:
         kind = _Server6 if ":" in host else _Server

@@ -102,7 +102,7 @@ def build_app(
     if unknown:
         raise ConfigError(f"kafka.extras.faust sets {', '.join(unknown)}, which Faust does not know")
     app = faust.App(f"{settings.query.name}.control.{options.instance}", **(ours | extras))
-    app.transport.Consumer = _Consumer
+    app.transport.Consumer = _Consumer  # type: ignore[misc]  # how Faust is given another one
     plans = app.topic(settings.topic("plan"), value_serializer="raw", key_serializer="raw", internal=False)
 
     @app.agent(plans)

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from operator import add
 
 import numpy as np
-from confluent_kafka import Message
+
+from topics.records import Record
 
 MOST_BYTES = 1 << 30
 EXPLODED_BYTES = 1 << 22
 """Of records that are taken apart: the shortest element has two bytes, so a block has some two million tuples at most."""
 
 
-def cut(messages: list[Message], *, with_keys: bool, most_bytes: int = MOST_BYTES) -> Iterator[list[Message]]:
+def cut(messages: list[Record], *, with_keys: bool, most_bytes: int = MOST_BYTES) -> Iterator[list[Record]]:
     """The same messages in stretches of at most `most_bytes` of values (and keys), or of a single message."""
     if sum(_sizes(messages, with_keys)) <= most_bytes:
         yield messages
@@ -27,6 +28,6 @@ def cut(messages: list[Message], *, with_keys: bool, most_bytes: int = MOST_BYTE
         first = stop
 
 
-def _sizes(messages: list[Message], with_keys: bool) -> Iterator[int]:
+def _sizes(messages: list[Record], with_keys: bool) -> Iterator[int]:
     values = map(len, messages)
     return map(add, values, (len(message.key() or b"") for message in messages)) if with_keys else values

@@ -25,9 +25,9 @@ from partitioner_service.committed import all_states, data_plane_group
 from partitioner_service.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
-from topics.admin import TopicState
 from topics.offsets import first_offsets
 from topics.query_record import write_identity
+from topics.state import TopicState
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,8 @@ class _Claim:
     def __init__(self, settings: Settings, watchdog: Watchdog) -> None:
         self._settings = settings
         self._watchdog = watchdog
-        self._input, self._routed, self._rejected = map(settings.topic, ("input", "routed", "rejected"))
+        self._input, self._routed = settings.topic("input"), settings.topic("routed")
+        self._rejected = settings.topic("rejected")
 
     def attempt(self) -> str | None:
         """None when the query has begun by now; Kafka's words when it refused."""

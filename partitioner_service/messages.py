@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from evenflow.errors import ProtocolError
 from evenflow.markers import EndOfStream
+from topics.records import Record
 
 
 def marker_of(
-    record: Message, *, damaged: Callable[[ProtocolError], object] | None = None
+    record: Record, *, damaged: Callable[[ProtocolError], object] | None = None
 ) -> EndOfStream | None:
     """The end-of-stream marker that this record is; None for any other record.
 
@@ -27,7 +28,7 @@ def marker_of(
         return None
 
 
-def timestamp_of(record: Message) -> int:
+def timestamp_of(record: Record) -> int:
     """The record timestamp in ms, -1 where there is none."""
     kind, stamp = record.timestamp()
     return -1 if kind == TIMESTAMP_NOT_AVAILABLE else int(stamp)

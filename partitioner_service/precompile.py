@@ -79,7 +79,8 @@ def _settings(**changed: dict[str, Any]) -> Settings:
     }
     for table, fields in changed.items():
         tables[table] |= fields
-    return load_settings(**tables)
+    sections: dict[str, Any] = tables
+    return load_settings(**sections)
 
 
 def _routed(settings: Settings) -> int:

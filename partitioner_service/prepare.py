@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from partitioner_service.learned import new_partitioner
 from topics.admin import ensure_topics, pipeline_topics
 from topics.settled import admitted
 
-OWN_TOPICS = ("routed", "rejected", "telemetry", "plan", "snapshots")
+OWN_TOPICS: tuple[TopicRole, ...] = ("routed", "rejected", "telemetry", "plan", "snapshots")
 """Roles of the topics that partitioners write or follow. The input is the user's; the others are the Spark stages'."""
 
 

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException
 
 from evenflow.plans import LAST_EPOCH
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from evenflow.strict_json import shown
 from topics import clients, reader
 
@@ -70,16 +71,18 @@ class SideRecords:
         last = reader.read_last(
             self._settings.kafka, self._settings.topic("snapshots"), self._identity.encode()
         )
-        if last is None or last.value() is None:
+        kept = None if last is None else last.value()
+        if last is None or kept is None:
             return None
         headers = dict(last.headers() or ())
+        epoch = headers.get(_EPOCH)
         if headers.get(_FIT) != fit.encode():
             log.info(
                 "what an earlier run learned was of another partitioner or other options: starting without it"
             )
             return None
         try:
-            return last.value(), parse_epoch(headers.get(_EPOCH))
+            return kept, parse_epoch(epoch if isinstance(epoch, bytes) else None)
         except ValueError as error:
             log.warning("learned state is not usable, starting without (quality only): %s", error)
             return None
@@ -88,7 +91,7 @@ class SideRecords:
         """Hand over what is still buffered, for a few seconds at most."""
         self._producer.flush(5)
 
-    def _produce(self, role: str, **record: Any) -> None:
+    def _produce(self, role: TopicRole, **record: Any) -> None:
         try:
             self._producer.produce(self._settings.topic(role), **record)
             self._producer.poll(0)

@@ -14,7 +14,6 @@ from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
     KafkaError,
     KafkaException,
-    Message,
     Producer,
     TopicPartition,
 )
@@ -25,6 +24,7 @@ from evenflow.settings import Settings
 from partitioner_service.route import Rejections
 from partitioner_service.watchdog import Watchdog
 from topics import clients
+from topics.records import Record
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class Sink:
             self._produce(self._routed, frame, None, worker)
         self._producer.poll(0)
 
-    def write_rejected(self, records: Sequence[Message], group: Rejections) -> None:
+    def write_rejected(self, records: Sequence[Record], group: Rejections) -> None:
         """Records of a slice unchanged, with the reason and where each stood in headers; only those if one is too large."""
         self.begin()
         partition = group.partition % self._rejected_partitions
@@ -111,7 +111,7 @@ class Sink:
             self._produce(self._rejected, value, key, partition, _timestamp(record), told)
         self._producer.poll(0)
 
-    def _told(self, records: Sequence[Message], group: Rejections) -> Iterator[tuple[Message, list[Header]]]:
+    def _told(self, records: Sequence[Record], group: Rejections) -> Iterator[tuple[Record, list[Header]]]:
         """Each rejected record and what its headers say of it."""
         reason = (REASON, group.reason.encode())
         source = f"{self._input}:{group.partition}:"
@@ -216,7 +216,7 @@ class Sink:
                 self._abort_after(error.args[0])
 
 
-def _timestamp(record: Message) -> int:
+def _timestamp(record: Record) -> int:
     """A record's own; one of 1970's first millisecond gets the second, as 0 means `_NOW`."""
     kind, stamp = record.timestamp()
     return _NOW if kind == TIMESTAMP_NOT_AVAILABLE or stamp < 0 else max(stamp, 1)

@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from operator import methodcaller
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from confluent_kafka import (
     Consumer,
     KafkaError,
-    Message,
     TopicPartition,
 )
 
@@ -35,6 +34,7 @@ from partitioner_service.messages import marker_of, timestamp_of
 from partitioner_service.route import Slice
 from topics import clients
 from topics.offsets import log_ends
+from topics.records import Record
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Source:
         errors that Kafka calls fatal.
         """
         before = self.rebalances
-        messages = self._consumer.consume(most, timeout)
+        messages = cast(list[Record], self._consumer.consume(most, timeout))
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -171,17 +171,18 @@ class Source:
         """Leave the group (the revoke callback settles an open transaction first)."""
         self._consumer.close()
 
-    def _slices(self, messages: list[Message]) -> list[Slice]:
+    def _slices(self, messages: list[Record]) -> list[Slice]:
         # `map` over C calls: at this rate even a loop in Python is a third of all work.
         ends: dict[int, int] = {}
         if any(map(_ERROR, messages)):
             for message in messages:
-                if message.error() is None:
+                error = message.error()
+                if error is None:
                     continue
-                if message.error().code() == KafkaError._PARTITION_EOF:
+                if error.code() == KafkaError._PARTITION_EOF:
                     ends[message.partition()] = message.offset()
                 else:
-                    self._note(message)
+                    self._note(message, error)
             messages = [message for message in messages if message.error() is None]
         slices = []
         for partition, records in sorted(_by_partition(messages).items()):
@@ -200,7 +201,7 @@ class Source:
                 self.ends.reached(partition, offset)
         return slices
 
-    def _slice(self, partition: int, records: list[Message]) -> Slice:
+    def _slice(self, partition: int, records: list[Record]) -> Slice:
         values = list(map(_VALUE, records))
         markers: dict[int, EndOfStream] = {}
         if None in values:
@@ -221,8 +222,7 @@ class Source:
             came=_came(records[0]),
         )
 
-    def _note(self, message: Message) -> None:
-        error = message.error()
+    def _note(self, message: Record, error: KafkaError) -> None:
         code = error.code()
         if code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             raise DataLossError(
@@ -292,22 +292,22 @@ def _where(states: Mapping[int, PartitionState]) -> str:
     return f"goes on after {before:,} records" if before else "from the beginning"
 
 
-def _by_partition(messages: list[Message]) -> dict[int, list[Message]]:
+def _by_partition(messages: list[Record]) -> dict[int, list[Record]]:
     """The records of each partition, in their order; Kafka delivers them in few long runs."""
     numbers = np.fromiter(map(_PARTITION, messages), np.int64, len(messages))
     cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(messages)]
-    found: dict[int, list[Message]] = {}
+    found: dict[int, list[Record]] = {}
     for begin, end in pairwise(cuts):
         if begin < end:
             found.setdefault(int(numbers[begin]), []).extend(messages[begin:end])
     return found
 
 
-def _came(record: Message) -> int | None:
+def _came(record: Record) -> int | None:
     stamp = timestamp_of(record)
     return stamp if 0 <= stamp <= LATEST_CAME else None
 
 
-def _marker(record: Message) -> EndOfStream | None:
+def _marker(record: Record) -> EndOfStream | None:
     where = record.topic(), record.partition(), record.offset()
     return marker_of(record, damaged=lambda error: log.warning("%s[%s]@%s: %s", *where, error))

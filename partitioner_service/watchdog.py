@@ -32,7 +32,7 @@ def end_process(what: str) -> None:
         "transaction becomes visible, start the service again and it reads those blocks again",
         what,
     )
-    faulthandler.dump_traceback(sys.__stderr__)
+    faulthandler.dump_traceback(sys.__stderr__ or sys.stderr)
     logging.shutdown()
     os._exit(STATUS)
 

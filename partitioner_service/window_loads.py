@@ -7,9 +7,10 @@ transaction that was aborted and routed again count twice.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from evenflow.arrays import Int64s
 from evenflow.metrics import imbalance
@@ -33,7 +34,7 @@ class PaneLoads(NamedTuple):
     last: int | None
 
 
-def pane_loads(panes: Int64s, workers: Int64s, loads: Int64s) -> PaneLoads:
+def pane_loads(panes: Int64s, workers: npt.NDArray[np.integer[Any]], loads: Int64s) -> PaneLoads:
     """panes, workers: of each tuple. loads: tuples by worker. Nearly free where all tuples are of one pane, as usual."""
     n, nothing = len(loads), np.empty(0, np.int64)
     if not len(panes):

@@ -1,4 +1,4 @@
-"""The clock that pacing and live event times read; injected, so that tests do not sleep."""
+"""The clock that pacing and live event times read. Injected, so that tests do not sleep."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Clock(Protocol):
     """Two readings and a way to wait."""
 
     def monotonic(self) -> float:
-        """Seconds since some fixed moment; never goes back."""
+        """Seconds since some fixed moment. Never goes back."""
 
     def wall_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC."""

@@ -57,13 +57,13 @@ class Delivery:
         return found + ([self._broken.message] if self._broken is not None else [])
 
     def delivered(self) -> np.ndarray:
-        """Delivered records per partition; known only when the queue is empty (`flush`)."""
+        """Delivered records per partition. Known only when the queue is empty (`flush`)."""
         return self.sent - self._failed
 
     def send(
         self, values: list[bytes], keys: list[bytes | None], partitions: np.ndarray, times: np.ndarray
     ) -> int:
-        """Hand over records in order; returns how many were taken, fewer only when something failed."""
+        """Hand over records in order. Returns how many were taken, fewer only when something failed."""
         produce, topic = self._producer.produce, self.topic
         taken = 0
         for low in range(0, len(values), _CHUNK):
@@ -92,7 +92,7 @@ class Delivery:
         return taken
 
     def send_marker(self, partition: int, headers: Sequence[tuple[str, bytes]], time: int) -> None:
-        """Hand over an end-of-stream marker; it is counted like a record."""
+        """Hand over an end-of-stream marker. It is counted like a record."""
         self.sent[partition] += 1
         try:
             self._producer.produce(self.topic, None, None, partition, timestamp=time, headers=list(headers))
@@ -107,7 +107,7 @@ class Delivery:
             self._broken = error
 
     def flush(self) -> None:
-        """Wait for the queue; each record ends within request_timeout, delivered or failed.
+        """Wait for the queue. Each record ends within request_timeout, delivered or failed.
 
         After a failure what is still queued is given up, and counts as failed.
         """

@@ -1,7 +1,7 @@
 """Has this input topic ended? A replay into an ended topic is refused: its tuples would never be counted.
 
 A marker may stand anywhere: tuples of other producers, records of strangers or marks of transactions may follow.
-What the query's partitioners have read says so in their committed state; only the records behind that are read here.
+What the query's partitioners have read says so in their committed state. Only the records behind that are read here.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from topics.admin import TopicState
 from topics.clients import consumer
 from topics.reader import read_range
+from topics.state import TopicState
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 5.0
@@ -42,7 +42,7 @@ def refuse_ended(settings: Settings, topic: TopicState, *, producer: str) -> Non
 
 
 class _Ended:
-    """Who has ended in each partition so far; `add` raises once that is enough to refuse."""
+    """Who has ended in each partition so far. `add` raises once that is enough to refuse."""
 
     def __init__(self, topic: str, producer: str, producers: int) -> None:
         self._topic = topic

@@ -1,6 +1,6 @@
 """Which input partition a tuple goes to. Vectorised, and a function of content and position only.
 
-By key is Kafka's murmur2, equal to librdkafka's `murmur2` partitioner; a null key hashes as the empty one.
+By key is Kafka's murmur2, equal to librdkafka's `murmur2` partitioner. A null key hashes as the empty one.
 """
 
 from __future__ import annotations

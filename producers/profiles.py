@@ -1,6 +1,6 @@
 """Rate profiles: at which second after the start each tuple is due. Pure, seeded, vectorised.
 
-A profile maps tuple numbers to seconds; who sends and who waits is `producers.replay`. Where a rate curve
+A profile maps tuple numbers to seconds. Who sends and who waits is `producers.replay`. Where a rate curve
 is known, `due(t)` is its integral (tuples due by second t) and the send times are its inverse, so the number
 sent always follows the curve, with no error that adds up.
 """
@@ -23,7 +23,7 @@ class Profile:
     """When tuples are due."""
 
     def send_times(self, first: int, event_times: np.ndarray, origin: int) -> np.ndarray | None:
-        """Seconds after the start (float64) for tuples first, first+1, ...; None: at once.
+        """Seconds after the start (float64) for tuples first, first+1, and so on. None: at once.
 
         `event_times` are those tuples' event times (ms), `origin` is the event time of tuple 0.
         """
@@ -40,7 +40,7 @@ class FullSpeed(Profile):
 
 @dataclass(frozen=True)
 class Recorded(Profile):
-    """`speed` times as fast as the events were recorded; a tuple that is out of order is due at once."""
+    """`speed` times as fast as the events were recorded. A tuple that is out of order is due at once."""
 
     speed: float
 
@@ -78,7 +78,7 @@ class FixedRate(Curve):
 
 @dataclass(frozen=True)
 class Steps(Curve):
-    """Constant rates: `rates[i]` from second `starts[i]` on; the last one stays. starts[0] is 0."""
+    """Constant rates: `rates[i]` from second `starts[i]` on. The last one stays. starts[0] is 0."""
 
     starts: tuple[float, ...]
     rates: tuple[float, ...]
@@ -101,7 +101,7 @@ class Steps(Curve):
 
 @dataclass(frozen=True)
 class Sine(Curve):
-    """rate(t) = base + amplitude * sin(2 pi t / period); the amplitude is at most the base."""
+    """rate(t) = base + amplitude * sin(2 pi t / period). The amplitude is at most the base."""
 
     base: float
     amplitude: float
@@ -173,7 +173,7 @@ def spike(base: float, peak: float, at: float, lasting: float) -> Steps:
 
 
 def staircase(start: float, to: float, step: float, every: float) -> Steps:
-    """From `start` to `to` tuples per second, up or down by `step` each `every` seconds; then it stays."""
+    """From `start` to `to` tuples per second, up or down by `step` each `every` seconds. Then it stays."""
     count = int(np.ceil(abs(to - start) / step - 1e-9))
     rates = [start + np.sign(to - start) * step * number for number in range(count)] + [to]
     return Steps(tuple(every * number for number in range(count + 1)), tuple(map(float, rates)))
@@ -237,7 +237,7 @@ PROFILES: dict[str, tuple[str, Callable[[WordOptions], Profile]]] = {
 
 
 def parse_profile(text: str) -> Profile:
-    """A profile from words such as "spike:base=1000,peak=5000,at=10s,for=5s"; ConfigError lists the known."""
+    """A profile from words such as "spike:base=1000,peak=5000,at=10s,for=5s". ConfigError lists the known."""
     name, _, rest = text.partition(":")
     known = PROFILES.get(name)
     if known is None:

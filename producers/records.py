@@ -1,7 +1,7 @@
 """Columns to record values in the input format, vectorised: whole columns become text, rows are joined.
 
 Numbers keep their exact value (integers stay integers, floats use the shortest text that reads back the
-same). Nulls and NaN are `null` in JSON and an empty field in CSV; infinities have no JSON and are refused.
+same). Nulls and NaN are `null` in JSON and an empty field in CSV. Infinities have no JSON and are refused.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def csv_values(columns: pa.Table, order: list[str], delimiter: str) -> pa.Array:
 
 
 def text_values(columns: pa.Table) -> pa.Array:
-    """The one column there is, as it is; a null is an empty record."""
+    """The one column there is, as it is. A null is an empty record."""
     if columns.num_columns != 1:
         raise ConfigError(
             f"input.format = 'text' sends one column, but there are {', '.join(columns.column_names)}",

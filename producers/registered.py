@@ -1,4 +1,4 @@
-"""Columns to Avro and Protobuf records in Confluent's wire format; their schema is made of the columns and registered.
+"""Columns to Avro and Protobuf records in Confluent's wire format. Their schema is made of the columns and registered.
 
 The subject is `<topic>-value`, as other producers name it. Every field may be null. An event time in ms or us is a timestamp
 in Avro. Protobuf has no dates and decimals: there they are text.
@@ -10,7 +10,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import fastavro
 import pyarrow as pa
@@ -26,15 +26,23 @@ _STAMPS = {"ms": "timestamp-millis", "us": "timestamp-micros"}
 _FIRST_MESSAGE = b"\0"
 
 
-class RegisteredValues:
-    """Renders batches; the first one registers the schema."""
+class Registers(Protocol):
+    """Where the schema goes: `topics.registry.Registry` is one."""
 
-    def __init__(self, settings: Settings, *, registry: Registry | None = None) -> None:
+    def register(self, subject: str, text: str) -> int:
+        """The id under which this schema of the subject is known from now on."""
+        ...
+
+
+class RegisteredValues:
+    """Renders batches. The first one registers the schema."""
+
+    def __init__(self, settings: Settings, *, registry: Registers | None = None) -> None:
         self._settings, self._registry = settings, registry
         self._encode: Callable[[list[dict[str, Any]]], Iterator[bytes]] | None = None
 
     def values_of(self, columns: pa.Table) -> pa.Array:
-        """The record values (large binary) of these columns; every batch has the columns of the first.
+        """The record values (large binary) of these columns. Every batch has the columns of the first.
 
         Raises ConfigError for columns that the format cannot carry, RegistryAway.
         """

@@ -25,7 +25,8 @@ from producers.partitioning import PartitionBy, partitions_of
 from producers.profiles import FullSpeed, Profile
 from producers.records import values_of
 from producers.registered import RegisteredValues
-from topics.admin import TopicState, describe, ensure_topics, input_topic
+from topics.admin import describe, ensure_topics, input_topic
+from topics.state import TopicState
 
 _MOST_AT_ONCE = 20_000
 _LONGEST_WAIT = 0.1
@@ -104,7 +105,7 @@ def replay(
     stop: Callable[[], bool] | None = None,
     clock: Clock | None = None,
 ) -> ReplaySummary:
-    """Write the source to the input topic; returns what was delivered.
+    """Write the source to the input topic. Returns what was delivered.
 
     `live` gives tuples the wall clock at sending as event time. `limit` takes the first tuples only. When
     `stop()` turns true the replay stops, flushes and writes no marker. Raises DeliveryError if a delivery
@@ -126,7 +127,7 @@ def replay(
 
 
 class Replay:
-    """One replay; `run` once."""
+    """One replay. `run` once."""
 
     def __init__(
         self,
@@ -245,7 +246,7 @@ class Replay:
             self._progress(self._sent, self._total)
 
     def _wait_until_due(self, delivery: Delivery, due: np.ndarray | None, done: int, size: int) -> int:
-        """How far the batch is due by now; after a short wait it may still be `done`."""
+        """How far the batch is due by now. After a short wait it may still be `done`."""
         most = min(done + _MOST_AT_ONCE, size)
         if due is None:
             return most
@@ -282,7 +283,7 @@ class Replay:
         return values_of(batch, self._settings.input, key=self._source.key)
 
     def _timestamps(self, times: np.ndarray, first: int) -> np.ndarray:
-        """Event times as record timestamps: not negative; 0 means 'now' to librdkafka, so it becomes 1."""
+        """Event times as record timestamps: not negative. 0 means 'now' to librdkafka, so it becomes 1."""
         needs_zero = self._settings.query.time == "@timestamp"
         wrong = (times < (1 if needs_zero else 0)) | (times > _LATEST)
         if wrong.any():

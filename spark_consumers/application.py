@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
-from evenflow.settings.views import queries
+from evenflow.settings.views import TopicRole, queries
 from evenflow.stopping import stopped_by_signals
 from evenflow.talking import on_every_line
 from evenflow.twostep import Tally
@@ -38,9 +38,10 @@ from spark_consumers.stage import RunningStage
 from spark_consumers.talk import Talk
 from spark_consumers.tallies import Tallies
 from spark_consumers.upstream import unread
-from topics.admin import TopicState, ensure_topics, may_write, pipeline_topics
+from topics.admin import ensure_topics, may_write, pipeline_topics
 from topics.plans import PlanFollower
 from topics.settled import admitted
+from topics.state import TopicState
 from topics.watch import TopicWatch
 
 _LOG = logging.getLogger("evenflow.spark")
@@ -58,7 +59,7 @@ def run(
     """Run these stages until `stop_event`, SIGTERM or SIGINT, or (`until_ended`) until all windows are emitted.
 
     A stop waits for the micro-batch that runs. Raises an EvenflowError when a query fails or is refused.
-    log: where Java prints to; None: where we do.
+    log: where Java prints to. None: where we do.
     """
     chosen = _stages(settings, stages)
     on_every_line(query=settings.query.name, part=f"spark {' '.join(chosen)}", epoch=0)
@@ -134,12 +135,14 @@ def _stages(settings: Settings, stages: Sequence[str]) -> tuple[Stage, ...]:
 def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicState]:
     """Create or check the topics of these stages, and that we may write what we write."""
     specs = pipeline_topics(settings)
-    written = ["telemetry"]
-    if stages != ("fused",):
-        written += ["partials"] if "combine" in stages else []
+    written: list[TopicRole] = ["telemetry"]
+    if "combine" in stages:
+        written.append("partials")
     if stages != ("combine",):
         written += [*sorted(sink_of(settings).topics), "snapshots"]
-    roles = ["routed", *written, *([] if stages == ("fused",) or "partials" in written else ["partials"])]
+    roles: list[TopicRole] = ["routed", *written]
+    if stages != ("fused",) and "partials" not in written:
+        roles.append("partials")
     states = ensure_topics(settings.kafka, [specs[role] for role in roles])
     for role in written:
         if not may_write(settings.kafka, specs[role].name):
@@ -209,7 +212,7 @@ def _telemetry(
     talks: Sequence[Talk],
     onlookers: Sequence[Onlooker],
 ) -> Iterator[list[Telemetry]]:
-    """Of the query and of each view, published for as long as it is open; and executors follow plans."""
+    """Of the query and of each view, published for as long as it is open, and executors follow plans."""
     local = settings.spark.in_one_process
     executors = Executors(
         settings,
@@ -231,7 +234,7 @@ def _telemetry(
         for one, talk in zip(queries(settings), talks, strict=True)
     ]
     following = Following(executors)
-    streams = cast("Any", spark.streams)
+    streams: Any = spark.streams  # a Telemetry is a listener to the JVM, not to pyspark
     for listener in listeners:
         streams.addListener(listener)
     try:
@@ -244,7 +247,7 @@ def _telemetry(
 
 
 def _reached(listeners: Sequence[Telemetry]) -> int | None:
-    """Event time (ms) up to which all of them have worked off everything; None before each has begun."""
+    """Event time (ms) up to which all of them have worked off everything. None before each has begun."""
     reached = [listener.reached() for listener in listeners]
     known = [time for time in reached if time is not None]
     return min(known) if len(known) == len(reached) else None

@@ -1,9 +1,9 @@
 """An archive of Spark's classes (Java's class data sharing), so that a driver maps them instead of loading them.
 
 A driver loads some 20,000 classes before its first result: a third of the CPU time until then. The archive is a
-file of the cache, `classes/<key>.jsa`; the key holds all that must not differ, and Java checks once more that its
+file of the cache, `classes/<key>.jsa`. The key holds all that must not differ, and Java checks once more that its
 jars are those it was made of. A driver without archive only starts later. `make setup` makes it
-(`workbench/archive.py`); delete the folder to make it anew.
+(`workbench/archive.py`). Delete the folder to make it anew.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def driver_class_path() -> str:
 
 
 def using_archive() -> str:
-    """Java options that use the archive; none when there is none."""
+    """Java options that use the archive. None when there is none."""
     path = archive_path()
     return f"-XX:SharedArchiveFile={path} -Xshare:auto {_QUIET}" if path.exists() else ""
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from topics import clients
 from topics.reader import read_range
 
-_ROLE = "snapshots"
+_ROLE: TopicRole = "snapshots"
 
 
 def begun_at(settings: Settings, place: str) -> str | None:
-    """Checkpoint with which this query last began to write its results to this place; None if it never did."""
+    """Checkpoint with which this query last began to write its results to this place. None if it never did."""
     found = None
     for messages in read_range(settings.kafka, settings.topic(_ROLE)):
         for message in messages:
@@ -39,7 +40,7 @@ def _key(place: str) -> bytes:
 
 
 def _checkpoint(value: bytes | None) -> str:
-    """What the record says; whatever stands in it, it is there."""
+    """What the record says. Whatever stands in it, it is there."""
     try:
         return str(json.loads(value or b"")["checkpoint"])
     except (KeyError, TypeError, ValueError, RecursionError):

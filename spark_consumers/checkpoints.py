@@ -2,7 +2,7 @@
 
 `<spark.checkpoint>/<query>/<stage>/` holds Spark's own files and `evenflow.json`. Spark would happily go on with
 another query's offsets and state, with a topic that was made anew under its name, or into another folder of
-results; this refuses to, and says what changed.
+results. This refuses to, and says what changed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from evenflow.strict_json import read_object
 from evenflow.wire import Segment, decode_blob
 from spark_consumers.folders import Folder
 from spark_consumers.storage import storage_error
-from topics.admin import TopicState
 from topics.reader import read_range
+from topics.state import TopicState
 from topics.waiting import wait_while
 
 Stage = Literal["fused", "combine", "reduce"]
@@ -52,7 +52,7 @@ class Checkpoint:
 
     @property
     def planned(self) -> int | None:
-        """Number of the last micro-batch that Spark has begun here; None before the first."""
+        """Number of the last micro-batch that Spark has begun here. None before the first."""
         return max(self._batches("offsets"), default=None)
 
     @property
@@ -62,7 +62,7 @@ class Checkpoint:
 
     @property
     def run(self) -> str | None:
-        """Random word that was drawn when the note was written; None before. A copy of the checkpoint has the same."""
+        """Random word that was drawn when the note was written. None before. A copy of the checkpoint has the same."""
         note = self._note()
         return None if note is None else str(note.get("run"))
 
@@ -77,7 +77,7 @@ class Checkpoint:
         """Check the note against the settings and topics (role -> state) and the place of the results, or write it.
 
         read: topics whose records are needed. written: topics whose reader relies on having all that this stage
-        has ever written. results: the sink's place; None for a stage that emits none. resumed: reading begins at
+        has ever written. results: the sink's place. None for a stage that emits none. resumed: reading begins at
         offsets that were checked already, not at the topic's beginning.
 
         Raises IncompatibleStateError for a changed query or place, DataLossError for a recreated or trimmed topic.

@@ -1,8 +1,8 @@
 """The cluster manager that this application has: what it is asked, and what it has given.
 
 Spark's developer interface is the same on local-cluster, standalone, YARN and Kubernetes. Three things are easily got
-wrong: asking for fewer executors in all stops none; killing some lowers the number asked for once more, unless told not
-to; and a lost executor stays registered until its heartbeats have timed out.
+wrong: asking for fewer executors in all stops none. Killing some lowers the number asked for once more, unless told not
+to, and a lost executor stays registered until its heartbeats have timed out.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class Cluster(Protocol):
     """What `Executors` needs of a cluster manager. Every call raises Refused."""
 
     def executors(self) -> list[str]:
-        """Those that are registered and not on their way out, the oldest first; the driver is none."""
+        """Those that are registered and not on their way out, the oldest first. The driver is none."""
         ...
 
     def ask(self, total: int) -> None:
-        """From now on, have so many executors; stops none."""
+        """From now on, have so many executors. Stops none."""
         ...
 
     def release(self, executors: Sequence[str]) -> None:
-        """Let these go once their tasks are done; how many are asked for stays as it is."""
+        """Let these go once their tasks are done. How many are asked for stays as it is."""
         ...
 
 

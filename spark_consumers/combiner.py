@@ -7,7 +7,7 @@ another number of tasks changes no result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from time import sleep
 
 import pyarrow as pa
@@ -23,13 +23,13 @@ BLOBS = "label int, bucket int, identity binary, blob binary"
 _ARROW = pa.schema(
     [("label", pa.int32()), ("bucket", pa.int32()), ("identity", pa.binary()), ("blob", pa.binary())]
 )
-Batches = Iterator[pa.RecordBatch]
+Batches = Iterable[pa.RecordBatch]
 
 
 def combined(
     frames: DataFrame, layout: Layout, *, tasks: int, told: Told | None, wait_us: float = 0
 ) -> DataFrame:
-    """Blobs (columns BLOBS) of a stream of routed records; what was combined is `told`, if anybody listens.
+    """Blobs (columns BLOBS) of a stream of routed records. What was combined is `told`, if anybody listens.
 
     wait_us: microseconds to wait for each tuple, for experiments.
     """

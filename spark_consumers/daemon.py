@@ -3,7 +3,7 @@
 Spark forks a fresh worker whenever no idle one fits, and importing pandas, pyarrow and numba then costs a
 second of the micro-batch. Two costs that pyspark 4.0 has in every task go too: it makes Python forget what
 is on `sys.path`, so that the directory of each archive there (pyspark's own zip, Spark's jars) is read
-anew, 0.2 s a task; and it collects garbage. Named by `spark.python.daemon.module`.
+anew, 0.2 s a task, and it collects garbage. Named by `spark.python.daemon.module`.
 """
 
 # ruff: noqa: E402 - the path must be right before pyspark is imported

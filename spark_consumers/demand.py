@@ -12,7 +12,7 @@ from spark_consumers.checkpoints import Stage
 
 
 def executors_wanted(settings: Settings, stages: Sequence[Stage], plan: Plan | None) -> int:
-    """Executors for these stages in one application; plan: None before the first, then the settings say it."""
+    """Executors for these stages in one application. plan: None before the first, then the settings say it."""
     p, r = (settings.partitioner.workers, settings.reducers) if plan is None else (plan.p, plan.r)
     return executors(settings, _parts(stages), p=p, r=r)
 

@@ -13,18 +13,20 @@ import numpy as np
 
 from evenflow.arrays import Int64s
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire import decode_blob, decode_frame
-from topics.admin import TopicState, describe
+from topics.admin import describe
 from topics.reader import read_range
+from topics.state import TopicState
 
 _FIRST_LOOK = 32
 
 
 class EndOfTopic:
-    """The newest mark of each lane in each partition of a topic of frames or blobs; each record is looked at once."""
+    """The newest mark of each lane in each partition of a topic of frames or blobs. Each record is looked at once."""
 
-    def __init__(self, settings: Settings, role: str) -> None:
+    def __init__(self, settings: Settings, role: TopicRole) -> None:
         self._settings = settings
         self._topic = settings.topic(role)
         self._note = _note_frame if role == "routed" else _note_blob
@@ -75,7 +77,7 @@ class EndOfTopic:
         return self._marks.setdefault(number, np.full(self._shape, NO_MARK, np.int64))
 
     def _look(self, ranges: Mapping[int, tuple[int, int]]) -> bool:
-        """Note the ends among the records begin <= offset < end of each partition; False when there are none."""
+        """Note the ends among the records begin <= offset < end of each partition. False when there are none."""
         wanted = {number: span for number, span in ranges.items() if span[0] < span[1]}
         if not wanted:
             return False
@@ -84,7 +86,7 @@ class EndOfTopic:
         end = nowhere | {number: span[1] for number, span in wanted.items()}
         for messages in read_range(self._settings.kafka, self._topic, begin=begin, end=end):
             for message in messages:
-                self._note(self._of(message.partition()), message.value(), self._fingerprint)
+                self._note(self._of(message.partition()), message.value() or b"", self._fingerprint)
         return True
 
     def _partitions(self) -> int:

@@ -18,7 +18,7 @@ _NO_LIBRARY = "failed to map segment from shared object"
 
 
 def translated(stage: str, report: str, *, trace: str = "", folder: str = "") -> EvenflowError:
-    """The error that a Python worker raised, or what Java says of the machine or a store; Spark's report otherwise.
+    """The error that a Python worker raised, or what Java says of the machine or a store. Spark's report otherwise.
 
     report: what Spark says of the query. trace: Java's, with all causes. folder: of the checkpoints.
     """

@@ -20,7 +20,7 @@ class Folder:
     location: str
 
     def names(self, folder: str = "") -> list[str]:
-        """Names of what lies in it (or in a folder of it); none when it does not exist."""
+        """Names of what lies in it (or in a folder of it). None when it does not exist."""
         with told(self.location):
             path, files = self._path(folder)
             if not files.exists(path):
@@ -36,7 +36,7 @@ class Folder:
         return [line.rsplit("/", 1)[-1] for line in lines.splitlines()]
 
     def read(self, name: str) -> str | None:
-        """Text of a file; None when it does not exist."""
+        """Text of a file. None when it does not exist."""
         with told(self.location):
             path, files = self._path(name)
             if not files.exists(path):

@@ -13,7 +13,7 @@ _INTERVALS = 5
 
 
 class Health:
-    """Told what the stages tell; asked in the thread of a probe. clock: s."""
+    """Told what the stages tell. Asked in the thread of a probe. clock: s."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.loop = Turns("the application's loop", clock=clock)

@@ -1,12 +1,11 @@
 """Jars from Maven coordinates, resolved once with the Ivy that pyspark ships and cached for good.
 
 A resolved set is a folder of the cache: `jars/<coordinates>/*.jar` plus its list `resolved.json`. It appears
-by one rename, so a folder that exists and matches its list is complete; anything else is resolved
+by one rename, so a folder that exists and matches its list is complete. Anything else is resolved
 again. A file lock per set makes concurrent first uses wait for one another. Once cached, no
 network is touched.
 
-`python -m spark_consumers.jars [broker|connector|s3]` resolves these sets; without names the first two, as `make setup`
-does.
+`python -m spark_consumers.jars [connector|s3]` resolves these sets, without a name the connector. `make setup` does so.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ from xml.sax.saxutils import quoteattr
 
 from evenflow.errors import ConfigError, ServiceError
 
-KAFKA_VERSION = "4.1.0"
 SCALA_VERSION = "2.13"
-SLF4J_VERSION = "1.7.36"
 AWS_SDK_VERSION = "2.25.53"
 """What Spark 4.0.0 itself is built with. Its modules that S3A uses are 10 MB, the bundle that S3A names is 540 MB."""
 _LIST = "resolved.json"
@@ -56,7 +53,7 @@ class Coordinate:
 
     @classmethod
     def parse(cls, text: str) -> Coordinate:
-        """`group:artifact:version`; raises ConfigError."""
+        """`group:artifact:version`. Raises ConfigError."""
         parts = text.split(":")
         if len(parts) != 3 or not all(re.fullmatch(r"[A-Za-z0-9._-]+", part) for part in parts):
             raise ConfigError(f"{text!r} is not a Maven coordinate", hint="write group:artifact:version")
@@ -96,13 +93,6 @@ def spark_version() -> str:
         return distribution("pyspark").version
     except PackageNotFoundError:
         raise ServiceError("pyspark is not installed", hint="run `make setup`") from None
-
-
-def kafka_broker_jars() -> list[Path]:
-    """Jars of a complete Kafka broker, with a logger that writes to standard error."""
-    return resolve(
-        "org.apache.kafka", f"kafka_{SCALA_VERSION}", KAFKA_VERSION, f"org.slf4j:slf4j-simple:{SLF4J_VERSION}"
-    )
 
 
 def spark_kafka_jars() -> list[Path]:
@@ -155,7 +145,7 @@ def resolve(group: str, artifact: str, version: str, *more: str, without: Sequen
 
 
 def _cached(folder: Path) -> list[Path] | None:
-    """Jars of a complete folder; None if it is missing or anything in it is missing or cut short."""
+    """Jars of a complete folder. None if it is missing or anything in it is missing or cut short."""
     try:
         sizes: dict[str, int] = json.loads((folder / _LIST).read_text(encoding="utf-8"))
         complete = all((folder / name).stat().st_size == size for name, size in sizes.items())
@@ -180,7 +170,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _resolve_into(folder: Path, coordinates: Sequence[Coordinate], without: Sequence[str]) -> None:
-    """Resolve beside `folder` and rename; the lock of `folder` is held."""
+    """Resolve beside `folder` and rename. The lock of `folder` is held."""
     for leftover in folder.parent.glob(f"{folder.name}.partial-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.partial-", dir=folder.parent))
@@ -200,7 +190,7 @@ def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate], without:
 
     The configuration `default` of a Maven module is its runtime: compile and runtime dependencies of any
     packaging (`-types jar` would lose the bundles, snappy-java among them), no sources, no javadoc.
-    A failed download is tried again; Ivy goes on with what its cache in `work` holds.
+    A failed download is tried again. Ivy goes on with what its cache in `work` holds.
     """
     module = work / "ivy.xml"
     module.write_text(_ivy_module(coordinates, without), encoding="utf-8")
@@ -270,16 +260,19 @@ def _artifact_name(jar: Path) -> str:
     return re.sub(r"-\d[^/]*$", "", jar.stem)
 
 
-_OF_EVERYBODY = ("broker", "connector")
-_SETS = {"broker": kafka_broker_jars, "connector": spark_kafka_jars, "s3": s3_jars}
+_SETS = {"connector": spark_kafka_jars, "s3": s3_jars}
+
+
+def tell(what: str, jars: list[Path]) -> None:
+    """Say on standard error where they are."""
+    print(f"{what}: {len(jars)} jars in {jars[0].parent}", file=sys.stderr)
 
 
 def main() -> int:
-    """Resolve the sets that are named, or those that everybody needs, and say where they are."""
+    """Resolve the sets that are named, or the connector, and say where they are."""
     try:
-        for what in sys.argv[1:] or _OF_EVERYBODY:
-            jars = _SETS[what]()
-            print(f"{what}: {len(jars)} jars in {jars[0].parent}", file=sys.stderr)
+        for what in sys.argv[1:] or ("connector",):
+            tell(what, _SETS[what]())
     except (ServiceError, ConfigError) as error:
         print(error, file=sys.stderr)
         return 2

@@ -47,7 +47,7 @@ class _File(RotatingFileHandler):
 
 
 class JavaLog:
-    """Up to `_KEPT` + 1 files of `_MOST_BYTES` each; the first one is `path`."""
+    """Up to `_KEPT` + 1 files of `_MOST_BYTES` each. The first one is `path`."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError where the file cannot be written."""

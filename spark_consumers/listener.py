@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaException
 from pyspark import Accumulator, SparkContext
@@ -94,7 +94,7 @@ class Telemetry:
         self._look_on(lambda onlooker: onlooker.batch(record))
 
     def look(self, running: Mapping[Stage, Callable[[], bool]]) -> None:
-        """Publish the heartbeats that are due; running: by stage, whether a micro-batch is under way."""
+        """Publish the heartbeats that are due. running: by stage, whether a micro-batch is under way."""
         for stage, runs in running.items():
             beat = self._pulses[stage].due(runs)
             if beat is not None:
@@ -128,10 +128,10 @@ class Telemetry:
         )
 
     def reached(self) -> int | None:
-        """Event time (ms) up to which all is worked off; nothing is left after a minute without input."""
+        """Event time (ms) up to which all is worked off. Nothing is left after a minute without input."""
         if all(pulse.idle_seconds >= _IDLE_SECONDS for pulse in self._pulses.values()):
             return END_MARK
-        return cast("Tally", self.tally.value).mark
+        return self.tally.value.mark
 
     def _publish(self, stage: Stage, record: Record) -> None:
         try:
@@ -155,7 +155,7 @@ class Telemetry:
 
 
 class _Events:
-    """Spark's Java interface of a listener. Only progress is published; the application reports how a query ended."""
+    """Spark's Java interface of a listener. Only progress is published. The application reports how a query ended."""
 
     def __init__(self, publish: Callable[[str], None]) -> None:
         self._publish = publish

@@ -1,4 +1,4 @@
-"""Where an application runs: in one process, on one machine, or on a cluster; and what follows from that.
+"""Where an application runs: in one process, on one machine, or on a cluster, and what follows from that.
 
 All that assumes one machine is a setting whose default fits one machine (`[spark]`, docs/operations.md).
 """
@@ -33,7 +33,7 @@ def one_machine(settings: Settings) -> bool:
 
 
 def executors_conf(settings: Settings, stages: Sequence[Stage]) -> dict[str, str]:
-    """Spark configuration of an application that has a cluster manager; none where all is in the driver."""
+    """Spark configuration of an application that has a cluster manager. None where all is in the driver."""
     if settings.spark.in_one_process:
         return {}
     spark = settings.spark
@@ -79,7 +79,7 @@ def executor_python(settings: Settings) -> str:
 def refuse_unshared(settings: Settings) -> None:
     """Before Spark is started: places and addresses that executors cannot mean as the driver does.
 
-    Raises ConfigError for a relative folder, as executors work in folders of their own; warns of what may be right.
+    Raises ConfigError for a relative folder, as executors work in folders of their own. Warns of what may be right.
     """
     if settings.spark.in_one_process:
         return

@@ -22,6 +22,7 @@ def query_of(progress: Mapping[str, Any]) -> str:
 
 def stage_of(progress: Mapping[str, Any]) -> Stage:
     """Queries are named `<query> <stage>`."""
+    # Only stages start queries in this application, and `BatchRecord` refuses other words.
     return cast("Stage", str(progress.get("name") or "").rsplit(" ", 1)[-1])
 
 

@@ -19,7 +19,7 @@ _DRAFT = "moved-"
 
 
 def settle_in(spark: SparkSession, location: str) -> None:
-    """Let what Spark wrote into this checkpoint name its own place; to be called before its query starts."""
+    """Let what Spark wrote into this checkpoint name its own place. To be called before its query starts."""
     for operator in Folder(spark, f"{location}/state").names():
         place = f"{location}/state/{operator}"
         here = Folder(spark, place).qualified()

@@ -30,7 +30,7 @@ def application_jars(settings: Settings) -> list[Path]:
 
 
 def store_conf(settings: Settings) -> dict[str, str]:
-    """Spark configuration that an object store needs; credentials are the environment's, never ours."""
+    """Spark configuration that an object store needs. Credentials are the environment's, never ours."""
     if _WEB_IDENTITY not in os.environ or not any(place.startswith(_S3A) for _, place in _places(settings)):
         return {}
     provider = "software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredentialsProvider"

@@ -21,7 +21,7 @@ _HINT = "bind it to the Role of k8s/base/spark-rbac.yaml"
 
 
 def own_pod_conf() -> dict[str, str]:
-    """Namespace, pod and image of this driver as Spark's configuration; nothing outside of a pod.
+    """Namespace, pod and image of this driver as Spark's configuration. Nothing outside of a pod.
 
     Raises ConfigError without the package `kubernetes`, ServiceError when the API server refuses, or will refuse.
     """
@@ -52,6 +52,6 @@ def own_pod_conf() -> dict[str, str]:
 
 
 def image_of(pod: Any) -> str:
-    """The image of the container `driver`; a service mesh may have put one of its own before it."""
+    """The image of the container `driver`. A service mesh may have put one of its own before it."""
     containers = {one.name: one.image for one in pod.spec.containers}
     return str(containers.get("driver", pod.spec.containers[0].image))

@@ -42,7 +42,7 @@ class Pulse:
             self._idle_at = self._idle_since = self._said = None
 
     def due(self, running: Callable[[], bool]) -> Beat | None:
-        """What is to be said now, None for nothing; running: asks whether a micro-batch is under way."""
+        """What is to be said now, None for nothing. running: asks whether a micro-batch is under way."""
         if self._clock() - self._finished < self._first:
             return None
         runs = running()

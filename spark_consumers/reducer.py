@@ -26,7 +26,7 @@ _COUNT = struct.Struct("<I")
 
 
 def reduced(blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, told: Told | None) -> DataFrame:
-    """Rows of `schema` from a stream of (label, blob); what was emitted is `told`, if anybody listens.
+    """Rows of `schema` from a stream of (label, blob). What was emitted is `told`, if anybody listens.
 
     With `emit = "top"` buckets send their leaders to one task of the same micro-batch, which merges them.
     """
@@ -103,7 +103,7 @@ class LeadBucket(_Processor):
 
 
 class MergeLeaders(ReduceBucket):
-    """The one task that merges what the buckets send; its rows are as if they were of bucket 0."""
+    """The one task that merges what the buckets send. Its rows are as if they were of bucket 0."""
 
     def _tables(
         self, bucket: int, blobs: list[bytes], state: MapOfBytes, told: Told | None

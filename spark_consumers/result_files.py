@@ -1,7 +1,7 @@
 """Results as Parquet files that appear whole, each under a name that always holds the same rows.
 
     <path>/_evenflow.json                        whose results these are
-    <path>/_writing/<micro-batch>-<random>/      where Spark's tasks write; readers pass names with `_` by
+    <path>/_writing/<micro-batch>-<random>/      where Spark's tasks write. Readers pass names with `_` by
     <path>/<query>-<micro-batch>-<bucket>.parquet
 
 Once all tasks of a micro-batch are done, the driver moves their files out, one rename each. Spark repeats a micro-batch
@@ -54,7 +54,7 @@ class Owner:
 
     @classmethod
     def read(cls, text: str | bytes, where: str) -> Owner:
-        """What a marker file says; IncompatibleStateError for one that cannot be read. where: its folder."""
+        """What a marker file says. IncompatibleStateError for one that cannot be read. where: its folder."""
         try:
             fields = read_object(text, most_bytes=_LARGEST_MARKER, depth=5).fields
             if fields["v"] != MARKER_VERSION:
@@ -68,12 +68,12 @@ class Owner:
 
 
 def file_name(query: str, batch: int, bucket: int) -> str:
-    """Name of the file with the rows of one bucket in one micro-batch; names in order are micro-batches in order."""
+    """Name of the file with the rows of one bucket in one micro-batch. Names in order are micro-batches in order."""
     return f"{query}-{batch:010d}-{bucket:04d}.parquet"
 
 
 def batch_of(name: str) -> int | None:
-    """Number of the micro-batch that a file of results belongs to; None for any other name."""
+    """Number of the micro-batch that a file of results belongs to. None for any other name."""
     found = _NAME.fullmatch(name)
     return int(found[2]) if found else None
 

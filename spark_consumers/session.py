@@ -40,7 +40,7 @@ Hadoop's native library) starts a `readlink` process for each of the files of a 
 
 
 def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> dict[str, str]:
-    """Spark configuration of these settings; `[spark.conf]` wins. Raises ConfigError for what is refused.
+    """Spark configuration of these settings. `[spark.conf]` wins. Raises ConfigError for what is refused.
 
     stages: of the application.
     """
@@ -110,7 +110,7 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
 def make_session(
     settings: Settings, log: JavaLog | None = None, stages: Sequence[Stage] = ("fused",)
 ) -> SparkSession:
-    """A session for this query's streams; stop it with `end_session`. log: where Java prints to; None: where we do."""
+    """A session for this query's streams. Stop it with `end_session`. log: where Java prints to. None: where we do."""
     os.environ["PYSPARK_PYTHON"] = executor_python(settings)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if one_machine(settings):
@@ -132,7 +132,7 @@ def make_session(
 
 
 def end_session(session: SparkSession) -> None:
-    """Stop it. Workers of local-cluster leave a folder for each application in pyspark's own; it goes, too."""
+    """Stop it. Workers of local-cluster leave a folder for each application in pyspark's own. It goes, too."""
     context = session.sparkContext
     left = Path(os.environ.get("SPARK_HOME") or _find_spark_home()) / "work" / str(context.applicationId)
     session.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from pyspark import Accumulator
 from pyspark.errors import PySparkException
@@ -14,6 +14,7 @@ from pyspark.sql.functions import col
 from pyspark.sql.streaming import StreamingQuery
 
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from evenflow.twostep import Tally
 from spark_consumers import combiner, reducer
 from spark_consumers.begun import begun_at, note_beginning
@@ -35,7 +36,7 @@ from spark_consumers.sources import records
 from spark_consumers.storage import told
 from spark_consumers.talk import say_where_it_begins
 from spark_consumers.tasks import Told
-from topics.admin import TopicState
+from topics.state import TopicState
 
 _LOG = logging.getLogger("evenflow.spark")
 _GRACE_SECONDS = 20
@@ -57,7 +58,7 @@ class RunningStage:
         self.name = name
         view = settings.query.view_name
         self._said = name if view is None else f"{name} of view {view}"
-        self._role = "partials" if name == "reduce" else "routed"
+        self._role: TopicRole = "partials" if name == "reduce" else "routed"
         self._topics = {state.name: state for state in topics.values()}
         self._checkpoint = Checkpoint(spark=spark, settings=settings, stage=name)
         begun = self._checkpoint.planned
@@ -84,13 +85,14 @@ class RunningStage:
 
     def _admit(self, topics: Mapping[str, TopicState], *, resumed: bool) -> None:
         """Refuse a start that would lose or mix results."""
-        read, settings = {self._role: topics[self._role]}, self._checkpoint.settings
+        read: dict[str, TopicState] = {self._role: topics[self._role]}
+        settings = self._checkpoint.settings
         if self.name == "combine":
             self._checkpoint.admit(read, written={"partials": topics["partials"]}, resumed=resumed)
             return
         sink, planned = sink_of(settings), self._checkpoint.planned
         place = sink.place(settings)
-        written = {role: topics[role] for role in sorted(sink.topics)}
+        written: dict[str, TopicState] = {role: topics[role] for role in sorted(sink.topics)}
         # What changed in the settings is told before what lies in the place that they name.
         if planned is not None:
             self._checkpoint.admit(read, written=written, results=place)
@@ -176,7 +178,7 @@ def stage_frame(
     starting: str,
     told: Told | None,
 ) -> DataFrame:
-    """The rows that the stage's sink is to write; `told`: of what its tasks did, None where nobody listens."""
+    """The rows that the stage's sink is to write. `told`: of what its tasks did, None where nobody listens."""
     layout = Layout.of(settings, topic_id)
     if stage == "reduce":
         labels = ", ".join(str(label) for label in bucket_labels(settings.spark.buckets))
@@ -199,7 +201,7 @@ def stage_frame(
 
 
 def _combine_tasks(spark: SparkSession, settings: Settings) -> int:
-    """Fewer tasks cost less; but more executors must find something to do.
+    """Fewer tasks cost less, but more executors must find something to do.
 
     Spark gives each task neighbours in an order of its own, so the workers in use may all be one task's. Where not all
     are in use, twice as many tasks as cores leave something for each core.
@@ -221,12 +223,12 @@ def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, told: Told | 
 def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:
     """End the query's loop without the interrupt that `query.stop()` sends into a running micro-batch.
 
-    Spark's loop asks its state before every micro-batch; setting it is all that stop() does besides
+    Spark's loop asks its state before every micro-batch. Setting it is all that stop() does besides
     interrupting. A later Spark without that field gets the ordinary stop, which exactness survives.
     """
     try:
         terminated = getattr(
-            getattr(spark._jvm.org.apache.spark.sql.execution.streaming, "TERMINATED$"), "MODULE$"
+            getattr(cast(Any, spark._jvm).org.apache.spark.sql.execution.streaming, "TERMINATED$"), "MODULE$"
         )
         query._jsq.streamingQuery().state().set(terminated)
         if not query.status["isTriggerActive"]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from evenflow.talking import Beat, Concern, Concerns, Heartbeat, with_fields
 from evenflow.talking.words import moment, partitions, span
 from evenflow.telemetry import BatchRecord
@@ -23,9 +24,9 @@ _LOOK_EVERY = 30.0
 
 
 def say_where_it_begins(
-    settings: Settings, stage: str, *, reads: str, writes: str, before: int | None
+    settings: Settings, stage: str, *, reads: TopicRole, writes: str, before: int | None
 ) -> None:
-    """A stage is about to run; before: the last micro-batch that it has begun, None for none."""
+    """A stage is about to run. before: the last micro-batch that it has begun, None for none."""
     where = "from the beginning" if before is None else f"goes on after micro-batch {before}"
     _LOG.info(
         "query %s, %s: %s to %s, %s",
@@ -41,7 +42,7 @@ def say_where_it_begins(
 class Talk:
     """Told of each micro-batch by Spark's listener, and called every now and then by the application's own thread.
 
-    unread: records of the input that no partitioner has routed, asked only after a minute without frames; None if
+    unread: records of the input that no partitioner has routed, asked only after a minute without frames. None if
     nobody knows.
     """
 
@@ -78,7 +79,7 @@ class Talk:
                 self._least, self._moved_at = least, self._clock()
 
     def look(self, *, last: bool = False) -> None:
-        """Say what is due; `last`: and whatever no line has told of yet."""
+        """Say what is due. `last`: and whatever no line has told of yet."""
         self._ask_for_the_unread()
         with self._lock:
             self._concerns.now(map(self._of_view, self._what_lasts()))
@@ -96,7 +97,11 @@ class Talk:
         return [concern for concern in lasting if concern is not None]
 
     def _of_view(self, concern: Concern) -> Concern:
-        return replace(concern, text=self._named(concern.text), over=self._named(concern.over))
+        return replace(
+            concern,
+            text=self._named(concern.text),
+            over=None if concern.over is None else self._named(concern.over),
+        )
 
     def _named(self, text: str) -> str:
         """With the name of the view, where it is one."""

@@ -15,5 +15,5 @@ class Tallies(AccumulatorParam[Tally]):
         return Tally()
 
     def addInPlace(self, value1: Tally, value2: Tally) -> Tally:  # noqa: N802
-        """Their sum; the later one's stands win."""
+        """Their sum. The later one's stands win."""
         return value1 + value2

@@ -13,7 +13,7 @@ _SECONDS = 2.0
 
 
 def unread(settings: Settings) -> int | None:
-    """Records of the input behind the partitioners' committed offsets; None if no broker says so now.
+    """Records of the input behind the partitioners' committed offsets. None if no broker says so now.
 
     Marks of transactions count as records.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.input import DEFAULT_PARTITIONS
-from evenflow.settings.views import OF_THE_QUERY, queries
+from evenflow.settings.views import OF_THE_QUERY, TopicRole, queries
 from topics.answers import REFUSED, UNKNOWN_TOPIC, result_of
 from topics.clients import MAX_RECORD_BYTES, admin, seconds, service_error
 from topics.offsets import offsets
@@ -28,7 +28,7 @@ from topics.state import TopicSpec, TopicState
 
 INPUT_RECORD_BYTES = 4_194_304
 REJECTED_RECORD_BYTES = 8_388_608
-ROLES = ("input", "rejected", "routed", "partials", "results", "telemetry", "plan", "snapshots")
+ROLES: tuple[TopicRole, ...] = get_args(TopicRole)
 """What the topics of a query are for: the words that `Settings.topic` takes."""
 _WEEK_MS = 7 * 24 * 3_600_000
 _NEVER_MS = 2**63 - 1
@@ -50,7 +50,7 @@ def input_topic(settings: Settings) -> TopicSpec:
     return TopicSpec(name=settings.topic("input"), partitions=partitions, config=config)
 
 
-def pipeline_topics(settings: Settings) -> dict[str, TopicSpec]:
+def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
     """The topics of a query by role; the number of input partitions must be known.
 
     Topics that hold event time in the record timestamp keep records for ever: a finite retention would count
@@ -76,7 +76,7 @@ def pipeline_topics(settings: Settings) -> dict[str, TopicSpec]:
         "segment.bytes": str(_SMALLEST_SEGMENT),
         "delete.retention.ms": "600000",
     }
-    made_as: dict[str, tuple[int, dict[str, str]]] = {
+    made_as: dict[TopicRole, tuple[int, dict[str, str]]] = {
         "rejected": (
             settings.input_partitions,
             _EVENT_TIME | {"max.message.bytes": str(REJECTED_RECORD_BYTES)},
@@ -88,7 +88,7 @@ def pipeline_topics(settings: Settings) -> dict[str, TopicSpec]:
         "plan": (1, plan),
         "snapshots": (1, snapshots),
     }
-    made = {
+    made: dict[TopicRole, TopicSpec] = {
         role: TopicSpec(name=settings.topic(role), partitions=partitions, config=config)
         for role, (partitions, config) in made_as.items()
     }

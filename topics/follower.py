@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, cast
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from evenflow.errors import ServiceError
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from topics.admin import describe
 from topics.clients import consumer, seconds, service_error
 from topics.offsets import stable_ends
+from topics.records import Record
 
 _BATCH = 100
 _STEP_SECONDS = 0.5
@@ -24,7 +26,7 @@ class Follower:
     def __init__(
         self,
         settings: Settings,
-        role: str,
+        role: TopicRole,
         *,
         newest: int | None = None,
         isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
@@ -54,9 +56,9 @@ class Follower:
         )
         self._seek(self._position)
 
-    def all_so_far(self) -> list[Message]:
+    def all_so_far(self) -> list[Record]:
         """Every record that was there when the follower was made; ServiceError when the broker does not hand them over."""
-        found: list[Message] = []
+        found: list[Record] = []
         tries = 0
         while self._position < self.end:
             before = self._position
@@ -66,10 +68,10 @@ class Follower:
                 raise ServiceError(f"reading {self.topic} makes no progress at offset {self._position}")
         return found
 
-    def new(self, timeout: float = 0.0) -> list[Message]:
+    def new(self, timeout: float = 0.0) -> list[Record]:
         """Records that were written since the last call, waiting for at most `timeout` s for the first."""
         try:
-            messages = self._reader.consume(_BATCH, timeout=timeout)
+            messages = cast(list[Record], self._reader.consume(_BATCH, timeout=timeout))
         except KafkaException as error:
             raise service_error(error, self._kafka, f"reading {self.topic}") from None
         return [message for message in messages if self._took(message)]
@@ -88,7 +90,7 @@ class Follower:
         """Leave the broker alone."""
         self._reader.close()
 
-    def _took(self, message: Message) -> bool:
+    def _took(self, message: Record) -> bool:
         """Whether this is a record; the position follows whatever it is."""
         error = message.error()
         if error is None:
@@ -113,7 +115,7 @@ class Follower:
         self._reader.assign([TopicPartition(self.topic, 0, offset)])
 
 
-def offset_of(message: Message) -> int:
+def offset_of(message: Record) -> int:
     """Of a record, or of where a log ends: these have one."""
     offset = message.offset()
     assert offset is not None

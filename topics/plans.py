@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException
 
 from evenflow.errors import ServiceError
 from evenflow.plans import Plan, parse_plan
@@ -20,6 +20,7 @@ from topics.clients import producer, seconds, service_error
 from topics.follower import Follower
 from topics.offsets import stable_ends
 from topics.reader import read_range
+from topics.records import Record
 from topics.state import TopicState
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class Plans:
         self.ignored = 0
         self.next_offset = 0
 
-    def of(self, message: Message) -> Plan | None:
+    def of(self, message: Record) -> Plan | None:
         """The plan in a record, None for anything else."""
         return self.of_value(message.value(), message.offset())
 
@@ -122,7 +123,7 @@ class PlanFollower:
         """Leave the broker alone."""
         self._follower.close()
 
-    def _plans(self, messages: list[Message]) -> list[Plan]:
+    def _plans(self, messages: list[Record]) -> list[Plan]:
         return [plan for message in messages if (plan := self._reading.of(message)) is not None]
 
 

@@ -14,10 +14,11 @@ from confluent_kafka import Producer
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from evenflow.strict_json import read_object
 from topics.reader import read_last
 
-_ROLE = "snapshots"
+_ROLE: TopicRole = "snapshots"
 IDENTITY_KEY = b"query/identity"
 _LARGEST = 1_000_000
 

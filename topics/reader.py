@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import Any, Literal, cast
 from uuid import uuid4
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from evenflow.errors import DataLossError, ServiceError
 from evenflow.settings import KafkaSettings
 from topics.admin import describe
 from topics.clients import consumer, seconds, service_error
 from topics.offsets import stable_ends
+from topics.records import Record
 
 _BATCH = 10_000
 _STEP_SECONDS = 0.2
@@ -32,7 +33,7 @@ def read_range(
     end: Mapping[int, int] | None = None,
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
     timeout: float | None = None,
-) -> Iterator[list[Message]]:
+) -> Generator[list[Record], None, None]:
     """Batches of the records with begin <= offset < end, in offset order within each partition.
 
     Partitions that `begin` lacks start at the log's start, those that `end` lacks stop at the high watermark
@@ -73,7 +74,7 @@ def read_range(
         reader.close()
 
 
-def read_newest(kafka: KafkaSettings, topic: str, most: int) -> list[Message]:
+def read_newest(kafka: KafkaSettings, topic: str, most: int) -> list[Record]:
     """The committed records among the newest `most` offsets of each partition; none of a topic that is not there.
 
     Does not wait for open transactions.
@@ -86,7 +87,7 @@ def read_newest(kafka: KafkaSettings, topic: str, most: int) -> list[Message]:
     return [message for block in read_range(kafka, topic, begin=begin, end=ends) for message in block]
 
 
-def read_last(kafka: KafkaSettings, topic: str, key: bytes) -> Message | None:
+def read_last(kafka: KafkaSettings, topic: str, key: bytes) -> Record | None:
     """The last committed record with this key; None when there is none, or no such topic. Reads all of the topic."""
     if topic not in describe(kafka, [topic]):
         return None
@@ -99,7 +100,7 @@ def read_last(kafka: KafkaSettings, topic: str, key: bytes) -> Message | None:
 
 
 def record_batches(
-    blocks: Iterable[list[Message]], schema: pa.Schema, row: Callable[[Message], tuple[Any, ...]]
+    blocks: Iterable[list[Record]], schema: pa.Schema, row: Callable[[Record], tuple[Any, ...]]
 ) -> Iterator[pa.RecordBatch]:
     """What `row` says of each record, as Arrow batches of bounded size, whatever the size of the records."""
     for block in blocks:
@@ -123,16 +124,16 @@ def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
 
 def _until_done(
     reader: Consumer, kafka: KafkaSettings, topic: str, left: dict[int, int], patience: float
-) -> Iterator[list[Message]]:
+) -> Iterator[list[Record]]:
     """`left` maps the unfinished partitions to their end offsets."""
     reached = dict.fromkeys(left, -1)
     deadline = time.monotonic() + patience
     while left:
         try:
-            messages = reader.consume(_BATCH, timeout=_STEP_SECONDS)
+            messages = cast(list[Record], reader.consume(_BATCH, timeout=_STEP_SECONDS))
         except KafkaException as error:
             raise service_error(error, kafka, f"reading {topic}") from None
-        batch: list[Message] = []
+        batch: list[Record] = []
         finished: list[int] = []
         moved = False
         for message in messages:
@@ -157,13 +158,13 @@ def _until_done(
             raise _stuck(topic, left, reached, patience)
 
 
-def _position(message: Message, kafka: KafkaSettings, topic: str) -> int | None:
+def _position(message: Record, kafka: KafkaSettings, topic: str) -> int | None:
     """The offset up to which this partition has now been read; None if the event says nothing of it."""
     error = message.error()
     if error is None:
-        return int(message.offset()) + 1
+        return message.offset() + 1
     if error.code() == KafkaError._PARTITION_EOF:
-        return int(message.offset())
+        return message.offset()
     if error.code() in _TRIMMED:
         raise DataLossError(
             f"{topic}[{message.partition()}]: the offset to read is gone: {error.str()}",

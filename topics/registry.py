@@ -122,7 +122,8 @@ class Registry:
         try:
             return ask()
         except SchemaRegistryError as error:
-            return self._refused(error)
+            self._refused(error)
+            return None
         except Exception as error:  # the client passes on whatever its HTTP library raises
             raise RegistryAway(
                 f"the schema registry at {self._url} does not answer: {error or type(error).__name__}",

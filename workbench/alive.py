@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from confluent_kafka import Message
-
 from evenflow.settings import Settings
 from evenflow.telemetry import DecisionRecord, PartitionerRecord, Telemetry, parse
 from topics.groups import Member, members
 from topics.reader import read_newest
+from topics.records import Record
 
 _NEWEST = 5_000
 
@@ -42,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Alive:
-    """members: of the data plane's group. parts: by name, as far back as the newest telemetry reaches; ignored: records
+    """members: of the data plane's group. parts: by name, as far back as the newest telemetry reaches. ignored: records
 
     there that are no telemetry of this query.
     """
@@ -66,9 +65,9 @@ class Alive:
 
 
 def look(settings: Settings, *, whoever: bool = False) -> Alive:
-    """Ask the broker once; makes and joins nothing. Raises ServiceError when it does not answer.
+    """Ask the broker once. Makes and joins nothing. Raises ServiceError when it does not answer.
 
-    whoever: also parts of a query of this name that began with other settings; needs no number of input partitions.
+    whoever: also parts of a query of this name that began with other settings. Needs no number of input partitions.
     """
     messages = read_newest(settings.kafka, settings.topic("telemetry"), _NEWEST)
     parts, ignored = parts_of(messages, fingerprint=None if whoever else settings.fingerprint)
@@ -76,8 +75,8 @@ def look(settings: Settings, *, whoever: bool = False) -> Alive:
     return Alive(members=tuple(group), parts=parts, ignored=ignored)
 
 
-def parts_of(messages: Iterable[Message], *, fingerprint: str | None) -> tuple[tuple[Part, ...], int]:
-    """What each part said last, by name; and how many records are no telemetry of the query with this fingerprint (None:
+def parts_of(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[tuple[Part, ...], int]:
+    """What each part said last, by name, and how many records are no telemetry of the query with this fingerprint (None:
 
     of any).
     """

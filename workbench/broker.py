@@ -27,7 +27,8 @@ from confluent_kafka.admin import AdminClient
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import KafkaSettings
 from evenflow.settings.kafka import librdkafka_config
-from spark_consumers.jars import java_command, kafka_broker_jars
+from spark_consumers.jars import java_command
+from workbench.broker_jars import kafka_broker_jars
 from workbench.broker_properties import (
     HOST,
     Certificates,
@@ -46,9 +47,9 @@ _PORT_TAKEN = ("Address already in use", "Address in use", "BindException")
 
 
 class EmbeddedBroker:
-    """A broker as a context manager; `start()` and `stop()` do the same by hand.
+    """A broker as a context manager. `start()` and `stop()` do the same by hand.
 
-    Without `data_dir` it lives in a temporary folder that goes with it; with one, its topics stay. `port=0`
+    Without `data_dir` it lives in a temporary folder that goes with it. With one, its topics stay. `port=0`
     takes a free one (kept over `restart()` unless another process took it). `sasl` maps users to passwords:
     clients must then log in (SASL, PLAIN) and only `super_user` may do anything without an ACL. With `tls`
     clients must use TLS and show a certificate of that authority.
@@ -91,7 +92,7 @@ class EmbeddedBroker:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the JVM; None while it does not run."""
+        """Process id of the JVM. None while it does not run."""
         return self._child.pid if self._child is not None and self._child.alive else None
 
     @property
@@ -129,7 +130,7 @@ class EmbeddedBroker:
         return encrypted if self._sasl is None else f"SASL_{encrypted}"
 
     def start(self) -> EmbeddedBroker:
-        """Start and wait until it answers; ServiceError with the end of its log if it does not."""
+        """Start and wait until it answers. ServiceError with the end of its log if it does not."""
         if self.alive:
             return self
         java, jars = java_command(), kafka_broker_jars()
@@ -148,14 +149,14 @@ class EmbeddedBroker:
         return self
 
     def stop(self) -> None:
-        """SIGTERM, SIGKILL after the grace; then the folder is free again (and gone if it was temporary)."""
+        """SIGTERM, SIGKILL after the grace. Then the folder is free again (and gone if it was temporary)."""
         self._end(lambda child: child.terminate(self._grace))
         self._release()
         if not self._keep and self.data_dir != Path():
             shutil.rmtree(self.data_dir, ignore_errors=True)
 
     def kill(self) -> None:
-        """SIGKILL the JVM, as a crash would; data and port are kept for `restart()`."""
+        """SIGKILL the JVM, as a crash would. Data and port are kept for `restart()`."""
         self._end(ChildProcess.kill)
 
     def restart(self) -> None:
@@ -174,7 +175,7 @@ class EmbeddedBroker:
     # ---- the data folder -------------------------------------------------------------------------
 
     def _acquire(self) -> None:
-        """Take the folder's lock; one whose owner is dead may need a moment until its JVM is gone, too."""
+        """Take the folder's lock. One whose owner is dead may need a moment until its JVM is gone, too."""
         if self._lock is not None:
             return
         try:
@@ -256,7 +257,7 @@ class EmbeddedBroker:
         )
 
     def _becomes_ready(self, child: ChildProcess) -> bool:
-        """Wait until it answers; False if it ended because a port was taken."""
+        """Wait until it answers. False if it ended because a port was taken."""
         deadline = time.monotonic() + self._start_timeout
         client = AdminClient(librdkafka_config(self.settings(), log_level=0, reconnect_backoff_max_ms=100))
         while child.alive:
@@ -351,7 +352,7 @@ def _is_alive(pid: str) -> bool:
 
 
 def run_until_stopped(broker: EmbeddedBroker, *, ready: Callable[[EmbeddedBroker], None]) -> None:
-    """Run a broker in the foreground until SIGINT or SIGTERM; ServiceError if it ends by itself.
+    """Run a broker in the foreground until SIGINT or SIGTERM. ServiceError if it ends by itself.
 
     Called from the main thread. The signals are blocked while it starts and stops, so neither is cut short.
     """

@@ -93,7 +93,7 @@ def login_properties(users: Mapping[str, str], super_user: str) -> dict[str, str
 
 
 def tls_properties(tls: Certificates, folder: Path) -> dict[str, str]:
-    """The client listener's identity; Kafka wants key and certificate in one file."""
+    """The client listener's identity. Kafka wants key and certificate in one file."""
     folder.mkdir(parents=True, exist_ok=True)
     identity = folder / "identity.pem"
     identity.touch(0o600)

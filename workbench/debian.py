@@ -1,8 +1,8 @@
 """Programs of Debian packages: on the path, unpacked into the cache, or installed.
 
 `program` is for packages whose programs need no others, as Prometheus: `apt-get download` and `dpkg -x` are enough, without
-root, and no service is started. `python -m workbench.debian PACKAGE [PROGRAM]` installs a package that does, as Chromium;
-without root it says what to install.
+root, and no service is started. `python -m workbench.debian PACKAGE [PROGRAM]` installs a package that does, as Chromium.
+Without root it says what to install.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PATIENCE = 300
 
 
 def program(name: str, *, package: str) -> Path:
-    """The program; ServiceError where it is not to be had."""
+    """The program. ServiceError where it is not to be had."""
     found = shutil.which(name)
     if found is not None:
         return Path(found)

@@ -1,6 +1,6 @@
 """What is wrong on this machine or with the topics of a query, and what to do about it.
 
-Each check is a function of plain values that returns findings; `examine` collects the values and calls them.
+Each check is a function of plain values that returns findings. `examine` collects the values and calls them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def check_python(found: tuple[int, ...]) -> Finding:
 
 
 def check_java(report: str | None) -> Finding:
-    """`report` is what `java -version` prints; None: there is no java."""
+    """`report` is what `java -version` prints. None: there is no java."""
     if report is None:
         return Finding("java", "problem", "there is no Java", "install a Java 17 runtime, or set JAVA_HOME")
     major = java_major(report)
@@ -69,7 +69,7 @@ def check_java(report: str | None) -> Finding:
 
 
 def java_major(report: str) -> int | None:
-    """Major version from `java -version`: 17 of "17.0.15", 8 of "1.8.0_402"; None if there is none."""
+    """Major version from `java -version`: 17 of "17.0.15", 8 of "1.8.0_402". None if there is none."""
     match = re.search(r'version "(\d+)(?:\.(\d+))?', report)
     if match is None:
         return None
@@ -89,7 +89,7 @@ def check_packages(pins: Mapping[str, str], installed: Callable[[str], str | Non
 
 
 def check_connector(spark_conf: Mapping[str, str], pyspark: str | None) -> Finding:
-    """A connector named by hand in spark.conf must match pyspark; ours does by construction."""
+    """A connector named by hand in spark.conf must match pyspark. Ours does by construction."""
     named = re.findall(r"spark-sql-kafka-0-10_[\d.]+:([\w.-]+)", spark_conf.get("spark.jars.packages", ""))
     wrong = [one for one in named if one != pyspark]
     if wrong:
@@ -129,7 +129,7 @@ def check_disk(free: int, folder: Path) -> Finding:
 
 
 def installed_version(package: str) -> str | None:
-    """Version of an installed package; None if it is not installed."""
+    """Version of an installed package. None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -137,7 +137,7 @@ def installed_version(package: str) -> str | None:
 
 
 def pins_of(requirements: Iterable[str]) -> dict[str, str]:
-    """Packages that requirements pin exactly: {"pyspark": "4.0.0"} of 'pyspark==4.0.0; extra == "spark"'."""
+    """Packages that requirements pin exactly: {"pyspark": "4.0.0"} of 'pyspark==4.0.0. Extra == "spark"'."""
     matches = (re.match(r"([A-Za-z0-9._-]+)\s*==\s*([\w.]+)", text) for text in requirements)
     return {match[1]: match[2] for match in matches if match is not None}
 

@@ -14,7 +14,7 @@ _EVERYWHERE = {"0.0.0.0", "::"}
 
 
 def check_ports(settings: Settings) -> Iterator[Finding]:
-    """One finding for each port that is set; 0 is any free one, so there is nothing to check."""
+    """One finding for each port that is set. 0 is any free one, so there is nothing to check."""
     seen: dict[tuple[str, int], str] = {}
     for part in ("partitioner", "spark", "control"):
         served = getattr(settings, part)

@@ -13,18 +13,10 @@ from evenflow.settings.durations import format_duration
 from evenflow.settings.views import OF_THE_QUERY, queries
 from evenflow.talking.words import span
 from spark_consumers.sinks import SINKS, sink_of
-from topics.admin import (
-    TopicSpec,
-    TopicState,
-    check_topic,
-    describe,
-    input_topic,
-    may_write,
-    pipeline_topics,
-    topic_names,
-)
+from topics.admin import check_topic, describe, input_topic, may_write, pipeline_topics, topic_names
 from topics.registry import Registry
 from topics.settled import missing_input, other_partitions
+from topics.state import TopicSpec, TopicState
 from workbench.findings import Finding, unforeseen
 from workbench.look.guess import starting_file
 from workbench.look.look import Look, look_at
@@ -38,7 +30,7 @@ _OFFSETS = "__"
 
 @dataclass
 class Report:
-    """What the doctor says. look: at the input topic, None if there was none; toml: lines for evenflow.toml."""
+    """What the doctor says. look: at the input topic, None if there was none. toml: lines for evenflow.toml."""
 
     findings: list[Finding] = field(default_factory=list)
     look: Look | None = None
@@ -46,7 +38,7 @@ class Report:
 
 
 def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -> Report:
-    """These findings, and those about broker and topics; `most`: records to look at, 0 for none."""
+    """These findings, and those about broker and topics. `most`: records to look at, 0 for none."""
     patience = min(settings.kafka.request_timeout, _PATIENCE_MS)
     kafka = settings.kafka.model_copy(update={"request_timeout": patience})
     settings = settings.model_copy(update={"kafka": kafka})
@@ -114,12 +106,12 @@ def _look(report: Report, settings: Settings, sample: TopicRecords) -> None:
 
 
 def _described(settings: Settings) -> bool:
-    """Whether the settings say anything of a query; else the doctor proposes one."""
+    """Whether the settings say anything of a query. Else the doctor proposes one."""
     return "query" in settings.model_fields_set
 
 
 def no_input(settings: Settings, names: Sequence[str]) -> Finding:
-    """There is no input topic; `names`: of the topics that there are."""
+    """There is no input topic. `names`: of the topics that there are."""
     if settings.input.topic is None and not _described(settings):
         what = f"no settings name a topic; topics there are: {listed(names)}"
         return Finding("input topic", "warning", what, "`evenflow doctor --topic NAME` looks at one")
@@ -140,7 +132,7 @@ def check_policy(settings: Settings) -> Iterator[Finding]:
 
 
 def check_input(settings: Settings, state: TopicState, *, oldest: int | None, now: int) -> Finding:
-    """Size and retention of the input topic; oldest: least record timestamp of the sample, now: both ms."""
+    """Size and retention of the input topic. oldest: least record timestamp of the sample, now: both ms."""
     name = f"topic {state.name}"
     if settings.input.partitions not in (None, state.partitions):
         error = other_partitions(settings, state)
@@ -163,7 +155,7 @@ def check_input(settings: Settings, state: TopicState, *, oldest: int | None, no
 
 
 def counts_from_event_time(state: TopicState) -> int | None:
-    """How long (ms) a topic keeps records after their own timestamp; None: for ever, or counted from the append."""
+    """How long (ms) a topic keeps records after their own timestamp. None: for ever, or counted from the append."""
     retention = int(state.config.get("retention.ms", "-1"))
     deletes = "delete" in state.config.get("cleanup.policy", "delete") and retention >= 0
     by_record = state.config.get("message.timestamp.type", "CreateTime") == "CreateTime"
@@ -229,7 +221,7 @@ def _writable(kafka: KafkaSettings, topic: str) -> bool:
 
 
 def _hint(error: EvenflowError) -> str:
-    """What to do; errors elsewhere send people to the doctor, which is here."""
+    """What to do. Errors elsewhere send people to the doctor, which is here."""
     hint = error.hint or ""
     return "is it running? `evenflow broker` starts one here" if "evenflow doctor" in hint else hint
 

@@ -19,7 +19,7 @@ _DRAW = random.SystemRandom()
 
 
 def free_ports(count: int) -> list[int]:
-    """So many different ones; somebody else may take one before it is used.
+    """So many different ones. Somebody else may take one before it is used.
 
     The system gives none of them to a socket that asks for any: a client that still looks for a broker that has gone must
     not find Spark waiting there for a Python worker of its own.
@@ -38,7 +38,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _first_ephemeral() -> int:
-    """The first port that the system gives out by itself; 0 where it does not say."""
+    """The first port that the system gives out by itself. 0 where it does not say."""
     try:
         return int(_EPHEMERAL.read_text().split()[0])
     except (OSError, ValueError, IndexError):
@@ -47,7 +47,7 @@ def _first_ephemeral() -> int:
 
 @dataclass(frozen=True)
 class WebPorts:
-    """Where the parts of a pipeline on this machine serve their pages; 0 is any."""
+    """Where the parts of a pipeline on this machine serve their pages. 0 is any."""
 
     partitioner: int = 0
     spark: int = 0

@@ -45,7 +45,7 @@ _POLL_SECONDS = 0.02
 class ChildProcess:
     """A running command. Output of both streams is appended to `log`.
 
-    `death_signal` is what the child gets when this process disappears; `keep_open` are descriptors that it
+    `death_signal` is what the child gets when this process disappears. `keep_open` are descriptors that it
     inherits.
     """
 
@@ -93,7 +93,7 @@ class ChildProcess:
 
     @property
     def returncode(self) -> int | None:
-        """Exit status, negative for a signal; None while it runs."""
+        """Exit status, negative for a signal. None while it runs."""
         with self._reaping:
             if self._popen.returncode is None and self._leader_has_ended():
                 self._signal_group(signal.SIGKILL)
@@ -101,7 +101,7 @@ class ChildProcess:
             return self._popen.returncode
 
     def wait(self, timeout: float) -> int:
-        """Exit status of the command; ServiceError if it has not ended within `timeout` seconds."""
+        """Exit status of the command. ServiceError if it has not ended within `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while (status := self.returncode) is None:
             if time.monotonic() >= deadline:
@@ -126,7 +126,7 @@ class ChildProcess:
         return self.wait(10.0)
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process group; nothing happens if the command has ended."""
+        """Send a signal to the process group. Nothing happens if the command has ended."""
         with self._reaping:
             if self._popen.returncode is None:
                 self._signal_group(number)

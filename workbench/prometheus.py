@@ -14,8 +14,9 @@ from typing import Any
 import yaml
 
 from evenflow.errors import ServiceError
+from workbench.broker_properties import HOST
 from workbench.debian import program
-from workbench.ports import HOST, free_ports
+from workbench.ports import free_ports
 from workbench.processes import ChildProcess
 
 RULES = Path(__file__).parents[1] / "monitoring" / "prometheus"
@@ -27,7 +28,7 @@ Targets = Mapping[str, int | Sequence[int]]
 class Prometheus:
     """Use as a context manager. targets: port, or ports, by job.
 
-    every, hold: seconds between scrapes, and that an alert waits; hold: None as the rules say.
+    every, hold: seconds between scrapes, and that an alert waits. hold: None as the rules say.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Prometheus:
         return f"http://{HOST}:{self.port}/"
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series that an expression has now; ServiceError with what Prometheus says of a wrong one."""
+        """The series that an expression has now. ServiceError with what Prometheus says of a wrong one."""
         answer = self._get("api/v1/query", query=expression)
         return list(answer["data"]["result"])
 

@@ -1,7 +1,7 @@
 """What a query will do, before it runs: what it reads, which windows, what it keeps in state, what `verify` will compare.
 
 `sections` says what the settings alone tell, and `of_sample` what a sample of the input topic adds. Both are functions of
-plain values; `check_query` asks the broker.
+plain values. `check_query` asks the broker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from evenflow.twostep import readable_schema
 from evenflow.windows import pane_of
 from partitioner_service.parse import Parser
 from spark_consumers.sinks import sink_of
-from topics.admin import TopicState, describe
+from topics.admin import describe
+from topics.state import TopicState
 from workbench.findings import Finding
 from workbench.look.look import Look, look_at
 from workbench.look.sample import TopicRecords, newest_records
@@ -57,7 +58,7 @@ class Kept:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """The answer. sections: a heading, and (name, words) each; findings: what is wrong; kept: None without a tuple."""
+    """The answer. sections: a heading, and (name, words) each. findings: what is wrong. kept: None without a tuple."""
 
     sections: Mapping[str, tuple[tuple[str, str], ...]]
     findings: tuple[Finding, ...] = ()
@@ -94,7 +95,7 @@ def check_query(settings: Settings, *, most: int) -> Check:
 
 
 def of_sample(settings: Settings, state: TopicState, sample: TopicRecords, *, now: int) -> Check:
-    """What becomes of these records; now: ms since 1970."""
+    """What becomes of these records. now: ms since 1970."""
     look = look_at(settings, sample, now=now)
     kept = kept_of(settings, sample, whole=sample.records >= state.records)
     return Check(sections=_sections(settings, look, kept), findings=look.findings, kept=kept, look=look)
@@ -107,7 +108,7 @@ def _unknown(settings: Settings, why: str, do: str) -> Check:
 
 
 def kept_of(settings: Settings, sample: TopicRecords, *, whole: bool) -> Kept | None:
-    """What the tuples of the sample would keep; None where it has none. Late ones are counted in."""
+    """What the tuples of the sample would keep. None where it has none. Late ones are counted in."""
     one, *views = (_kept(each, sample, whole=whole) for each in queries(settings))
     if one is None:
         return None

@@ -32,7 +32,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Held(NamedTuple):
-    """What a record holds: bool, int, float, text, bytes, enum, stamp (ms) or nested; logical as in Avro."""
+    """What a record holds: bool, int, float, text, bytes, enum, stamp (ms) or nested. Logical as in Avro."""
 
     holds: str
     value: Any
@@ -50,7 +50,7 @@ class RegisteredRecords:
         self._schemas: dict[int, Any] = {}
 
     def cells(self, value: bytes) -> dict[str, Any]:
-        """The needed columns as a JSON record would hold them; raises Unreadable."""
+        """The needed columns as a JSON record would hold them. Raises Unreadable."""
         if len(value) < 5 or value[0]:
             raise Unreadable("the record is not in Confluent's wire format")
         reader = self._reader(int.from_bytes(value[1:5], "big"))
@@ -58,7 +58,7 @@ class RegisteredRecords:
         return {name: self._as_json(name, held) for name, held in found.items() if held is not None}
 
     def row(self, value: bytes) -> dict[str, Any]:
-        """All fields by path as Python holds them, times in the query's unit, None for null; raises Unreadable."""
+        """All fields by path as Python holds them, times in the query's unit, None for null. Raises Unreadable."""
         if len(value) < 5 or value[0]:
             raise Unreadable("the record is not in Confluent's wire format")
         found = self._reader(int.from_bytes(value[1:5], "big")).fields(value)
@@ -165,7 +165,7 @@ class AvroReader:
         self._root = root
 
     def _known(self, schema: Any, space: str) -> Any:
-        """The schema with every name in full; definitions are kept."""
+        """The schema with every name in full. Definitions are kept."""
         if isinstance(schema, str):
             simple = schema in ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
             return schema if simple else ("name", _full(schema, space), schema)
@@ -194,7 +194,7 @@ class AvroReader:
         return {name: _below(found, name) for name in wanted}
 
     def fields(self, value: bytes) -> dict[str, Held | None]:
-        """All that is no record itself, by path; of a record that is null no fields are known."""
+        """All that is no record itself, by path. Of a record that is null no fields are known."""
         found: dict[str, Held | None] = {}
         waiting: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), self._record(value))]
         while waiting:
@@ -357,7 +357,7 @@ class ProtobufReader:
         return {name: self._below(message, name) for name in wanted}
 
     def fields(self, value: bytes) -> dict[str, Held | None]:
-        """All that is no message itself, by path; of a message that is not set no fields are known."""
+        """All that is no message itself, by path. Of a message that is not set no fields are known."""
         found: dict[str, Held | None] = {}
         waiting: list[tuple[tuple[str, ...], Message]] = [((), self._message(value))]
         while waiting:

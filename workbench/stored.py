@@ -62,7 +62,7 @@ class Stored:
 
 
 def stored(settings: Settings, place: str) -> Stored | None:
-    """The folder of this place; None for a URI that only Spark can reach."""
+    """The folder of this place. None for a URI that only Spark can reach."""
     folder = local_folder(place)
     if folder is not None:
         return Stored(place=place, system=fs.LocalFileSystem(), path=os.path.abspath(folder))

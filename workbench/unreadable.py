@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Unreadable(Exception):
-    """The record holds no tuple of this query; the text says why."""
+    """The record holds no tuple of this query. The text says why."""
 
 
 class Number(str):

@@ -1,7 +1,7 @@
 """Flink's environment: a virtual environment of its own and the Kafka connector, made once and cached for good.
 
-`$XDG_CACHE_HOME/evenflow/peers/flink-VERSION` is made by this Python and pip, as pip is set up on this machine;
-about 850 MB on disk. A marker written last says that it is complete; anything else is made again.
+`$XDG_CACHE_HOME/evenflow/peers/flink-VERSION` is made by this Python and pip, as pip is set up on this machine.
+About 850 MB on disk. A marker written last says that it is complete. Anything else is made again.
 """
 
 from __future__ import annotations

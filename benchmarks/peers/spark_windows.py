@@ -3,7 +3,7 @@
     python spark_windows.py BOOTSTRAP TOPIC JARS
 
 JARS are those of the Kafka connector, with commas between. Reads all that there is in micro-batches of at most
-500,000 records; state in RocksDB; rows are dropped (noop sink). Spark is spared what evenflow pays, writing them.
+500,000 records. State in RocksDB. Rows are dropped (noop sink). Spark is spared what evenflow pays, writing them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One run of each system over one topic, from the start of its processes to their end, with its CPU time.
 
-All that differs with the length of the topic is in the slope of two such runs; starting and ending are not.
+All that differs with the length of the topic is in the slope of two such runs. Starting and ending are not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Stage:
         return settings_for(self.kafka, f"fill-{tuples}", input={"topic": _topic(tuples)})
 
     def evenflow(self, tuples: int, *, sink: str) -> Length:
-        """Partitioner and Spark application (fused) until all is emitted; rows are the sink's records."""
+        """Partitioner and Spark application (fused) until all is emitted. Rows are the sink's records."""
         self.runs += 1
         query = f"peer-{self.runs}"
         with running_query(
@@ -57,7 +57,7 @@ class Stage:
         return Length(tuples, seconds, used, rows)
 
     def flink(self, tuples: int, *, python: Path) -> Length:
-        """Flink SQL into a black hole; `python` is the one that has it."""
+        """Flink SQL into a black hole. `python` is the one that has it."""
         command = [
             str(python),
             str(PROGRAM),

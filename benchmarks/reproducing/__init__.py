@@ -1,9 +1,9 @@
 """The papers' figures again, with the partitioners of this repository: `make reproduce` writes docs/reproducing.md.
 
-Admission rule: what the papers measured by counting (imbalance, copies of keys, block sizes); nothing here takes a
+Admission rule: what the papers measured by counting (imbalance, copies of keys, block sizes). Nothing here takes a
 time, so the report is the same on every machine. A section is one paper: it lists the *cells* it needs (one setting
 each, over all hash seeds), measures a cell, states the paper's claims with a criterion in code, and draws. Cells are
-kept in `docs/reproducing/results.json`; a run computes only those that are missing, and the text is always made
+kept in `docs/reproducing/results.json`. A run computes only those that are missing, and the text is always made
 from that file.
 
     plan      streams, cells and how large everything is

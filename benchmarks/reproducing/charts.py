@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import altair
 
 FLOOR = 1e-7
-"""Imbalances are drawn on a logarithmic axis; smaller ones, also none at all, are drawn here."""
+"""Imbalances are drawn on a logarithmic axis. Smaller ones, also none at all, are drawn here."""
 
 
 class Emphasis(NamedTuple):
@@ -33,7 +33,7 @@ def scatter(
     y: Axis,
     title: str,
 ) -> altair.LayerChart:
-    """A point per name; the axis x is logarithmic and as narrow as the points are."""
+    """A point per name. The axis x is logarithmic and as narrow as the points are."""
     found = looks(at, hero=emphasis.hero, named=emphasis.named)
     return points(at, found, x=ratios(x_title, [x for x, _ in at.values()]), y=y, title=title)
 

@@ -27,7 +27,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a paper; `judge` gives our figures and which parts of the criterion hold."""
+    """A claim of a paper. `judge` gives our figures and which parts of the criterion hold."""
 
     source: str
     """Paper and place."""
@@ -37,11 +37,11 @@ class Claim:
     """When a part counts as reproduced."""
     judge: Callable[[Found, Plan], Outcome]
     reason: Reason | None = None
-    """Where a difference comes from; told when not everything is reproduced."""
+    """Where a difference comes from. Told when not everything is reproduced."""
     because: str = ""
-    """What explains a difference; told when not everything is reproduced."""
+    """What explains a difference. Told when not everything is reproduced."""
     absent: str = ""
-    """Why a figure may be missing; told when nothing was measured."""
+    """Why a figure may be missing. Told when nothing was measured."""
     note: str = ""
     """Told whatever the verdict."""
     every: bool = False
@@ -57,7 +57,7 @@ class Judged:
     claim: Claim
     level: Level
     parts: str
-    """How many parts of the criterion hold, "3 of 10"; a dash when nothing was measured."""
+    """How many parts of the criterion hold, "3 of 10". A dash when nothing was measured."""
     ours: str
     why: str
     reason: Reason | None = None
@@ -65,7 +65,7 @@ class Judged:
 
 
 def verdict(held: Sequence[bool], *, every: bool = False) -> Level:
-    """All parts hold: reproduced; at least half (`every`: three quarters): partly; fewer: not. No parts: not measured."""
+    """All parts hold: reproduced. At least half (`every`: three quarters): partly. fewer: not. No parts: not measured."""
     if not held:
         return "not measured"
     if all(held):
@@ -74,7 +74,7 @@ def verdict(held: Sequence[bool], *, every: bool = False) -> Level:
 
 
 def judged(claim: Claim, found: Found, plan: Plan) -> Judged:
-    """The verdict on a claim; `not measured` when a figure is missing."""
+    """The verdict on a claim. `not measured` when a figure is missing."""
     try:
         outcome = claim.judge(found, plan)
     except MissingError:

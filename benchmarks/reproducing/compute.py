@@ -29,7 +29,7 @@ class _Job:
 def missing(
     store: Store, plan: Plan, section: str, *, again: bool = False, only: str | None = None
 ) -> list[Cell]:
-    """Cells without figures whose data is there; `again`: also the others, `only`: of this partitioner."""
+    """Cells without figures whose data is there. `again`: also the others, `only`: of this partitioner."""
     cells = SECTIONS[section].cells(plan)
     wanted = [cell for cell in cells if only is None or cell.partitioner.partition(":")[0] == only]
     readable = [c for c in wanted if not c.stream.is_data or is_there(c.stream.kind, plan.data)]

@@ -39,7 +39,7 @@ class DataSet:
     what: str
     window_ms: int
     file: str | None
-    """In the data folder; None: a package."""
+    """In the data folder. None: a package."""
     read: Callable[[Path], _Columns]
 
 
@@ -105,7 +105,7 @@ def is_there(name: str, data: Path) -> bool:
 
 
 def read_dataset(name: str, data: Path, *, most: int | None = None) -> KeyedStream:
-    """The tuples in order of event time, at most so many; without a time column the index is the time in ms."""
+    """The tuples in order of event time, at most so many. Without a time column the index is the time in ms."""
     keys, times = _columns(name, data)
     return from_columns(keys[:most], None if times is None else times[:most])
 

@@ -2,8 +2,8 @@
 
 | name | what it stands for |
 |---|---|
-| `cashtags-sudden` | 002's tweets: keys and p1 of its table I; in ten periods the ranks are dealt anew each time |
-| `cashtags-daily` | the same; on each of thirty days a tenth of the keys trade their ranks |
+| `cashtags-sudden` | 002's tweets: keys and p1 of its table I. In ten periods the ranks are dealt anew each time |
+| `cashtags-daily` | the same. On each of thirty days a tenth of the keys trade their ranks |
 | `tpch-q1` | lineitem of TPC-H query 1: four groups |
 | `tpch-q3` | lineitem of TPC-H query 3 at scale 10, in order of the orders: about 110,000 groups |
 | `uniform+zipf`, `zipf+zipf` | 000's figures 13 to 15: two sources that take turns, with other laws or other hot keys |
@@ -12,7 +12,7 @@
 | `random-zipf` | 000's figure 9d: eight periods, each with an exponent from 0.5 to 1.5 and other hot keys |
 
 `evenflow/sources/formats/tpch.py` makes TPC-H itself. At the paper's scale 10 its lineitem has 7.6 GB as text, of which
-query 3 keeps one row in 200; so only those are drawn here, by the rules of the specification (4.2.3).
+query 3 keeps one row in 200. So only those are drawn here, by the rules of the specification (4.2.3).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def cashtags_daily(tuples: int, keys: int, seed: int) -> KeyedStream:
 
 
 def _drifting(ranks: Int64s, tuples: int, random: np.random.Generator) -> KeyedStream:
-    """Zipf in each period, over the ranks of the keys there; the exponent gives the whole stream the published p1."""
+    """Zipf in each period, over the ranks of the keys there. The exponent gives the whole stream the published p1."""
     periods, keys = ranks.shape
     cdf = zipf_cdf(keys, _exponent(ranks))
     codes = np.empty(tuples, np.int64)
@@ -103,7 +103,7 @@ def query_1(tuples: int, keys: int, seed: int) -> KeyedStream:
 
 
 def query_3(tuples: int, keys: int, seed: int) -> KeyedStream:
-    """The order of each row of lineitem that query 3 keeps; `tuples` is the most there are, 0 for all."""
+    """The order of each row of lineitem that query 3 keeps. `tuples` is the most there are, 0 for all."""
     random = np.random.default_rng([seed, 3])
     orders = SCALE * _ORDERS_A_SCALE
     days = random.integers(0, _LAST_ORDER_DAY + 1, orders).astype(np.int32)
@@ -118,7 +118,7 @@ def query_3(tuples: int, keys: int, seed: int) -> KeyedStream:
 
 
 def _stream(codes: Int64s) -> KeyedStream:
-    """Keys k0, k1, ...; the index is the time in ms."""
+    """Keys k0, k1, .... The index is the time in ms."""
     found, numbered = np.unique(codes, return_inverse=True)
     labels = pa.array([f"k{code}" for code in found.tolist()])
     return from_columns(labels.take(pa.array(numbered)), None)
@@ -131,7 +131,7 @@ def uniform_and_zipf(tuples: int, keys: int, seed: int) -> KeyedStream:
 
 
 def two_zipfs(tuples: int, keys: int, seed: int) -> KeyedStream:
-    """Zipf 1.5 for both sources; what is hottest for one is coldest for the other."""
+    """Zipf 1.5 for both sources. What is hottest for one is coldest for the other."""
     random = np.random.default_rng([seed, 6])
     of_even, of_odd = _zipf(keys, -(-tuples // 2), random), keys - 1 - _zipf(keys, tuples // 2, random)
     return _taking_turns(of_even, of_odd, tuples)

@@ -1,7 +1,7 @@
 """001, chapter 3.4: scheduling a group of micro-batches at once, and changing it in mid-group (figures 3.6 and 3.7).
 
 A micro-batch is worked on as soon as it is complete and the one before is done. Scheduling has a fixed cost, which a group
-pays once. Work is data over capacity; capacity follows the plan. A spike doubles the data from the middle of a group on, and
+pays once. Work is data over capacity. Capacity follows the plan. A spike doubles the data from the middle of a group on, and
 each strategy then wants the capacity that the doubled data needs, with some to spare for what has queued up:
 
 * one at a time: the plan of the next batch,
@@ -47,7 +47,7 @@ PICTURE = (
 
 
 def throughput(cost: float, group: int) -> float:
-    """Data per interval at the stability line, relative to one batch at a time; cost in batch intervals."""
+    """Data per interval at the stability line, relative to one batch at a time. Cost in batch intervals."""
     return (1 - cost / group) / (1 - cost)
 
 
@@ -223,7 +223,7 @@ def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     if not there:
         return {}
     shown = range(SPIKE - 3, 31)
-    drawn = {
+    drawn: dict[str, Line] = {
         strategy: Line(shown, [found.values(_spike_cell(strategy), "load")[batch - 1] for batch in shown])
         for strategy in there
     }

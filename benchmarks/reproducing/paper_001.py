@@ -1,7 +1,7 @@
-"""001, Abdelhamid's thesis (2021), chapter 2: BSI, BCI and KSR of Prompt and its rivals; Alg. 3's reduce buckets.
+"""001, Abdelhamid's thesis (2021), chapter 2: BSI, BCI and KSR of Prompt and its rivals. Alg. 3's reduce buckets.
 
-Micro-batches of 100,000 tuples over 16 blocks; rules with memory forget at the end of a batch. The thesis takes
-tweets, TPC-H and a synthetic Zipf stream; here Zipf streams of three exponents, words and flights. Synthetic streams
+Micro-batches of 100,000 tuples over 16 blocks. Rules with memory forget at the end of a batch. The thesis takes
+tweets, TPC-H and a synthetic Zipf stream. Here Zipf streams of three exponents, words and flights. Synthetic streams
 are drawn anew for each seed, since Prompt itself uses no hash. Reduce buckets are hashed with another function for
 each seed (the key hashes are renamed by the seed, which `bucket_of` then mixes).
 """
@@ -54,7 +54,7 @@ PICTURE = (
 )
 EMPHASIS = Emphasis("prompt", (*RULES[:6], *RULES[7:]))
 _LEAST_BSI = 1e-6
-"""Of hashing's; what is less is drawn here."""
+"""Of hashing's. What is less is drawn here."""
 
 
 def _streams(plan: Plan) -> dict[str, Stream]:

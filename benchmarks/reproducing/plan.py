@@ -41,7 +41,7 @@ class Stream:
         return f"{law}{keys}/{self.tuples}"
 
     def opened(self, data: Path, *, seed: int = 1) -> KeyedStream:
-        """The tuples; `seed` draws generated ones. ConfigError when the data is not there."""
+        """The tuples. `seed` draws generated ones. ConfigError when the data is not there."""
         if self.is_data:
             return read_dataset(self.kind, data, most=self.tuples or None)
         if self.kind in DRAWN:
@@ -50,7 +50,7 @@ class Stream:
 
 
 class Opened:
-    """A stream, made when it is asked for; the latest one is kept."""
+    """A stream, made when it is asked for. The latest one is kept."""
 
     def __init__(self, stream: Stream, plan: Plan) -> None:
         self._stream, self._data = stream, plan.data
@@ -66,7 +66,7 @@ class Opened:
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One setting of one section; measured with every seed."""
+    """One setting of one section. Measured with every seed."""
 
     section: str
     what: str

@@ -117,7 +117,7 @@ NOT_MEASURED = (
 
 
 def write(store: Store, plan: Plan, page: Path) -> dict[str, list[Judged]]:
-    """Page and pictures; gives the verdicts by section."""
+    """Page and pictures. Gives the verdicts by section."""
     folder = page.parent / page.stem
     folder.mkdir(parents=True, exist_ok=True)
     verdicts: dict[str, list[Judged]] = {}

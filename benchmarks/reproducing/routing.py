@@ -14,7 +14,7 @@ from evenflow.simulation.routing import route
 
 
 def placed(sources: Sequence[Partitioner], stream: KeyedStream) -> Int32s:
-    """The worker of every tuple; tuple t goes through source t mod s, each with state of its own."""
+    """The worker of every tuple. Tuple t goes through source t mod s, each with state of its own."""
     out = np.empty(len(stream), np.int32)
     for number, source in enumerate(sources):
         mine = slice(number, None, len(sources))
@@ -25,13 +25,13 @@ def placed(sources: Sequence[Partitioner], stream: KeyedStream) -> Int32s:
 
 
 def tumbled(stream: KeyedStream, text: str, *, workers: int, seed: int, window_ms: int) -> Int32s:
-    """The worker of every tuple when state is forgotten at the end of each window; it is also the micro-batch."""
+    """The worker of every tuple when state is forgotten at the end of each window. It is also the micro-batch."""
     scenario = Scenario(workers=workers, seed=seed, window_ms=window_ms, slide_ms=window_ms)
     return route(stream, entrant(text), scenario).workers
 
 
 def windows(stream: KeyedStream, window_ms: int) -> Iterator[slice]:
-    """Rows of each tumbling window that has tuples; without the last one, which may be cut short, if there are more."""
+    """Rows of each tumbling window that has tuples. Without the last one, which may be cut short, if there are more."""
     panes = np.maximum.accumulate(stream.times // window_ms)
     edges = [0, *(np.flatnonzero(np.diff(panes)) + 1).tolist(), len(stream)]
     found = [slice(low, high) for low, high in pairwise(edges)]

@@ -17,7 +17,7 @@ _DIGITS = 5
 
 
 class Store:
-    """Reads and writes the file; every change of a section is written at once, so a run can be stopped."""
+    """Reads and writes the file. Every change of a section is written at once, so a run can be stopped."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -46,7 +46,7 @@ class Store:
         self._sections[section] = {key: values for key, values in kept.items() if key in wanted}
 
     def write(self) -> None:
-        """One line per cell, so that changes can be read; a reader never sees half a file."""
+        """One line per cell, so that changes can be read. A reader never sees half a file."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         sections = []
         for section, cells in sorted(self._sections.items()):
@@ -76,7 +76,7 @@ class Found:
         return cell.key in self._cells
 
     def values(self, cell: Cell, figure: str) -> list[float]:
-        """One per seed; MissingError when the cell or figure has not been measured."""
+        """One per seed. MissingError when the cell or figure has not been measured."""
         try:
             return self._cells[cell.key][figure]
         except KeyError:

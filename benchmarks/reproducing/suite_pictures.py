@@ -22,7 +22,7 @@ FEW_COPIES = 1.01
 NEAR = 0.1
 """Percent above the fair share from which on a worker is called level."""
 _FLOOR = 1e-3
-"""Percent; what is less is drawn here."""
+"""Percent. What is less is drawn here."""
 _COPIES = "workers that hold a key, mean (1 = no key is split)"
 _CALLED = {
     "uniform": "uniform: no key is hot",
@@ -49,7 +49,7 @@ def suite(placed: Placed, *, workers: int) -> altair.TopLevelMixin:
 
 
 def claim(over: Placed) -> str:
-    """What the picture shows, if it does on every skewed stream; `over` has the balance in percent."""
+    """What the picture shows, if it does on every skewed stream. `over` has the balance in percent."""
     skewed = [over[stream][OURS] for stream in SKEWED]
     level = all(percent < NEAR for _, percent in skewed)
     whole = all(ksr < FEW_COPIES for ksr, _ in skewed)

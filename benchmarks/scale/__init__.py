@@ -2,7 +2,7 @@
 
 Unit costs are measured here, on one machine (`frames`, `control`, `broker`, `spark`), or taken from
 docs/measurements.md (`documented`). What keys do is simulated at 1,000 workers (`load`). `shape` says how often each
-thing happens, and `costs` multiplies. `docs/scale.md` shows what came out; `python -m benchmarks.scale` makes its tables
+thing happens, and `costs` multiplies. `docs/scale.md` shows what came out. `python -m benchmarks.scale` makes its tables
 and pictures again from what is kept.
 """
 
@@ -28,11 +28,11 @@ WHAT = (
     "1,000 workers, 100 input partitions and 10 M tuples/s on paper: unit costs measured here, multiplied out"
 )
 KEPT = Path(".evenflow/bench/scale.json")
-"""Where the figures are written; docs/scale/measured.json is a copy."""
+"""Where the figures are written. Docs/scale/measured.json is a copy."""
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Measure, simulate, multiply; the figures are written to `KEPT` as well."""
+    """Measure, simulate, multiply. The figures are written to `KEPT` as well."""
     with step("unit costs in memory"):
         units, state = _measured(smoke)
     brokered, rows = broker_costs(smoke=smoke)
@@ -69,10 +69,11 @@ def _routed(smoke: bool) -> list[dict[str, Any]]:
 def figures(kept: Kept) -> dict[str, object]:
     """For the runner: unit costs, the broker's rows, and each shape's bill by place and what is over budget."""
     load = loads_of(kept)["words"]
-    bills = []
+    bills: list[dict[str, Any]] = []
     for name, setup in SETUPS.items():
         bill = bill_of(setup, load, kept.units)
-        bills.append({"shape": name, **by_place(bill), "over_budget": over_budget(bill, cores_in(setup))})
+        places: dict[str, Any] = {str(place): cores for place, cores in by_place(bill).items()}
+        bills.append({"shape": name, **places, "over_budget": over_budget(bill, cores_in(setup))})
     return {
         "units": kept.units.rounded(),
         "state": kept.state,

@@ -32,7 +32,7 @@ def tables(kept: Kept) -> dict[str, str]:
 
 
 def into_page(page: str, part: str, made: str) -> str:
-    """The page with this table in place of the one below `<!-- scale PART -->`; ValueError when there is none."""
+    """The page with this table in place of the one below `<!-- scale PART -->`. ValueError when there is none."""
     before, comment, after = page.partition(f"<!-- scale {part} -->\n")
     if not comment:
         raise ValueError(f"the page has no place for the table {part}")

@@ -1,4 +1,4 @@
-"""Unit costs of a broker: transactions, the partitions they write to, and frames; and of Spark's driver: tasks.
+"""Unit costs of a broker: transactions, the partitions they write to, and frames, and of Spark's driver: tasks.
 
 CPU time of the broker's process and of this one (the client). One broker without replicas on the machine of the bench.
 """
@@ -25,7 +25,7 @@ _FRAME = bytes(2_000)
 
 @dataclass(frozen=True)
 class Transactions:
-    """So many transactions, each of `rounds` frames to each of the partitions; every frame is a batch of its own."""
+    """So many transactions, each of `rounds` frames to each of the partitions. Every frame is a batch of its own."""
 
     partitions: int
     rounds: int
@@ -51,7 +51,7 @@ class Spent:
 
 
 def broker_costs(*, smoke: bool, turns: int = 3) -> tuple[dict[str, float], list[dict[str, float]]]:
-    """transaction_broker, marker, frame_appended; transaction_client, enlisted, frame_produced; and the rows of the fit."""
+    """transaction_broker, marker, frame_appended; transaction_client, enlisted, frame_produced, and the rows of the fit."""
     shapes = SMOKE if smoke else FULL
     with measured_broker("client") as (broker, meter):
         work = _Client(broker, partitions=max(shape.partitions for shape in shapes))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from benchmarks.scale.timing import cpu
@@ -60,13 +62,16 @@ def _record(workers: int) -> PartitionerRecord:
     )
 
 
+_STAGES: tuple[Literal["combine", "reduce"], ...] = ("combine", "reduce")
+
+
 def _judge() -> bytes:
-    """An observation made, judged by a policy and exported; the newest record of each part is at hand."""
+    """An observation made, judged by a policy and exported. The newest record of each part is at hand."""
     policy = elasticity.create("fixed", bounds=elasticity.Bounds(p_max=_WORKERS, r_max=1_000))
-    parts = {name: elasticity.StageObservation(load=0.8, arrivals=1e7) for name in ("combine", "reduce")}
+    parts = {name: elasticity.StageObservation(load=0.8, arrivals=1e7) for name in _STAGES}
     seen = elasticity.Observation(
         step=1, interval_ms=5_000, p=_WORKERS, r=64, load=0.8, rate=1e7, stages=parts
-    )  # type: ignore[arg-type]
+    )
     made = policy.decide(seen)
     record = DecisionRecord(
         query="q",

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from benchmarks.scale.shape import Load, Shape
 
 Place = Literal["instances", "brokers", "executors", "driver", "controller", "table reducer"]
 BUDGET = 0.1
 """Share of a place's cores that one term other than the work itself may take."""
-PARTITIONS_A_BROKER = 4_000
-"""What KIP-578 calls the general recommendation (200,000 a cluster)."""
-BROKER_BYTES = 1.25e9
-"""Bytes a second of one direction of a network card of 10 Gbit/s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +64,7 @@ class Term(NamedTuple):
 
     topic: str
     place: Place
-    count: float
+    count: float  # type: ignore[assignment]  # hides tuple.count, which nobody asks for
     cores: float
     work: bool = False
 
@@ -125,7 +121,7 @@ def _transactions(shape: Shape, units: Units) -> list[Term]:
 
 
 def _blobs(shape: Shape, units: Units) -> list[Term]:
-    """Each task has a blob for each bucket; in those of a bucket lie segments and lines of marks of all partitions."""
+    """Each task has a blob for each bucket. In those of a bucket lie segments and lines of marks of all partitions."""
     blobs = shape.tasks * shape.buckets / shape.batch
     segments = shape.buckets * shape.routed / shape.batch
     marks = segments * shape.inputs
@@ -182,7 +178,7 @@ def _sync(shape: Shape, load: Load, units: Units) -> list[Term]:
 
 
 def sync_values(shape: Shape, load: Load) -> float:
-    """Values (8 bytes each) a second that cooperating partitioners send; they get as many."""
+    """Values (8 bytes each) a second that cooperating partitioners send. They get as many."""
     return shape.instances * load.hot * shape.routed / shape.slide
 
 
@@ -217,7 +213,7 @@ def by_place(bill: Iterable[Term]) -> dict[Place, float]:
 
 
 def broker_traffic(shape: Shape, load: Load, units: Units) -> tuple[float, float]:
-    """Bytes a second into and out of one broker, replicas included; results and partials are not counted."""
+    """Bytes a second into and out of one broker, replicas included. Results and partials are not counted."""
     frames = shape.rate * load.row + shape.all_frames * units.frame_bytes
     snapshots = shape.instances / shape.snapshot * units.snapshot_bytes
     written = shape.rate * load.record + frames + snapshots
@@ -231,7 +227,7 @@ def broker_partitions(shape: Shape) -> float:
 
 
 def over_budget(bill: Iterable[Term], cores: Mapping[Place, float]) -> list[str]:
-    """What takes more than the budget of its place, and places that do not suffice at all; as `topic at place`."""
+    """What takes more than the budget of its place, and places that do not suffice at all. As `topic at place`."""
     bill = list(bill)
     needed = by_place(bill)
     found = [f"all at {place}" for place, most in cores.items() if needed.get(place, 0.0) > most]
@@ -240,7 +236,7 @@ def over_budget(bill: Iterable[Term], cores: Mapping[Place, float]) -> list[str]
 
 
 class Side(NamedTuple):
-    """A way to move a term: these fields of `Shape` take one value, from `low` to `high`; `given` ones are set besides."""
+    """A way to move a term: these fields of `Shape` take one value, from `low` to `high`. `given` ones are set besides."""
 
     fields: tuple[str, ...]
     low: float
@@ -250,8 +246,8 @@ class Side(NamedTuple):
 
     def of(self, shape: Shape, value: float) -> Shape:
         """The shape with that value."""
-        tried = dict.fromkeys(self.fields, round(value) if self.whole else value)
-        return replace(shape, **dict(self.given), **tried)  # type: ignore[arg-type]
+        tried: dict[str, Any] = dict.fromkeys(self.fields, round(value) if self.whole else value)
+        return replace(shape, **dict[str, Any](self.given), **tried)
 
 
 def furthest(

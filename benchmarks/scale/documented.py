@@ -1,4 +1,4 @@
-"""Unit costs that the other benchmarks have measured; docs/measurements.md says how, and on what machine.
+"""Unit costs that the other benchmarks have measured. Docs/measurements.md says how, and on what machine.
 
 An entry is CPU seconds of one.
 """

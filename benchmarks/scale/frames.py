@@ -44,7 +44,7 @@ def row_bytes() -> int:
 
 
 def _combining(pipeline: Pipeline, frames: int, repetitions: int) -> dict[str, float]:
-    """The same rows in many frames and in a tenth as many; with one header, and with more than are remembered."""
+    """The same rows in many frames and in a tenth as many. With one header, and with more than are remembered."""
 
     def seconds(count: int, headers: int) -> float:
         made = list(_frames(pipeline, count, headers, rows=frames * _FEW // count))
@@ -114,7 +114,7 @@ _PIPELINES = (
 
 
 def blob_costs(*, smoke: bool) -> dict[str, float]:
-    """Of micro-batches without tuples: blob, range, segment, lane, bucket, lane_state; and mark."""
+    """Of micro-batches without tuples: blob, range, segment, lane, bucket, lane_state, and mark."""
     repetitions = 3 if smoke else 9
     packed, read = _small_blobs(16 if smoke else 500, repetitions)
     counts, combining, reducing = [], [], []

@@ -18,9 +18,9 @@ DEFAULT = "evenflow"
 
 @dataclass(frozen=True)
 class Kept:
-    """What was measured. state: of the partitioner, and bytes of a row; transactions: the rows of the broker's fit.
+    """What was measured. state: of the partitioner, and bytes of a row. transactions: the rows of the broker's fit.
 
-    routing: by law, partitioner and instances; check: whole micro-batches beside the model. smoke: nothing is to be learned.
+    routing: by law, partitioner and instances. check: whole micro-batches beside the model. smoke: nothing is to be learned.
     """
 
     units: Units

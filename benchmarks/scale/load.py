@@ -63,7 +63,7 @@ LAWS = (
     Law("countries", 3.82, 38, "retail-country"),
 )
 PARTITIONERS = ("evenflow", "hashing", "d-choices", "dalton")
-"""Those that are simulated; the first one is the default of the settings."""
+"""Those that are simulated. The first one is the default of the settings."""
 _WINDOW = ":window_ms=60000,slide_ms=1000"
 
 
@@ -108,7 +108,7 @@ def groups_skew(law: Law, groups: int, *, seeds: int = 20) -> float:
 def routed(
     stream: KeyedStream, partitioners: Sequence[str], *, workers: int, sources: int
 ) -> dict[str, Found]:
-    """What each makes of the second slide; rules that know of windows have one of 60 slides, as far as it has come."""
+    """What each makes of the second slide. Rules that know of windows have one of 60 slides, as far as it has come."""
     scenario = Scenario(workers=workers, sources=sources, window_ms=1_000, slide_ms=1_000, warmup_slides=1)
     entrants = [entrant(name + (_WINDOW if _knows_windows(name) else "")) for name in partitioners]
     found = simulate(stream, entrants, scenario, processes=1)

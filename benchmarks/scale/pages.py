@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from benchmarks.scale.costs import (
@@ -20,7 +20,7 @@ from benchmarks.scale.costs import (
 )
 from benchmarks.scale.kept import Kept, loads_of
 from benchmarks.scale.load import LAWS, groups_skew
-from benchmarks.scale.setups import AS_SET, SETUPS, bill_of, cores_in
+from benchmarks.scale.setups import AS_SET, SETUPS, Setup, bill_of, cores_in
 from benchmarks.scale.shape import Load
 
 MOST_MESSAGE = 4_000_000
@@ -155,8 +155,8 @@ def bill_table(kept: Kept, law: str) -> str:
         needed = [by_place(bill).get(place, 0.0) for bill in bills.values()]
         if any(needed):
             has = [cores_in(setup)[place] for setup in SETUPS.values()]
-            cells = [f"**{figure(cores)}** of {most:,.0f}" for cores, most in zip(needed, has, strict=True)]
-            rows.append(("**all**", place, *cells))
+            written = [f"**{figure(cores)}** of {most:,.0f}" for cores, most in zip(needed, has, strict=True)]
+            rows.append(("**all**", place, *written))
     return table(("term", "where", *SETUPS), rows)
 
 
@@ -211,7 +211,7 @@ def transactions_table(kept: Kept) -> str:
 
 
 def dominant_table(kept: Kept, law: str) -> str:
-    """The dearest term besides the work, as set, by workers and rate; an instance for each 100,000 tuples/s."""
+    """The dearest term besides the work, as set, by workers and rate. An instance for each 100,000 tuples/s."""
     rates = (1e5, 1e6, 1e7)
     rows = []
     for workers in (10, 64, 256, 1_000):
@@ -248,8 +248,8 @@ def limits_table(kept: Kept, law: str) -> str:
     load = loads_of(kept)[law]
     rows: list[tuple[object, ...]] = []
 
-    def row(what: str, of: object, value: object) -> None:
-        cells = [value(setup) for setup in SETUPS.values()]  # type: ignore[operator]
+    def row(what: str, of: object, value: Callable[[Setup], object]) -> None:
+        cells = [value(setup) for setup in SETUPS.values()]
         rows.append((what, *cells, of))
 
     row("frames a second", "", lambda setup: figure(setup.queries * setup.shape.all_frames))

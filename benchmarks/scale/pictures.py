@@ -56,7 +56,7 @@ def _title(drawn: dict[str, dict[str, Line]]) -> str:
 
 
 def grown(setup: Setup, load: Load, units: Units) -> dict[str, Line]:
-    """Cores of each topic at each number of workers; tasks and buckets grow with them where they are as many."""
+    """Cores of each topic at each number of workers. Tasks and buckets grow with them where they are as many."""
     found: dict[str, list[float]] = {topic: [] for topic in _TOPICS}
     for workers in WORKERS:
         shape = replace(

@@ -10,7 +10,7 @@ from benchmarks.scale.shape import Load, Shape
 
 @dataclass(frozen=True)
 class Setup:
-    """A shape, of which there are `queries`; the words say what it is."""
+    """A shape, of which there are `queries`. The words say what it is."""
 
     shape: Shape
     queries: int
@@ -33,7 +33,7 @@ SETUPS = {
         "as many as count and sum need",
     ),
 }
-"""What the bills are made for, all with 10 M tuples/s; 1,000 workers unless the name says otherwise."""
+"""What the bills are made for, all with 10 M tuples/s. 1,000 workers unless the name says otherwise."""
 
 
 def bill_of(setup: Setup, load: Load, units: Units, *, cooperative: bool = False) -> list[Term]:
@@ -48,7 +48,7 @@ def bill_of(setup: Setup, load: Load, units: Units, *, cooperative: bool = False
 
 
 def cores_in(setup: Setup) -> dict[Place, float]:
-    """Cores of each place, of all queries together; the brokers are shared."""
+    """Cores of each place, of all queries together. The brokers are shared."""
     return {
         place: cores * (1 if place == "brokers" else setup.queries)
         for place, cores in cores_of(setup.shape).items()

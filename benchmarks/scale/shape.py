@@ -32,7 +32,7 @@ class Shape:
     executor_cores: int = 1_000
 
     def part(self, groups: int) -> Shape:
-        """One of so many pipelines that share the keys, the input and the machines; brokers are shared as they are."""
+        """One of so many pipelines that share the keys, the input and the machines. Brokers are shared as they are."""
         names = ("inputs", "routed", "instances", "buckets", "tasks", "executor_cores")
         shares = {name: max(1, getattr(self, name) // groups) for name in names}
         return replace(self, rate=self.rate / groups, **shares)
@@ -109,7 +109,7 @@ class Load:
 
     slide_keys, window_keys: distinct keys in a slide and in a window. ksr: (key, worker) pairs of a slide over its keys.
     hot: keys with a fair share of a worker or more. top: share of the first key. record, row: bytes of a record of the
-    input and of a routed row. law: its name; imbalance: fullest worker over the mean, less 1.
+    input and of a routed row. law: its name. imbalance: fullest worker over the mean, less 1.
     """
 
     law: str

@@ -13,7 +13,7 @@ _FEW, _MANY = 50, 1_050
 
 
 def task_cost(*, smoke: bool) -> dict[str, float]:
-    """task: CPU seconds of the JVM a task, driver and executor being one process; so an upper bound for the driver's."""
+    """task: CPU seconds of the JVM a task, driver and executor being one process. So an upper bound for the driver's."""
     few, many = (2, 12) if smoke else (_FEW, _MANY)
     quiet = {
         "spark.ui.enabled": "false",

@@ -10,7 +10,7 @@ import numpy as np
 
 
 def cpu(work: Callable[[], object], *, calls: int = 1, repetitions: int = 7) -> float:
-    """CPU seconds of one call, the median over repetitions of so many calls each; one call before is not counted."""
+    """CPU seconds of one call, the median over repetitions of so many calls each. One call before is not counted."""
     work()
     found = []
     for _ in range(repetitions):
@@ -22,7 +22,7 @@ def cpu(work: Callable[[], object], *, calls: int = 1, repetitions: int = 7) -> 
 
 
 def fitted(counts: Sequence[Sequence[float]], seconds: Sequence[float]) -> list[float]:
-    """The costs, one a column of `counts`, whose sums come nearest to these times relative to them; none is negative."""
+    """The costs, one a column of `counts`, whose sums come nearest to these times relative to them. None is negative."""
     rows, times = np.asarray(counts, np.float64), np.asarray(seconds, np.float64)
     columns = list(range(rows.shape[1]))
     while True:

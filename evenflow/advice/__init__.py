@@ -1,6 +1,6 @@
 """Which partitioner, how many workers and partitions: a recommendation from a sample of the stream, with figures.
 
-Admission rule: pure functions from arrays to frozen data; whoever reads the sample (`evenflow.sources.sample`,
+Admission rule: pure functions from arrays to frozen data. Whoever reads the sample (`evenflow.sources.sample`,
 `workbench.samples`) and prints the answer (`evenflow.commands.advise`) is elsewhere. `sample` says what the sample
 holds, `candidates` which partitioners are tried, `rule` how one is chosen, `sizing` how many workers and partitions,
 `report` puts it into words.

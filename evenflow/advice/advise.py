@@ -29,9 +29,9 @@ def advise(
     processes: int = 1,
     watch: Watcher = lambda done, of: None,
 ) -> Advice:
-    """What is recommended for the stream of this sample; ConfigError for what cannot be.
+    """What is recommended for the stream of this sample. ConfigError for what cannot be.
 
-    `processes`: simulations at a time; with more than one they are spawned (see `simulation.simulate`).
+    `processes`: simulations at a time. With more than one they are spawned (see `simulation.simulate`).
     """
     stream = sample.stream(wishes.rate)
     timed = sample.times is not None and sample.timed

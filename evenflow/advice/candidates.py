@@ -27,7 +27,7 @@ class Candidate:
 
     @property
     def family(self) -> KeyPolicy:
-        """What it does with a key; ConfigError for a name that does not exist."""
+        """What it does with a key. ConfigError for a name that does not exist."""
         return describe(self.entrant.name).key_policy
 
 

@@ -16,7 +16,7 @@ FEWEST = 20
 
 
 def hot_turnover(stream: KeyedStream, *, least: float) -> float | None:
-    """Of the tuples of hot keys, those that have come to these keys since; None where that cannot be seen.
+    """Of the tuples of hot keys, those that have come to these keys since. None where that cannot be seen.
 
     The sample is cut into ten consecutive parts of equally many tuples, fewer where a part would be too small to tell.
     A key is hot in a part with at least this share (`least`) of its tuples. What it has there beyond its share of an
@@ -41,7 +41,7 @@ def _known(some: list[float | None]) -> list[float]:
 
 
 def _come(now: Int64s, before: Int64s, least: float) -> float | None:
-    """Share of the tuples of hot keys that were not theirs before; None when no key is hot. Counts of two parts."""
+    """Share of the tuples of hot keys that were not theirs before. None when no key is hot. Counts of two parts."""
     hot = now >= least * now.sum()
     if not hot.any():
         return None

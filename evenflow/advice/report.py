@@ -25,27 +25,27 @@ class Advice:
     tuples: int
     unreadable: int
     seconds: float | None
-    """Event time from the first to the last tuple; None: they have none."""
+    """Event time from the first to the last tuple. None: they have none."""
     rate: float | None
-    """Tuples per second planned for: as asked, or of the busiest slide; None: nobody knows."""
+    """Tuples per second planned for: as asked, or of the busiest slide. None: nobody knows."""
     keys: int
     keys_estimate: int
-    """With those that the sample missed; a lower bound."""
+    """With those that the sample missed. A lower bound."""
     zipf: float | None
-    """Exponent of the Zipf law with as many keys that is as skewed; None with a single key."""
+    """Exponent of the Zipf law with as many keys that is as skewed. None with a single key."""
     top_share: float
     hot_key_count: int
     """Keys with at least 1/(5 workers) of the tuples."""
     hot_share: float
     """What they have together."""
     hot_turnover: float | None
-    """Of the tuples of hot keys, those that came to these keys since (`drift.hot_turnover`); None: unknown."""
+    """Of the tuples of hot keys, those that came to these keys since (`drift.hot_turnover`). None: unknown."""
     hot_keys: tuple[HotKey, ...]
     """The most frequent of them."""
     window_ms: int | None
     slide_ms: int
     window_tuples: float
-    """Mean over windows; without a window all tuples."""
+    """Mean over windows. Without a window all tuples."""
     paper_rule: PaperRule
     candidates: tuple[Tried, ...]
     tolerance: float
@@ -68,7 +68,7 @@ class Advice:
 
     @property
     def agrees(self) -> bool:
-        """Whether the simulation confirms the rule of 004; hashing keeps keys whole, as affinity does."""
+        """Whether the simulation confirms the rule of 004. Hashing keeps keys whole, as affinity does."""
         return (self.paper_rule.says == "splitting") == (self.chosen.family == "splitting")
 
     @property
@@ -135,7 +135,7 @@ class Advice:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Every field and what follows from them; names are stable."""
+        """Every field and what follows from them. Names are stable."""
         fields = asdict(self)
         for inner in ("chosen", "candidates"):
             del fields[inner]

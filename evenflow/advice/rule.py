@@ -1,14 +1,14 @@
 """How a partitioner is chosen: the selection rule of 004, and the cost model of 004 applied to simulated figures.
 
 004 minimises the load of the fullest worker while the aggregation cost Gamma stays below that load (its equation
-3), and sums up its experiments in a rule: few and constant groups, then shuffle; otherwise affinity. Here both
+3), and sums up its experiments in a rule: few and constant groups, then shuffle. Otherwise affinity. Here both
 sides of equation 3 are one figure, so that candidates can be ranked also where none meets the constraint (with
 more groups than a worker has tuples not even hashing does):
 
     cost = (tuples of the fullest worker + merge_cost x (Gamma - keys)) / (tuples / workers)
 
 1 is perfect: everyone has the fair share and no key is split. Gamma - keys are the partial results that exist only
-because keys are split; a key's one result has to be put out whatever the partitioner does. The rule of 004 falls
+because keys are split. A key's one result has to be put out whatever the partitioner does. The rule of 004 falls
 out of it: with g groups shuffling costs at most 1 + g (n - 1) / (tuples / n), which is next to 1 for few groups only.
 
 The cost of a candidate is that of its worst hash seed: luck with one placement ends with the next change of
@@ -68,18 +68,18 @@ def paper_rule(*, groups: float, tuples_per_worker: float, new_share: float) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A candidate and its figures on the sample; but for cost and slowest_worker with the pipeline's own seed."""
+    """A candidate and its figures on the sample, but for cost and slowest_worker with the pipeline's own seed."""
 
     partitioner: str
     family: KeyPolicy
     considered: bool
     """False: it splits every key, and the rule of 004 does not ask for that."""
     cost: float
-    """See the module; of the worst hash seed."""
+    """See the module. Of the worst hash seed."""
     slowest_worker: float
-    """Tuples of the fullest worker / mean over the workers, mean over windows; of the worst hash seed."""
+    """Tuples of the fullest worker / mean over the workers, mean over windows. Of the worst hash seed."""
     window_imbalance: float
-    """(max load - mean load) / tuples, mean over windows; without a window the sample is one."""
+    """(max load - mean load) / tuples, mean over windows. Without a window the sample is one."""
     gamma: float
     """Distinct (key, worker) pairs of a window."""
     distinct: float

@@ -25,9 +25,9 @@ class Sample:
     name: str
     """Where they come from, for people."""
     keys: pa.Array
-    """(Large) binary or text; none is null."""
+    """(Large) binary or text. None is null."""
     times: Int64s | None = None
-    """Event times, ms; None: tuples are numbered."""
+    """Event times, ms. None: tuples are numbered."""
     timed: bool = False
     """Whether the times tell how fast tuples come (numbered ones do not)."""
     complete: bool = False
@@ -36,7 +36,7 @@ class Sample:
     """Records beside these that hold no tuple."""
 
     def stream(self, rate: float | None = None) -> KeyedStream:
-        """The tuples as a simulation reads them; ConfigError without tuples or with a key that is null."""
+        """The tuples as a simulation reads them. ConfigError without tuples or with a key that is null."""
         if len(self.keys) == 0:
             raise ConfigError(
                 f"{self.name} has no tuples", hint="a recommendation needs a sample of the stream"
@@ -49,7 +49,7 @@ class HotKey:
     """A key that fills a noticeable part of a worker."""
 
     key: str | None
-    """Its text; None where it is no UTF-8."""
+    """Its text. None where it is no UTF-8."""
     key_base64: str | None
     """Its bytes where `key` is None."""
     tuples: int
@@ -68,7 +68,7 @@ class Keys:
     estimate: int
     """Distinct keys there may be, also those that the sample missed (Chao's lower bound)."""
     zipf: float | None
-    """Exponent of the Zipf law with as many keys that meets itself as often; None with a single key."""
+    """Exponent of the Zipf law with as many keys that meets itself as often. None with a single key."""
     new_share: float
     """Of the keys, those that occur in the second half of the sample only."""
 
@@ -101,7 +101,7 @@ def keys_of(stream: KeyedStream, *, complete: bool) -> Keys:
 
 
 def unseen_too(counts: Int64s) -> int:
-    """Chao1: keys seen + f1 (f1 - 1) / (2 (f2 + 1)), with f_i keys seen i times; a lower bound in expectation."""
+    """Chao1: keys seen + f1 (f1 - 1) / (2 (f2 + 1)), with f_i keys seen i times. A lower bound in expectation."""
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
     return len(counts) + once * (once - 1) // (2 * (twice + 1))
 
@@ -110,7 +110,7 @@ def zipf_exponent(counts: Int64s, keys: int) -> float | None:
     """The z for which two tuples drawn from Zipf(z) over so many keys have the same key as often as here.
 
     Sum of f(f-1) / m(m-1) estimates that probability without bias however many tuples a key has, so a uniform
-    stream gives about 0; a fit of ranked counts would take their noise for skew.
+    stream gives about 0. A fit of ranked counts would take their noise for skew.
     """
     tuples = int(counts.sum())
     if keys < 2 or tuples < 2:
@@ -128,7 +128,7 @@ def zipf_exponent(counts: Int64s, keys: int) -> float | None:
 
 
 def _harmonic(keys: int, exponent: float) -> float:
-    """Sum of r^-exponent for r = 1 .. keys; ranks beyond the first ones as an integral."""
+    """Sum of r^-exponent for r = 1 .. keys. Ranks beyond the first ones as an integral."""
     first = min(keys, _SUMMED_RANKS)
     total = float((np.arange(1, first + 1, dtype=np.float64) ** -exponent).sum())
     if first == keys:
@@ -164,7 +164,7 @@ def span_seconds(times: Int64s) -> float:
 
 
 def busiest_rate(times: Int64s, slide_ms: int) -> float | None:
-    """Tuples per second in the slide that has most; None when all tuples have one time.
+    """Tuples per second in the slide that has most. None when all tuples have one time.
 
     Of a sample within one slide: over its span.
     """

@@ -1,7 +1,7 @@
 """How many workers, partitioner instances and partitions.
 
 Workers: as asked, or so many that each, at a share of its capacity that leaves room to catch up, takes its part of
-the rate even when it is the fullest one that the partitioner's choice tolerates; or what the settings have.
+the rate even when it is the fullest one that the partitioner's choice tolerates. Or what the settings have.
 Partitions are fixed for the life of a query, so they are counted with headroom.
 """
 
@@ -29,18 +29,18 @@ class Wishes:
     """What is asked for and what there is now. ConfigError when a value is out of range."""
 
     workers: int | None = None
-    """Workers wanted; None: from the capacity, or the present ones."""
+    """Workers wanted. None: from the capacity, or the present ones."""
     capacity: float | None = None
     """Tuples per second that one worker can take."""
     rate: float | None = None
-    """Tuples per second to plan for; None: the busiest slide of the sample."""
+    """Tuples per second to plan for. None: the busiest slide of the sample."""
     instances: int | None = None
-    """Partitioner instances; None: as the rate needs."""
+    """Partitioner instances. None: as the rate needs."""
     window_ms: int | None = None
-    """Sliding window, ms; None: the whole sample is one window."""
+    """Sliding window, ms. None: the whole sample is one window."""
     slide_ms: int = 1_000
     batch: int | None = None
-    """Tuples in a batch of micro-batch candidates; None: one slide."""
+    """Tuples in a batch of micro-batch candidates. None: one slide."""
     also: tuple[str, ...] = ()
     """More candidates, NAME[:option=value,...]."""
     tolerance: float = 0.10

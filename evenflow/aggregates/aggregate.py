@@ -48,9 +48,9 @@ class PartialColumn:
     """One column of a partial table.
 
     `combine` and `merge` are reductions, or names of some (reductions.py), that make it from rows and from other
-    partials; `source` is the value column read by `combine` (None: the row itself). `timed`: `combine` gets structs
+    partials. `source` is the value column read by `combine` (None: the row itself). `timed`: `combine` gets structs
     of the event time (`time`, ms) and the `value`. `invertible` says
-    that subtracting a partial that was added before gives back exactly what was there; `merge` is then
+    that subtracting a partial that was added before gives back exactly what was there. `merge` is then
     a reduction that `subtract_column` knows.
     Equal columns of different aggregates are computed once.
     """
@@ -94,11 +94,11 @@ def no_options(written: tuple[str, ...]) -> tuple[Any, ...]:
 class Aggregate:
     """One aggregate function, by its name in `[query.aggregates]`.
 
-    `forms`: how it may be written, `column` standing for a column; `over`: the types of column it takes.
-    `read(options)` makes values of what is written behind the column; ValueError says what is wrong.
+    `forms`: how it may be written, `column` standing for a column. `over`: the types of column it takes.
+    `read(options)` makes values of what is written behind the column. ValueError says what is wrong.
     `partials(call)` declares its partial columns, `result_type(call)` what it yields, and
     `finish(partials, call)` computes that from a table holding those columns, row by row. A value that
-    does not fit its type is null, never an error; `unfit(partials, call)` says how many rows have one.
+    does not fit its type is null, never an error. `unfit(partials, call)` says how many rows have one.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Aggregate:
     read: Callable[[tuple[str, ...]], tuple[Any, ...]] = no_options
     unfit: Callable[[pa.Table, Call], int] = lambda partials, call: 0
     bound: Callable[[Call], str] | None = None
-    """How far a result of this call may be from the truth; None: as `said` says of all calls."""
+    """How far a result of this call may be from the truth. None: as `said` says of all calls."""
 
     def bound_of(self, call: Call) -> str:
         """How far a result of this call may be from the truth, in words."""
@@ -123,7 +123,7 @@ class Aggregate:
         return any("(" in form for form in self.forms)
 
     def call(self, label: str, spec: AggregateSpec, column_type: ColumnType) -> Call:
-        """What `label = spec` calls it with; ConfigError unless it can be computed as written."""
+        """What `label = spec` calls it with. ConfigError unless it can be computed as written."""
         what = f"aggregate {label} = {str(spec)!r}"
         if spec.column is None:
             if self.name in self.forms:
@@ -167,9 +167,9 @@ def count_column(column: str) -> PartialColumn:
 
 
 def sum_column(column: str, type_: pa.DataType) -> PartialColumn:
-    """Sum of the values that were not null; 0 when there was none.
+    """Sum of the values that were not null. 0 when there was none.
 
-    That of an int64 or decimal column has 128 bits and cannot overflow; they alone are exactly invertible.
+    That of an int64 or decimal column has 128 bits and cannot overflow. They alone are exactly invertible.
     """
     exact = not pa.types.is_floating(type_)
     scale = type_.scale if pa.types.is_decimal(type_) else 0

@@ -4,7 +4,7 @@ This is DDSketch (Masson, Rim and Lee, VLDB 2019) with the mapping that it calls
 factor of two is cut into 128 buckets of equal width, so a bucket is the exponent and the first 7 bits of the mantissa of
 a double. A quantile is the middle of its bucket: off by at most 1/256 of its size. No logarithm is taken and nothing is
 random, so a bucket is the same on every machine, and counts are added in any order (KLL and REQ sketches of the usual
-libraries draw random numbers that cannot be seeded; t-digests depend on the order).
+libraries draw random numbers that cannot be seeded, t-digests depend on the order).
 
 Whole numbers are rounded down within their bucket, so those below 256 are exact. Decimals are taken as whole numbers of
 their last digit. Doubles below 1e-305 in size are taken for 0.

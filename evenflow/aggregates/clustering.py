@@ -9,7 +9,7 @@ weighs as many tuples as it has, so they are never torn apart.
 
 A step counts that gains more than 1e-9, or that share of all weights together: so it ends, and the objective never falls
 below 0, that of every text alone. Ties go to the first cluster, clusters being in the order of their first text. What the
-clusters are depends on how the tuples were cut into partials; that each tuple is in exactly one, and that no step is left
+clusters are depends on how the tuples were cut into partials. That each tuple is in exactly one, and that no step is left
 that gains, does not.
 """
 
@@ -31,7 +31,7 @@ _STEP = 1e-9
 TYPE = pa.large_list(
     pa.struct([("value", pa.large_string()), ("count", pa.int64()), ("cluster", pa.int64())])
 )
-"""Each text with its count and the number of its cluster, in the order of the texts; a cluster has that of its first one."""
+"""Each text with its count and the number of its cluster, in the order of the texts. A cluster has that of its first one."""
 
 
 def clusters_column(call: Call) -> PartialColumn:
@@ -60,7 +60,7 @@ def _merge(column: pa.Array | None, groups: Grouping) -> pa.Array:
 
 
 def _weights(texts: pa.Array, counts: Int64s) -> Float64s:
-    """What each pair of texts adds to the objective when it is in one cluster; 0 on the diagonal."""
+    """What each pair of texts adds to the objective when it is in one cluster. 0 on the diagonal."""
     gains = (2 * similarities(texts) - 1) * np.outer(counts, counts)
     np.fill_diagonal(gains, 0)
     return gains
@@ -77,7 +77,7 @@ def vote(weights: Float64s) -> Int64s:
 
 
 def improved(weights: Float64s, labels: Int64s) -> Int64s:
-    """Clusters that no step makes better, from these; numbered by their first text."""
+    """Clusters that no step makes better, from these. Numbered by their first text."""
     step = _STEP * max(1.0, float(np.abs(weights).sum()))
     while True:
         labels = _numbered(labels)

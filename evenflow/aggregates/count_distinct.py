@@ -1,4 +1,4 @@
-"""count_distinct(column): about how many different values that are not null; with `exact`, exactly how many."""
+"""count_distinct(column): about how many different values that are not null. With `exact`, exactly how many."""
 
 from __future__ import annotations
 

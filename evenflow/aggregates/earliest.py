@@ -23,7 +23,7 @@ class KeepEarliest:
     most: int
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
-        """The list of each group; values that are null are left out."""
+        """The list of each group. Values that are null are left out."""
         assert column is not None
         of, values, _ = present(column.field("value"), groups)
         there = column.field("value").is_valid().to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""first(column): the first value by event time that is not null; of several at one time the least."""
+"""first(column): the first value by event time that is not null. Of several at one time the least."""
 
 from __future__ import annotations
 

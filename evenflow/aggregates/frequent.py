@@ -1,10 +1,10 @@
 """The most frequent values of each group in bounded space: at most `capacity` counters, and their error.
 
 SpaceSaving in the form that can be merged (Agarwal and others, Mergeable Summaries, PODS 2012, who show that it and
-Misra-Gries are one): counts are added up; where there are more than `capacity` values, the count of the next one is
+Misra-Gries are one): counts are added up. Where there are more than `capacity` values, the count of the next one is
 taken off all of them, and added to the error. A value with counter c occurs at least c and at most c + error times, one
 without a counter at most `error` times, and the error is at most n / (capacity + 1) of n values, however they were cut
-into parts. What the counters are depends on the cut; these bounds do not. Of a group that never had more values than
+into parts. What the counters are depends on the cut. These bounds do not. Of a group that never had more values than
 counters everything is exact, and the error is 0.
 """
 

@@ -8,12 +8,12 @@ on a binary key (Zipf 1.0 over 100,000 keys): see docs/measurements.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s, viewed
+from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
 from evenflow.kernels import kernel
 from evenflow.keys import GOLDEN, hash_keys, same_bytes
 
@@ -48,7 +48,7 @@ class _Found(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Open addressing; as many slots as a power of two."""
+    """Open addressing. As many slots as a power of two."""
 
     hash: UInt64s
     group: Int32s
@@ -69,7 +69,7 @@ def _rehash(old: _Table, new: _Table) -> None:
 
 
 @kernel
-def _same_key(rows: _Rows, row: Any, other: Any) -> bool:
+def _same_key(rows: _Rows, row: Whole, other: Whole) -> bool:
     """Whether two rows have the same pane and the same bytes."""
     offsets, data = rows.offsets, rows.data
     start, other_start = offsets[row], offsets[other]

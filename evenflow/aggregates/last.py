@@ -1,4 +1,4 @@
-"""last(column): the last value by event time that is not null; of several at one time the largest."""
+"""last(column): the last value by event time that is not null. Of several at one time the largest."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Counted(NamedTuple):
 
 
 def lengths(column: pa.Array) -> Int64s:
-    """Entries of each list; 0 where it is null."""
+    """Entries of each list. 0 where it is null."""
     found = pc.fill_null(pc.list_value_length(column), 0)
     return found.cast(pa.int64()).to_numpy(zero_copy_only=False)
 
@@ -38,12 +38,12 @@ def entry_groups_of_rows(column: pa.Array) -> Int64s:
 
 
 def bounds(of: Int64s, count: int) -> Int64s:
-    """Where the entries of each of `count` groups begin, and where the last ones end; shape (count + 1,). `of` ascends."""
+    """Where the entries of each of `count` groups begin, and where the last ones end. Shape (count + 1,). `of` ascends."""
     return np.searchsorted(of, np.arange(count + 1))
 
 
 def places(of: Int64s) -> Int64s:
-    """The place of each entry within its group, from 0; `of` ascends."""
+    """The place of each entry within its group, from 0. `of` ascends."""
     if not len(of):
         return np.empty(0, np.int64)
     starts = np.flatnonzero(np.diff(of, prepend=of[0] - 1))
@@ -51,7 +51,7 @@ def places(of: Int64s) -> Int64s:
 
 
 def as_lists(of: Int64s, entries: pa.Array, count: int) -> pa.Array:
-    """One list for each of `count` groups; `of` ascends."""
+    """One list for each of `count` groups. `of` ascends."""
     return pa.LargeListArray.from_arrays(pa.array(bounds(of, count)), entries)
 
 

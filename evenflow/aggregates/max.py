@@ -1,4 +1,4 @@
-"""max(column): the largest value that is not null; null when there is none. NaN yields to numbers.
+"""max(column): the largest value that is not null. Null when there is none. NaN yields to numbers.
 
 Text is ordered by its bytes, false comes before true.
 """

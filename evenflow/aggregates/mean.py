@@ -1,4 +1,4 @@
-"""mean(column): sum divided by count of the values that are not null; null when there is none.
+"""mean(column): sum divided by count of the values that are not null. Null when there is none.
 
 The sum of int64 values is exact, is rounded once to the nearest double, and the quotient once more: the mean
 is off by less than 2^-52 of its size, and is the nearest double when the sum is below 2^53. It always fits.

@@ -1,4 +1,4 @@
-"""min(column): the smallest value that is not null; null when there is none. NaN yields to numbers.
+"""min(column): the smallest value that is not null. Null when there is none. NaN yields to numbers.
 
 Text is ordered by its bytes, false comes before true.
 """

@@ -69,7 +69,7 @@ def moments_column(call: Call) -> PartialColumn:
 
 
 def variances(partials: pa.Table, call: Call) -> pa.Array:
-    """M2 / (n - 1), or M2 / n of a whole population; null where the divisor is not above 0."""
+    """M2 / (n - 1), or M2 / n of a whole population. Null where the divisor is not above 0."""
     found = one_chunk(partials[f"mom_{call.column}"])
     divisor = found.field("n").to_numpy() - (0 if "population" in call.options else 1)
     known = divisor > 0

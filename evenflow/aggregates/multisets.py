@@ -71,7 +71,7 @@ def counted(of: Int64s, values: pa.Array, counts: Int64s) -> Counted:
 
 
 def _order(of: Int64s, keys: Int64s) -> Int64s:
-    """Rows by group, then by key; equal ones in any order. Where both fit into one number, that is sorted: twice as fast."""
+    """Rows by group, then by key. Equal ones in any order. Where both fit into one number, that is sorted: twice as fast."""
     least = int(keys.min())
     span = int(keys.max()) - least + 1
     if span * (int(of.max()) + 1) >= 2**63:
@@ -86,14 +86,14 @@ def as_multisets(found: Counted, count: int) -> pa.Array:
 
 
 def largest(found: Counted, k: int) -> Counted:
-    """The k values of each group that occur most, most frequent first; those that occur equally often in their order."""
+    """The k values of each group that occur most, most frequent first. Those that occur equally often in their order."""
     order = np.lexsort((-found.counts, found.of))
     kept = order[places(found.of[order]) < k]
     return Counted(found.of[kept], taken(found.values, kept), found.counts[kept])
 
 
 def ranked(found: Counted, q: float, count: int) -> tuple[Int64s, Int64s]:
-    """Entry of each group that holds its value of rank ceil(q n), the least having rank 1; and n, the values of each group.
+    """Entry of each group that holds its value of rank ceil(q n), the least having rank 1, and n, the values of each group.
 
     The entry means nothing where n is 0.
     """

@@ -39,7 +39,7 @@ def order_keys(values: pa.Array) -> Int64s:
 
 
 def as_floats(values: pa.Array) -> Float64s:
-    """The doubles nearest to the values of a column of numbers, which has no null; of a decimal, of what it is worth."""
+    """The doubles nearest to the values of a column of numbers, which has no null. Of a decimal, of what it is worth."""
     if pa.types.is_floating(values.type):
         return viewed(values.buffers()[1], np.float64, values.offset, len(values))
     floats = order_keys(values).astype(np.float64)

@@ -43,14 +43,14 @@ def _pick(of: Int32s, order: _Order, valid: Bools, sign: int, out: Int64s) -> No
 def picked(
     column: pa.Array, groups: Grouping, *, majors: Int64s, minors: Int64s, valid: Bools, sign: int
 ) -> pa.Array:
-    """The row of each group with the largest (sign 1) or least (-1) numbers; null for a group without a valid row."""
+    """The row of each group with the largest (sign 1) or least (-1) numbers. Null for a group without a valid row."""
     rows = np.full(groups.count, -1, np.int64)
     _pick(groups.of, _Order(majors.astype(np.int64), minors.astype(np.int64)), valid, sign, rows)
     return column.take(pa.array(rows, mask=rows < 0))
 
 
 def extreme_value(column: pa.Array, groups: Grouping, sign: int) -> pa.Array:
-    """The largest (sign 1) or least (-1) value of each group, of any type that has an order; null for none."""
+    """The largest (sign 1) or least (-1) value of each group, of any type that has an order. Null for none."""
     orders = order_keys(column)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     found = picked(column, groups, majors=orders, minors=orders, valid=valid, sign=sign)
@@ -59,13 +59,13 @@ def extreme_value(column: pa.Array, groups: Grouping, sign: int) -> pa.Array:
 
 @dataclass(frozen=True)
 class InTime:
-    """Of structs (time, value) the one that is last (sign 1) or first (-1); of several at one time that of the largest
+    """Of structs (time, value) the one that is last (sign 1) or first (-1). Of several at one time that of the largest
     or least value. So it depends on the tuples alone."""
 
     sign: int
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
-        """The struct of each group; null where no value is not null."""
+        """The struct of each group. Null where no value is not null."""
         assert column is not None
         values, times = column.field("value"), column.field("time")
         valid = (column.is_valid().to_numpy(zero_copy_only=False)) & values.is_valid().to_numpy(

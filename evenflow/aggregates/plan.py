@@ -48,7 +48,7 @@ class Output(NamedTuple):
 class AggregatePlan:
     """How the aggregates of one query are computed in two steps. Make it with `AggregatePlan.of`.
 
-    slides_per_pane: how many panes of the frames are one pane here; above 1 for a view whose slide is longer than its
+    slides_per_pane: how many panes of the frames are one pane here. Above 1 for a view whose slide is longer than its
     query's. timed: whether frames hold event times, as an aggregate of the query or of one of its views asks for them.
     """
 
@@ -66,7 +66,7 @@ class AggregatePlan:
 
     @classmethod
     def of(cls, query: Query) -> AggregatePlan:
-        """The plan of this query; ConfigError for an unknown function or a column it cannot take, nor order by."""
+        """The plan of this query. ConfigError for an unknown function or a column it cannot take, nor order by."""
         outputs = []
         partials = {ROWS: ROWS_COLUMN}
         kinds = query.value_columns
@@ -167,7 +167,7 @@ class AggregatePlan:
         )
 
     def evict(self, totals: pa.Table, expired: Sequence[pa.Table], arrived: Sequence[pa.Table]) -> pa.Table:
-        """Totals per key less the expired panes plus the arrived ones; keys without tuples are dropped.
+        """Totals per key less the expired panes plus the arrived ones. Keys without tuples are dropped.
 
         Only for an invertible plan, and only panes that the totals hold may expire.
         """

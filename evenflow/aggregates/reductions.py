@@ -2,7 +2,7 @@
 
     count_all    rows                                   sum   of what is not null, 0 for none
     count        values not null                        min   max: of what is not null, null for none;
-    sum_counts   counts of either kind, added up              NaN only among NaNs; of any type with an order
+    sum_counts   counts of either kind, added up              NaN only among NaNs. Of any type with an order
 
 A `sum` of int64 or decimal values, or of such sums, is a 128-bit integer (wide.py): it cannot overflow. A sum of
 float64 values is a float64: beyond 1.8e308 it is infinite, as IEEE 754 has it. Counts stay far within int64.
@@ -32,26 +32,26 @@ _NO_MASK = np.empty(0, np.bool_)
 
 
 @kernel
-def _count_all(of: Any, out: Any) -> None:
+def _count_all(of: Int32s, out: npt.NDArray[Any]) -> None:
     for row in range(of.shape[0]):
         out[of[row]] += 1
 
 
 @kernel
-def _count_valid(of: Any, valid: Any, out: Any) -> None:
+def _count_valid(of: Int32s, valid: Bools, out: npt.NDArray[Any]) -> None:
     for row in range(of.shape[0]):
         if valid[row]:
             out[of[row]] += 1
 
 
 @kernel
-def _sum_counts(of: Any, values: Any, sign: Any, out: Any) -> None:
+def _sum_counts(of: Int32s, values: npt.NDArray[Any], sign: int, out: npt.NDArray[Any]) -> None:
     for row in range(of.shape[0]):
         out[of[row]] += sign * values[row]
 
 
 @kernel
-def _sum_float(of: Any, values: Any, valid: Any, out: Any) -> None:
+def _sum_float(of: Int32s, values: npt.NDArray[Any], valid: Bools, out: npt.NDArray[Any]) -> None:
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):
         if not masked or valid[row]:
@@ -66,8 +66,8 @@ class _Column(NamedTuple):
 
 
 @kernel
-def _extreme(of: Int32s, column: _Column, sign: int, out: Any, found: Bools) -> None:
-    """Largest (sign 1) or least (-1) value of each group; a NaN gives way to any number."""
+def _extreme(of: Int32s, column: _Column, sign: int, out: npt.NDArray[Any], found: Bools) -> None:
+    """Largest (sign 1) or least (-1) value of each group. A NaN gives way to any number."""
     values, valid = column
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):
@@ -84,7 +84,7 @@ def _extreme(of: Int32s, column: _Column, sign: int, out: Any, found: Bools) -> 
 
 
 def reduce_column(name: str | Reduction, values: pa.Array | None, groups: Grouping) -> pa.Array:
-    """The reduction of `values` (None for count_all) per group; one row per group, in group order."""
+    """The reduction of `values` (None for count_all) per group. One row per group, in group order."""
     known = REDUCTIONS.get(name) if isinstance(name, str) else name
     if known is not None:
         return known(values, groups)
@@ -116,12 +116,12 @@ def subtract_column(name: str | Reduction, column: pa.Array, groups: Grouping, b
 
 
 def _values(column: pa.Array, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """The values of a column of this type of 8 bytes, without a copy; anything where null."""
+    """The values of a column of this type of 8 bytes, without a copy. Anything where null."""
     return viewed(column.buffers()[1], dtype, column.offset, len(column))
 
 
 def _valid(column: pa.Array) -> Bools:
-    """Which values are not null; empty where none is."""
+    """Which values are not null. Empty where none is."""
     return pc.is_valid(column).to_numpy(zero_copy_only=False) if column.null_count else _NO_MASK
 
 

@@ -5,8 +5,6 @@ An entry is register * 64 + rank, so 4 bytes a register: few for a key that has 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -15,7 +13,7 @@ from evenflow.aggregates.grouping import Grouping
 from evenflow.aggregates.lists import as_lists, entry_groups, lengths
 from evenflow.aggregates.multisets import present
 from evenflow.aggregates.orders import order_keys
-from evenflow.arrays import Int64s, UInt64s, one_chunk
+from evenflow.arrays import Float64s, Int32s, Int64s, UInt64s, one_chunk
 from evenflow.kernels import kernel
 from evenflow.keys import hash_keys
 from evenflow.sketches.hyperloglog import (
@@ -34,14 +32,14 @@ _TYPE = pa.large_list(pa.uint32())
 
 
 @kernel
-def _encode(hashes: Any, slots: Any, out: Any) -> None:
+def _encode(hashes: UInt64s, slots: int, out: Int64s) -> None:
     for row in range(hashes.shape[0]):
         hashed = sketch_hash(hashes[row])
         out[row] = np.int64(register_of(hashed, slots)) * 64 + rank_of(hashed, slots)
 
 
 @kernel
-def _estimate(codes: Any, ends: Any, rows: Registers, out: Any) -> None:
+def _estimate(codes: Int32s, ends: Int64s, rows: Registers, out: Float64s) -> None:
     slots = rows.values.shape[1]
     unit = np.int64((1 << 62) // slots)
     entry = 0

@@ -59,7 +59,7 @@ def every_form(*columns: str) -> dict[str, str]:
 
 
 def aggregate(name: str) -> Aggregate:
-    """The aggregate of this name; ConfigError listing the known ones otherwise."""
+    """The aggregate of this name. ConfigError listing the known ones otherwise."""
     if name not in AGGREGATES:
         raise ConfigError(
             f"there is no aggregate {name!r}{did_you_mean(name, AGGREGATES)}",

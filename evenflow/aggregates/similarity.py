@@ -1,18 +1,16 @@
-"""How alike texts are: 1 - edit distance / length of the longer one, both in bytes of UTF-8; 1 for two empty ones."""
+"""How alike texts are: 1 - edit distance / length of the longer one, both in bytes of UTF-8. 1 for two empty ones."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Float64s, viewed
+from evenflow.arrays import Float64s, Int64s, UInt8s, viewed
 from evenflow.kernels import kernel
 
 
 @kernel
-def _similarities(data: Any, offsets: Any, line: Any, out: Any) -> None:
+def _similarities(data: UInt8s, offsets: Int64s, line: Int64s, out: Float64s) -> None:
     for one in range(offsets.shape[0] - 1):
         out[one, one] = 1.0
         begin, size = offsets[one], offsets[one + 1] - offsets[one]
@@ -34,7 +32,7 @@ def _similarities(data: Any, offsets: Any, line: Any, out: Any) -> None:
 
 
 def similarities(texts: pa.LargeStringArray) -> Float64s:
-    """Of each text with each; shape (n, n), symmetric, 1 on the diagonal."""
+    """Of each text with each. Shape (n, n), symmetric, 1 on the diagonal."""
     count = len(texts)
     out = np.empty((count, count), np.float64)
     if count:

@@ -1,4 +1,4 @@
-"""sum(column): of the values that are not null; null when there is none. Same type as the column.
+"""sum(column): of the values that are not null. Null when there is none. Same type as the column.
 
 A sum of int64 values that does not fit in int64 is null, and counted by `unfit`. That of decimals always fits, into
 decimal128(38, S).

@@ -1,4 +1,4 @@
-"""top_k(column, k): the k most frequent values that are not null; with a third number, from so many counters a key."""
+"""top_k(column, k): the k most frequent values that are not null. With a third number, from so many counters a key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST, _MOST_COUNTERS = 1_000, 100_000
 
 
 def _read(written: tuple[str, ...]) -> tuple[int, int]:
-    """(k, counters); 0 counters: one for each value."""
+    """(k, counters). 0 counters: one for each value."""
     if not 1 <= len(written) <= 2:
         raise ValueError("it needs a number of values behind the column, and may have a number of counters")
     k = whole(written[0], 1, _MOST, "k")

@@ -7,12 +7,10 @@ within 2^126, which has 38 digits, so `validate(full=True)` passes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Bools, Float64s, Int64s, UInt64s, viewed
+from evenflow.arrays import Bools, Float64s, Int32s, Int64s, UInt64s, viewed
 from evenflow.kernels import kernel
 
 WIDE = pa.decimal128(38, 0)
@@ -20,7 +18,7 @@ WIDE = pa.decimal128(38, 0)
 
 
 @kernel
-def add_int64s(of: Any, values: Any, valid: Any, out: Any) -> None:
+def add_int64s(of: Int32s, values: UInt64s, valid: Bools, out: UInt64s) -> None:
     """Add int64 values, seen as uint64, to the 128-bit sum of their row's group."""
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):
@@ -34,7 +32,7 @@ def add_int64s(of: Any, values: Any, valid: Any, out: Any) -> None:
 
 
 @kernel
-def add_wide(of: Any, values: Any, valid: Any, out: Any) -> None:
+def add_wide(of: Int32s, values: UInt64s, valid: Bools, out: UInt64s) -> None:
     """Add 128-bit values to the sum of their row's group."""
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):
@@ -48,7 +46,7 @@ def add_wide(of: Any, values: Any, valid: Any, out: Any) -> None:
 
 
 @kernel
-def subtract_wide(of: Any, values: Any, valid: Any, out: Any) -> None:
+def subtract_wide(of: Int32s, values: UInt64s, valid: Bools, out: UInt64s) -> None:
     """Subtract 128-bit values from the sum of their row's group: the inverse of `add_wide`."""
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):
@@ -62,12 +60,12 @@ def subtract_wide(of: Any, values: Any, valid: Any, out: Any) -> None:
 
 
 def words(column: pa.Array) -> UInt64s:
-    """Low and high word of each value of a WIDE column, uint64[n, 2], without a copy; null rows hold anything."""
+    """Low and high word of each value of a WIDE column, uint64[n, 2], without a copy. Null rows hold anything."""
     return viewed(column.buffers()[1], np.uint64, 2 * column.offset, 2 * len(column)).reshape(-1, 2)
 
 
 def from_words(sums: UInt64s, scale: int = 0) -> pa.Array:
-    """The column whose words these are, uint64[n, 2], without a copy; `scale`: digits behind the point."""
+    """The column whose words these are, uint64[n, 2], without a copy. `scale`: digits behind the point."""
     return pa.Array.from_buffers(
         pa.decimal128(WIDE.precision, scale), len(sums), [None, pa.py_buffer(sums)], null_count=0
     )
@@ -80,7 +78,7 @@ def narrowed(column: pa.Array) -> tuple[Int64s, Bools]:
 
 
 def as_doubles(column: pa.Array) -> Float64s:
-    """The double nearest to each value of a WIDE column (half to even); of decimals, to how many last digits they are."""
+    """The double nearest to each value of a WIDE column (half to even). Of decimals, to how many last digits they are."""
     values, fits = narrowed(column)
     doubles = values.astype(np.float64)
     for row in np.flatnonzero(~fits).tolist():  # rare: one call for each sum beyond int64

@@ -32,7 +32,7 @@ class Axis:
     """False: ticks without numbers, as inside a grid of panels."""
 
     def share(self, value: float) -> float:
-        """Its place, from 0 at `low` to 1 at `high`; what lies outside is drawn at the edge."""
+        """Its place, from 0 at `low` to 1 at `high`. What lies outside is drawn at the edge."""
         at = _PLACES[self.kind]
         inside = min(max(value, self.low), self.high)
         return (at(inside) - at(self.low)) / (at(self.high) - at(self.low))
@@ -69,7 +69,7 @@ def linear(title: str, values: Iterable[float], **more: Any) -> Axis:
 
 
 def decades(title: str, values: Iterable[float], *, floor: float = 0.0, words: str = PLAIN_POWERS) -> Axis:
-    """Logarithmic, from a power of ten to another, a tick at each; values below `floor` are drawn there."""
+    """Logarithmic, from a power of ten to another, a tick at each. Values below `floor` are drawn there."""
     low, high = _ends(max(floor, value) for value in values)
     first = math.floor(math.log10(low) + 1e-9)
     last = max(first + 1, math.ceil(math.log10(high) - 1e-9))
@@ -78,7 +78,7 @@ def decades(title: str, values: Iterable[float], *, floor: float = 0.0, words: s
 
 
 def ratios(title: str, values: Iterable[float], *, powers: bool = False) -> Axis:
-    """Logarithmic, as narrow as the values are, with a little room around; ticks at `powers` of ten only, if so asked."""
+    """Logarithmic, as narrow as the values are, with a little room around. Ticks at `powers` of ten only, if so asked."""
     low, high = _ends(values)
     room = max(1.01, (high / low) ** 0.04)
     low, high = low / room, high * room

@@ -26,7 +26,7 @@ def looks(names: Iterable[str], *, hero: str = OURS, named: Sequence[str] = ()) 
 
 
 def best(points: dict[str, tuple[float, float]]) -> list[str]:
-    """The names that no other beats in one figure without losing in the other (least is best); of equals the first."""
+    """The names that no other beats in one figure without losing in the other (least is best). Of equals the first."""
     front: list[str] = []
     least = float("inf")
     for name in sorted(points, key=lambda name: points[name]):

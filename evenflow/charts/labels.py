@@ -48,7 +48,7 @@ class Box(NamedTuple):
 
 
 class Dot(NamedTuple):
-    """A mark with its look; `name` is what its label says."""
+    """A mark with its look. `name` is what its label says."""
 
     name: str
     x: float
@@ -89,7 +89,7 @@ class Label(NamedTuple):
 
 
 def place(dots: Sequence[Dot], width: float, height: float) -> list[Label]:
-    """A label for each labelled mark inside the panel; the mark that is drawn last has the first choice."""
+    """A label for each labelled mark inside the panel. The mark that is drawn last has the first choice."""
     strong = [dot for dot in reversed(dots) if dot.look.labelled]
     grey = [dot.box for dot in dots if not dot.look.labelled]
     taken, placed = [dot.box for dot in strong], list[Label]()
@@ -140,7 +140,7 @@ def _fitting(dot: Dot, width: float) -> Dot:
 
 
 def _free(dot: Dot, taken: Sequence[Box], grey: Sequence[Box], panel: Box) -> Box:
-    """The nearest place that is free of labels and strong marks; grey marks and being near to others cost some way."""
+    """The nearest place that is free of labels and strong marks. Grey marks and being near to others cost some way."""
     others = [box.grown(4) for box in taken if box != dot.box]
     places = list(_places(dot, panel))
     free = [box for box in places if box.inside(panel) and not any(box.meets(other) for other in taken)]
@@ -153,7 +153,7 @@ def _free(dot: Dot, taken: Sequence[Box], grey: Sequence[Box], panel: Box) -> Bo
 
 
 def _places(dot: Dot, panel: Box) -> Iterator[Box]:
-    """Places around the mark, further and further away; above and below it a label is moved into the panel."""
+    """Places around the mark, further and further away. Above and below it a label is moved into the panel."""
     wide, high = width_of(dot.name, dot.look), dot.look.font * _LINE
     radius = math.sqrt(dot.look.point / math.pi)
     for away in range(3, 150, 6):

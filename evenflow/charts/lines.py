@@ -20,7 +20,7 @@ _GAP, _BESIDE = 14.0, 14.0
 
 
 class Line(NamedTuple):
-    """Places along the axes; `low` and `high` are the ends of a bar at each, or empty."""
+    """Places along the axes. `low` and `high` are the ends of a bar at each, or empty."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -52,7 +52,7 @@ def lines(
 
 
 def multiples(drawn: Mapping[str, Line], *, x: Axis, y: Axis, hero: str, columns: int) -> list[Any]:
-    """A small panel for each name: its line, that of `hero`, and grey ones of all others; only the outer ones say
+    """A small panel for each name: its line, that of `hero`, and grey ones of all others. Only the outer ones say
     what the axes are."""
     panels = []
     for at, name in enumerate(drawn):
@@ -74,7 +74,7 @@ def _small(drawn: Mapping[str, Line], name: str, hero: str, x: Axis, y: Axis) ->
 
 
 def strokes(series: Sequence[tuple[str, Line, Look]], x: Axis, y: Axis, *, told: bool = True) -> Any:
-    """A layer of lines, the last on top; their points are joined in the order given. `told`: also to screen readers."""
+    """A layer of lines, the last on top. Their points are joined in the order given. `told`: also to screen readers."""
     alt = drawing()
     rows = [
         {

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 
 class Look(NamedTuple):
-    """How a series is drawn. Sizes are pixels; of a point, square pixels."""
+    """How a series is drawn. Sizes are pixels. Of a point, square pixels."""
 
     colour: str
     point: int
     line: float
     font: int = 0
-    """Size of the letters of its label; 0: it has none."""
+    """Size of the letters of its label. 0: it has none."""
     bold: bool = False
 
     @property
@@ -22,7 +22,7 @@ class Look(NamedTuple):
 
 
 HERO = Look("#d9480f", point=130, line=3.0, font=13, bold=True)
-"""evenflow, wherever it is drawn; a picture has one strong mark at most."""
+"""evenflow, wherever it is drawn. A picture has one strong mark at most."""
 SUBJECT = HERO._replace(colour="#1b4a7a")
 """Another partitioner that a picture is about, such as that of a paper."""
 NAMED = tuple(
@@ -34,7 +34,7 @@ REST = Look("#ced4da", point=28, line=1.0)
 """All others: context."""
 
 INK, FAINT = "#495057", "#f1f3f5"
-"""Words of the axes; the grid."""
+"""Words of the axes. The grid."""
 CONFIG: dict[str, Any] = {
     "background": "white",
     "padding": 12,

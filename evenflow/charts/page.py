@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def drawing() -> Any:
-    """The module altair; ConfigError when charts cannot be drawn."""
+    """The module altair. ConfigError when charts cannot be drawn."""
     try:
         import altair
         import vl_convert  # noqa: F401  (altair renders with it)
@@ -41,7 +41,7 @@ def page(
 
 
 def save(chart: altair.TopLevelMixin, path: Path) -> None:
-    """As the ending says (.png, .svg, .html); a page of HTML holds all it needs."""
+    """As the ending says (.png, .svg, .html). A page of HTML holds all it needs."""
     ending: Any = path.suffix.lower().removeprefix(".")
     options: dict[str, Any] = {"inline": True} if ending == "html" else {"scale_factor": 2}
     chart.save(str(path), format=ending, **options)

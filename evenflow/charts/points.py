@@ -26,7 +26,7 @@ def points(
     height: int = 260,
     below: Sequence[Any] = (),
 ) -> altair.LayerChart:
-    """`at` gives each name its place on the axes, `found` its look; layers of `below` lie behind the points."""
+    """`at` gives each name its place on the axes, `found` its look. Layers of `below` lie behind the points."""
     alt = drawing()
     names = [name for name in grey_first(dict(found)) if name in at]
     dots = [

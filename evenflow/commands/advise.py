@@ -215,7 +215,7 @@ def _from_topic(settings: Settings, tuples: int, *, first: bool) -> tuple[Sample
 
 @contextmanager
 def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error; silent where that is no terminal."""
+    """A bar on standard error. Silent where that is no terminal."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -18,7 +18,7 @@ def settings_of(context: typer.Context, **overrides: Any) -> Settings:
 
 
 def milliseconds(option: str, text: str) -> int:
-    """`"60s"` -> 60000; ConfigError that names the option."""
+    """`"60s"` -> 60000. ConfigError that names the option."""
     from evenflow.errors import ConfigError
     from evenflow.settings.durations import parse_duration
 
@@ -29,7 +29,7 @@ def milliseconds(option: str, text: str) -> int:
 
 
 def _whole(text: str) -> int:
-    """A whole number; 1e7 and 10_000_000 are welcome."""
+    """A whole number. 1e7 and 10_000_000 are welcome."""
     import typer
 
     try:

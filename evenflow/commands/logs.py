@@ -13,7 +13,7 @@ from evenflow.talking.lines import JsonLines, with_fields
 _SERVICES = ("partitioner_service", "evenflow.spark", "controller", "evenflow.look", "evenflow.start")
 """Loggers of what our services say of their work."""
 _CLIENTS = ("evenflow.kafka", "faust", "mode", "aiokafka", "py4j")
-"""Loggers of what the libraries say to each other; what matters of it comes out as an error of ours."""
+"""Loggers of what the libraries say to each other. What matters of it comes out as an error of ours."""
 _SHORT = "%(asctime)s %(levelname)s %(message)s"
 _LONG = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 

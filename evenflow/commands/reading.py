@@ -48,7 +48,7 @@ Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of CSV and t
 
 
 def options_of_file(*, key: str | None, time: str | None, **words: Any) -> SourceOptions:
-    """Options for who needs nothing but the keys and the times of a source; without a time the rows are numbered.
+    """Options for who needs nothing but the keys and the times of a source. Without a time the rows are numbered.
 
     `words`: other fields of SourceOptions. `event_rate` defaults to 1,000 tuples a second.
     ConfigError for a unit without a time.

@@ -16,8 +16,7 @@ from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, Tim
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from evenflow.simulation import Entrant, Figures, KeyedStream, Result
-    from evenflow.sources.source import SourceOptions
+    from evenflow.simulation import Entrant, Figures, Result
 
 Kind = Literal[
     "zipf",
@@ -134,6 +133,7 @@ def simulate(
     from evenflow.simulation import simulate as run
     from evenflow.simulation.charts import check_target
     from evenflow.simulation.charts import plot as draw
+    from evenflow.sources.sample import stream_of
 
     if warmup_slides is not None and window is None:
         raise ConfigError("--warmup-slides counts slides of a window", hint="give --window too")
@@ -157,6 +157,8 @@ def simulate(
             made = {"--stream": stream, "--keys": keys, "--zipf": zipf, "--period": period}
             _refuse(made, "describes a generated stream", "drop it, or drop --input")
             _check_rate(time=time, rate=rate)
+            if tuples is not None and tuples < 1:
+                raise ConfigError(f"--tuples must be at least 1, not {tuples}")
             disorder = (
                 (scenario.window_ms or _DISORDER_MS)
                 if max_disorder is None
@@ -173,7 +175,13 @@ def simulate(
                 keep_order=True,
                 first=tuples,
             )
-            routed = _read(input, options, tuples=tuples, rate=rate, max_disorder_ms=disorder)
+            routed = stream_of(
+                opened(input, options),
+                tuples=tuples,
+                timed=time is not None,
+                rate=rate,
+                max_disorder_ms=disorder,
+            )
         else:
             read_only = {
                 "--key": key,
@@ -227,40 +235,9 @@ def _check_rate(*, time: str | None, rate: float | None) -> None:
         raise ConfigError("--rate numbers tuples that have no time", hint="drop --rate or --time")
 
 
-def _read(
-    path: str, options: SourceOptions, *, tuples: int | None, rate: float | None, max_disorder_ms: int
-) -> KeyedStream:
-    """The file as a stream, in its own order."""
-    import numpy as np
-    import pyarrow as pa
-
-    from evenflow.errors import ConfigError
-    from evenflow.simulation import from_columns
-    from evenflow.simulation.streams import check_order
-
-    if tuples is not None and tuples < 1:
-        raise ConfigError(f"--tuples must be at least 1, not {tuples}")
-    source = opened(path, options)
-    if source.rows is None and tuples is None:
-        raise ConfigError(f"{path} never ends", hint="say with --tuples how many are wanted")
-    batches, read = [], 0
-    for batch in source.batches():
-        batches.append(batch)
-        read += len(batch)
-        if tuples is not None and read >= tuples:
-            break
-    keys = pa.chunked_array([part.keys for part in batches], pa.large_binary()).combine_chunks()[:tuples]
-    if options.time is None:
-        return from_columns(keys, None, rate=rate)
-    times = np.concatenate([part.times for part in batches] or [np.empty(0, np.int64)])[:tuples]
-    found = from_columns(keys, times)
-    check_order(times, max_disorder_ms=max_disorder_ms, where=path)
-    return found
-
-
 @contextmanager
 def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callable[[Sequence[int]], None]]:
-    """A bar for each partitioner on standard error; silent where that is no terminal."""
+    """A bar for each partitioner on standard error. Silent where that is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 

@@ -56,7 +56,7 @@ class Agent:
         return self.least + int(np.argmax(self.bandit.expected(self.contexts(load, latency_s))))
 
     def judge(self, instances: int, after: Load, objective: Objective) -> None:
-        """So many instances served what `before` said, and then this is seen; of numbers that are no choice it says
+        """So many instances served what `before` said, and then this is seen. Of numbers that are no choice it says
         nothing."""
         if self.before is None or not self.least <= instances <= self.most:
             return
@@ -88,13 +88,13 @@ class Agent:
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take back what `state` gave; ValueError, KeyError or TypeError for anything else."""
+        """Take back what `state` gave. ValueError, KeyError or TypeError for anything else."""
         self.bandit.load_state(state["bandit"])
         self.before = None if state["before"] is None else read_load(state["before"])
 
 
 def read_load(fields: dict[str, Any]) -> Load:
-    """A load as plain JSON has it; ValueError or KeyError for anything else."""
+    """A load as plain JSON has it. ValueError or KeyError for anything else."""
     load = Load(**{name: float(fields[name]) for name in ("arrivals", "mu", "queue")})
     if not (0 <= load.arrivals < math.inf and 0 < load.mu < math.inf and 0 <= load.queue < math.inf):
         raise ValueError(f"no load: {fields}")

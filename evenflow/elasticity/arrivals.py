@@ -12,7 +12,7 @@ from evenflow.errors import ConfigError
 
 
 class Arrivals(Protocol):
-    """A load; within a step tuples come at random at the step's rate."""
+    """A load. Within a step tuples come at random at the step's rate."""
 
     def rate(self, step: int, rng: np.random.Generator) -> float:
         """Tuples/s of step 0, 1, ..."""

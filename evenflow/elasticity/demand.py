@@ -9,7 +9,7 @@ from evenflow.settings import Settings
 
 
 def executors(settings: Settings, parts: Iterable[Part], *, p: int, r: int) -> int:
-    """Executors of an application that runs these parts; they take turns on its cores, so the larger demand decides."""
+    """Executors of an application that runs these parts. They take turns on its cores, so the larger demand decides."""
     spark = settings.spark
     cores = {
         "combine": -(-min(p, settings.routed_partitions) // spark.partitions_per_slot),

@@ -33,7 +33,7 @@ class DisjointLinUCB:
         return self._theta
 
     def expected(self, contexts: Float64s) -> Float64s:
-        """What each arm is likely to give in its context, shape (arms,); contexts: (arms, width)."""
+        """What each arm is likely to give in its context, shape (arms,). contexts: (arms, width)."""
         return np.einsum("kd,kd->k", contexts, self._theta)
 
     def doubt(self, contexts: Float64s) -> Float64s:
@@ -42,7 +42,7 @@ class DisjointLinUCB:
         return self.alpha * np.sqrt(np.maximum(spread, 0))
 
     def choose(self, contexts: Float64s) -> int:
-        """The arm with the highest upper bound; the last one of equals."""
+        """The arm with the highest upper bound. The last one of equals."""
         bounds = self.expected(contexts) + self.doubt(contexts)
         return len(bounds) - 1 - int(np.argmax(bounds[::-1]))
 
@@ -59,11 +59,11 @@ class DisjointLinUCB:
         self._theta[arm] = self._inverse[arm] @ self._reward[arm]
 
     def state(self) -> dict[str, Any]:
-        """As plain JSON; numbers in the order of the arrays."""
+        """As plain JSON. Numbers in the order of the arrays."""
         return {name: getattr(self, name).ravel().tolist() for name in _ARRAYS}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take back what `state` gave; ValueError, KeyError or TypeError for anything else."""
+        """Take back what `state` gave. ValueError, KeyError or TypeError for anything else."""
         taken = {name: np.array(state[name], getattr(self, name).dtype) for name in _ARRAYS}
         for name, values in taken.items():
             shape = getattr(self, name).shape

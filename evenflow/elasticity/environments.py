@@ -1,10 +1,10 @@
 """Gymnasium environments: a pipeline's parts as queues, whose parallelism is the action (003, V.A).
 
 `evenflow/ElasticStage-v0` is the combiner alone, `evenflow/ElasticChain-v0` the combiner and the reducer behind it.
-`import evenflow.simulation` registers both. Each step draws the tuples that come and serves them (`queues.QueueModel`);
-what one part puts out in a step comes to the next one in the same step. The reward is that of 003, the mean over the parts.
+`import evenflow.simulation` registers both. Each step draws the tuples that come and serves them (`queues.QueueModel`).
+What one part puts out in a step comes to the next one in the same step. The reward is that of 003, the mean over the parts.
 
-The observation is a Box for learners; `info["observation"]` is the same as a registered policy gets it from the live
+The observation is a Box for learners. `info["observation"]` is the same as a registered policy gets it from the live
 pipeline, so that one policy object runs in both (`driving.drive`).
 """
 
@@ -44,7 +44,7 @@ class Operator:
 
 
 class Options(TypedDict, total=False):
-    """What both environments take; `ElasticStage` says what each is."""
+    """What both environments take. `ElasticStage` says what each is."""
 
     arrivals: Arrivals | None
     kmax: int
@@ -193,7 +193,7 @@ class _Elastic(gymnasium.Env[Seen, Any]):
 
 
 class ElasticStage(_Elastic):
-    """One operator; the action is its parallelism, 1..kmax.
+    """One operator. The action is its parallelism, 1..kmax.
 
     arrivals: `arrivals.Poisson`, `Pareto` or `Trace`. lmax_ms: latency allowed. omega_max: tuples that may wait, None:
     what comes within lmax_ms. step_s: seconds of a step. start: instances at first, None: kmax. keys: distinct keys there
@@ -213,7 +213,7 @@ class ElasticStage(_Elastic):
 
 
 class ElasticChain(_Elastic):
-    """Two operators in a chain; the action is the parallelism of each. Options: as `ElasticStage`, one operator for each."""
+    """Two operators in a chain. The action is the parallelism of each. Options: as `ElasticStage`, one operator for each."""
 
     parts = PARTS
 

@@ -46,7 +46,7 @@ class _Wish:
 
 
 class GroupPlanner:
-    """Turns decisions into plans; knows no clock and publishes nothing itself.
+    """Turns decisions into plans. Knows no clock and publishes nothing itself.
 
     slide_ms: of the query. group: micro-batches a group. lead, ahead: in micro-batches, see the module.
     """
@@ -64,16 +64,16 @@ class GroupPlanner:
 
     @property
     def newest(self) -> Plan | None:
-        """The last plan of the log, by whoever; None before the first."""
+        """The last plan of the log, by whoever. None before the first."""
         return self._newest
 
     @property
     def pending(self) -> bool:
-        """A decision waits for the start of its group; a policy should see `settling` meanwhile."""
+        """A decision waits for the start of its group. A policy should see `settling` meanwhile."""
         return self._wish is not None
 
     def learn(self, plan: Plan) -> None:
-        """A plan of the log, our own or another's. It answers what was pending; an older epoch changes nothing."""
+        """A plan of the log, our own or another's. It answers what was pending. An older epoch changes nothing."""
         if self._newest is None or plan.epoch > self._newest.epoch:
             self._newest, self._wish = plan, None
 
@@ -87,7 +87,7 @@ class GroupPlanner:
         reached: int | None,
         batch_ms: float,
     ) -> Plan | None:
-        """The plan to publish after this micro-batch, None for none; `learn` it once it is published. Each is given once.
+        """The plan to publish after this micro-batch, None for none. `learn` it once it is published. Each is given once.
 
         batch: number of the finished micro-batch, from 1. wanted: (p, r) of the decision, None when it is held. in_force:
         (p, r). Wanting what is in force or planned asks for nothing, and takes back nothing that is pending. reached:
@@ -137,7 +137,7 @@ class GroupPlanner:
         )
 
     def _boundary(self, reached: int | None, further_ms: float) -> int:
-        """The first slide boundary so far after what is reached; NO_MARK when nothing is, or when that is no time."""
+        """The first slide boundary so far after what is reached. NO_MARK when nothing is, or when that is no time."""
         if reached is None or not math.isfinite(further_ms):
             return NO_MARK
         time = max(reached + 1, reached + math.floor(further_ms))
@@ -157,7 +157,7 @@ class GroupPlanner:
         return json.dumps({"v": PLANNER_VERSION, "wish": wish, "newest": newest}).encode()
 
     def resume(self, snapshot: bytes) -> None:
-        """Continue where this snapshot was taken; IncompatibleStateError for anything else."""
+        """Continue where this snapshot was taken. IncompatibleStateError for anything else."""
         try:
             fields = read_object(snapshot, most_bytes=_MOST_BYTES)
             fields.whole("v", PLANNER_VERSION, PLANNER_VERSION)

@@ -16,7 +16,7 @@ PARTS: tuple[Part, ...] = ("combine", "reduce")
 class StageObservation:
     """One part of the chain, the combiner (scaled by p) or the reducer (scaled by r).
 
-    load: its own W, processing time over batch interval; in the fused wiring its share of the application's. arrivals:
+    load: its own W, processing time over batch interval. In the fused wiring its share of the application's. arrivals:
     tuples/s that come to it. capacity: tuples/s that it could take in at the parallelism in force, as measured while it
     was busy. queue: tuples that wait in front of it. longest: longest task over the mean of its tasks (1: no skew).
     """
@@ -32,13 +32,13 @@ class StageObservation:
 class Observation:
     """The pipeline after one more finished micro-batch.
 
-    step: micro-batches since the controller began; it grows by one with each observation. interval_ms: batch interval. p,
+    step: micro-batches since the controller began. It grows by one with each observation. interval_ms: batch interval. p,
     r: in force. wiring: fused, where one pool of slots serves both parts in turn, or split. load: W of the application (of
     the slower one where there are two). rate: tuples/s, and keys: distinct keys in a batch interval, both from the
     partitioners. busy: share of time that the busiest partitioner is. lag: input records that are not read. read: records/s
     that are read, which are more than tuples where some are filtered, and fewer where records are taken apart. backlog_ms:
     event time that is routed and not aggregated, in ms of the clock at the speed at which it comes. latency_ms: of results.
-    settling: a plan is published and not yet realised. stale: what is missing or too old, in words; a policy decides
+    settling: a plan is published and not yet realised. stale: what is missing or too old, in words. A policy decides
     nothing then.
     """
 
@@ -64,12 +64,12 @@ class Observation:
         return self.p if part == "combine" else self.r
 
     def stage(self, part: Part) -> StageObservation:
-        """That part; all unknown where nothing is said of it."""
+        """That part. All unknown where nothing is said of it."""
         return self.stages.get(part, StageObservation())
 
     @property
     def worst(self) -> Part | None:
-        """The part whose own load is highest; None when neither is known."""
+        """The part whose own load is highest. None when neither is known."""
         known = [(load, part) for part in PARTS if (load := self.stage(part).load) is not None]
         return max(known, key=lambda entry: entry[0])[1] if known else None
 
@@ -87,5 +87,5 @@ class Observation:
 
 
 def known(value: float | None) -> TypeGuard[float]:
-    """Whether this is a number to decide by; None, NaN and infinity are not."""
+    """Whether this is a number to decide by. None, NaN and infinity are not."""
     return value is not None and math.isfinite(value)

@@ -38,7 +38,7 @@ class Options(BaseModel):
 
 
 class Bounds(BaseModel):
-    """p is a number of routed partitions, r of reduce buckets; both bounds included."""
+    """p is a number of routed partitions, r of reduce buckets. Both bounds included."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -107,7 +107,7 @@ class Decision:
 
 
 class Policy(ABC):
-    """One way of deciding; made by `evenflow.elasticity.create`, not directly."""
+    """One way of deciding. Made by `evenflow.elasticity.create`, not directly."""
 
     options_type: ClassVar[type[Options]] = Options
     needs: ClassVar[tuple[str, ...]] = ("load",)
@@ -120,7 +120,7 @@ class Policy(ABC):
         self.options = options
 
     def decide(self, seen: Observation) -> Decision:
-        """What p and r should be after this observation; call it once for each, in order."""
+        """What p and r should be after this observation. Call it once for each, in order."""
         missing = [
             *seen.stale,
             *(f"{name} is not known" for name in self._needed() if not known(getattr(seen, name))),
@@ -194,4 +194,4 @@ class Policy(ABC):
         return {}
 
     def _load_state(self, state: dict[str, Any]) -> None:  # noqa: B027 - most remember nothing
-        """Take back what `_state` gave; raises ValueError, KeyError or TypeError for anything else."""
+        """Take back what `_state` gave. Raises ValueError, KeyError or TypeError for anything else."""

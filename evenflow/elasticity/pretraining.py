@@ -1,6 +1,6 @@
 """Alg. 1 of 003: the agents learn from a simulated queue before they decide anything real.
 
-Operators in topological order; each gets the rate that the settled one before it puts out. Every sample begins with an
+Operators in topological order. Each gets the rate that the settled one before it puts out. Every sample begins with an
 empty queue. The paper simulates the one rate that is known. With `breadth` above 1 a sample's rate lies between 1/breadth
 and `breadth` times it, and every other sample begins with a queue, so that an agent also knows what to do when the load
 doubles or a backlog has to be worked off.

@@ -1,6 +1,6 @@
 """Queue models of an operator (003, II.B): its service rate with k instances, its latency bound, a simulated step.
 
-Rates are tuples/s, times seconds. An operator with k instances is one server with the rate `service_rate(k)`; gaps
+Rates are tuples/s, times seconds. An operator with k instances is one server with the rate `service_rate(k)`. Gaps
 between arrivals and service times are drawn from gamma laws with a given coefficient of variation, so 1 and 1 is M/M/1
 and anything else a G/G/1. Waits follow Lindley's recursion, for all tuples of a step at once.
 """
@@ -30,7 +30,7 @@ def service_rate(instances: _Number, *, mu: float, rho: float) -> _Number:
 
 
 def latency_bound(arrivals: float, service: float, queue: float) -> float:
-    """Seconds within which 95 of 100 tuples are done when `queue` of them wait at first; infinite when not stable."""
+    """Seconds within which 95 of 100 tuples are done when `queue` of them wait at first. Infinite when not stable."""
     if service <= arrivals:
         return math.inf
     return LN20 / (service - arrivals) + queue * LN20 / service
@@ -50,7 +50,7 @@ def lindley(gaps: Float64s, services: Float64s, *, first: float = 0.0) -> Float6
 @dataclass(frozen=True)
 class Served:
     """A step of a queue. latency_s: 95th percentile of what the tuples that came need until they are done, also where
-    that is after the step; None when none came."""
+    that is after the step. None when none came."""
 
     arrivals: int
     departures: int
@@ -60,7 +60,7 @@ class Served:
 
 @dataclass(frozen=True, kw_only=True)
 class QueueModel:
-    """Laws of a G/G/1 queue by their coefficients of variation (standard deviation over mean; 1: exponential).
+    """Laws of a G/G/1 queue by their coefficients of variation (standard deviation over mean, 1: exponential).
 
     A tuple in service when a step ends is served anew in the next one, at that step's rate (no difference for M/M/1).
     """
@@ -95,7 +95,7 @@ def _percentile(values: Float64s) -> float:
 
 
 def _enough(mean: float, cv: float) -> int:
-    """More than will be needed where `mean` are expected; 0 where none is."""
+    """More than will be needed where `mean` are expected. 0 where none is."""
     return math.ceil(mean + _SPARE * max(1, cv) * (1 + math.sqrt(mean))) if mean > _NONE else 0
 
 

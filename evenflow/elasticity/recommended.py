@@ -15,7 +15,7 @@ _Pair = Annotated[list[_Count], Field(min_length=2, max_length=2)]
 
 
 class Recommended(BaseModel):
-    """Recommendations of one side, as (step, value); each value is above all that follow, so there are few.
+    """Recommendations of one side, as (step, value). Each value is above all that follow, so there are few.
 
     A gap in the steps begins anew: what would have been recommended meanwhile is not known.
     """
@@ -27,7 +27,7 @@ class Recommended(BaseModel):
     def stabilised(self, value: int, *, current: int, step: int, steps: int) -> int:
         """This recommendation where it is above what is in force, otherwise the highest of the last `steps`.
 
-        current: in force; it counts as recommended when a series begins.
+        current: in force. It counts as recommended when a series begins.
         """
         if not self.entries or self.entries[-1][0] != step - 1:
             self.entries = [[step, current]]
@@ -39,7 +39,7 @@ class Recommended(BaseModel):
 def cause_of(
     seen: Observation, decided: tuple[int, int], *, asked: tuple[int, int], calm: bool, moving: Cause
 ) -> Cause:
-    """Why p and r are decided so. asked: before stabilisation and within the bounds; calm: nothing asked for a change;
+    """Why p and r are decided so. asked: before stabilisation and within the bounds. calm: nothing asked for a change.
     moving: what a change rests on."""
     in_force = (seen.p, seen.r)
     if decided != in_force:
@@ -55,5 +55,5 @@ def steps_in(seconds: float, seen: Observation) -> int:
 
 
 def whole_above(value: float, *, most: int) -> int:
-    """The next whole number, at most `most`; what is above a whole number by rounding only is that number."""
+    """The next whole number, at most `most`. What is above a whole number by rounding only is that number."""
     return math.ceil(round(min(value, float(most)), 9))

@@ -1,4 +1,4 @@
-"""The names of the policies. Registering one is one line in `_POLICIES`; the contract tests follow."""
+"""The names of the policies. Registering one is one line in `_POLICIES`. The contract tests follow."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def names() -> tuple[str, ...]:
 
 
 def options_type(name: str) -> type[Options]:
-    """The declaration of this policy's options; ConfigError for an unknown name."""
+    """The declaration of this policy's options. ConfigError for an unknown name."""
     return _policy(name).options_type
 
 

@@ -1,4 +1,4 @@
-"""A text that a user wrote, read and typed; everything that is wrong with it is said before a topic is touched."""
+"""A text that a user wrote, read and typed. Everything that is wrong with it is said before a topic is touched."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ColumnKind = Callable[[str], Kind]
 
 @dataclass(frozen=True)
 class Expression:
-    """text: as it was written; columns: names that it reads, in order of appearance; tree: sqlglot's."""
+    """text: as it was written. columns: names that it reads, in order of appearance. tree: sqlglot's."""
 
     text: str
     columns: tuple[str, ...]
@@ -43,18 +43,18 @@ class Typed:
 
     @property
     def type(self) -> str:
-        """Of a column that holds its values; text for nothing but nulls."""
+        """Of a column that holds its values. Text for nothing but nulls."""
         return "string" if self.kind == NOTHING else type_of(self.kind)
 
 
 def kind_at(node: exp.Expression) -> Kind | None:
-    """What a node of a typed tree, or of a copy of one, yields; None for one that was put in later."""
+    """What a node of a typed tree, or of a copy of one, yields. None for one that was put in later."""
     return node.meta.get("kind")
 
 
 @lru_cache(maxsize=256)
 def read(text: str, what: str) -> Expression:
-    """The expression that stands in `text`; what: the setting, for messages. ConfigError says what is wrong with it."""
+    """The expression that stands in `text`. what: the setting, for messages. ConfigError says what is wrong with it."""
     try:
         trees = sqlglot.parse(text, read=DIALECT)
     except SqlglotError as error:
@@ -81,7 +81,7 @@ def read(text: str, what: str) -> Expression:
 
 
 def typed(expression: Expression, column: ColumnKind, what: str) -> Typed:
-    """The expression over these columns; column: what each of them holds. ConfigError where something does not fit."""
+    """The expression over these columns. column: what each of them holds. ConfigError where something does not fit."""
     tree = expression.tree.copy()
     try:
         kind = _kind(tree, column)
@@ -91,7 +91,7 @@ def typed(expression: Expression, column: ColumnKind, what: str) -> Typed:
 
 
 def condition(expression: Expression, column: ColumnKind, what: str) -> Typed:
-    """As `typed`; ConfigError too for what is neither true nor false."""
+    """As `typed`. ConfigError too for what is neither true nor false."""
     found = typed(expression, column, what)
     if found.kind != TRUTH:
         raise ConfigError(
@@ -168,7 +168,7 @@ def _kind_of(node: exp.Expression, column: ColumnKind) -> Kind:
 
 
 def _children(node: exp.Expression) -> Iterator[exp.Expression]:
-    """What an operator or function is applied to; a type or the part of a date is none of it."""
+    """What an operator or function is applied to. A type or the part of a date is none of it."""
     for key, value in node.args.items():
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, exp.Expression) and not isinstance(child, exp.DataType | exp.Var):

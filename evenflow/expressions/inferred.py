@@ -28,7 +28,7 @@ _CONDITIONS = exp.And | exp.Or | exp.Not
 
 
 def inferred(column: str, expressions: Iterable[Expression]) -> str | None:
-    """The type of a column by its uses; None where they do not tell, or tell two things."""
+    """The type of a column by its uses. None where they do not tell, or tell two things."""
     found = {
         type_
         for expression in expressions

@@ -43,7 +43,7 @@ class Kind:
 
     @property
     def number(self) -> bool:
-        """Whether arithmetic takes it; null is taken everywhere."""
+        """Whether arithmetic takes it. Null is taken everywhere."""
         return self.exact or self.name in ("float", "nothing")
 
     @property

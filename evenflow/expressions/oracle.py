@@ -39,7 +39,7 @@ def derived_sql(expression: Typed) -> tuple[str, str]:
 
 
 def narrowed_sql(value: str, type_: str) -> str:
-    """SQL of the value as a column of this type holds it; null where it does not."""
+    """SQL of the value as a column of this type holds it. Null where it does not."""
     scale = decimal_scale(type_)
     if type_ == "int64":
         return f"TRY_CAST({value} AS BIGINT)"

@@ -14,7 +14,7 @@ _MOST_LENGTH, _MOST_PLACE = 2**31, 1_000_000
 
 
 class Unfit(Exception):
-    """An operator or function does not take what it was given; the text says why."""
+    """An operator or function does not take what it was given. The text says why."""
 
 
 def _numbers(kinds: Sequence[Kind]) -> None:

@@ -1,4 +1,4 @@
-"""Figures of one micro-batch cut into blocks (001 eq. 2.2-2.5); a block is a worker, or a reduce bucket.
+"""Figures of one micro-batch cut into blocks (001 eq. 2.2-2.5). A block is a worker, or a reduce bucket.
 
     BSI = max|Block| - avg|Block|          BCI = the same with distinct keys
     KSR = fragments / keys                 MPI = p1*BSI + p2*BCI + p3*KSR, each 1/3

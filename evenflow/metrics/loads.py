@@ -2,8 +2,8 @@
 
 With m tuples over n workers and L(w) tuples at worker w:
 
-    I(m) = max_w L(w)/m - 1/n          (002; of a stream so far)
-    max_w L(w) - mean L                (000 eq. 1, 004 eq. 1; of a window, absolute)
+    I(m) = max_w L(w)/m - 1/n          (002, of a stream so far)
+    max_w L(w) - mean L                (000 eq. 1, 004 eq. 1, of a window, absolute)
 
 The second divided by m is the first, and that share is what we report. It is 0 without tuples.
 """
@@ -21,7 +21,7 @@ Integers = npt.NDArray[np.integer[Any]]
 
 
 def worker_loads(workers: Integers, n: int) -> Int64s:
-    """Tuples of each of n workers; ValueError when a worker is out of range."""
+    """Tuples of each of n workers. ValueError when a worker is out of range."""
     if len(workers) and not 0 <= int(workers.min()) <= int(workers.max()) < n:
         raise ValueError(f"workers from {workers.min()} to {workers.max()} are not all in 0..{n - 1}")
     return np.bincount(workers, minlength=n).astype(np.int64)
@@ -39,7 +39,7 @@ def imbalance(loads: Integers) -> float:
 
 
 def pane_loads(workers: Integers, panes: Int64s, n: int) -> tuple[Int64s, Int64s]:
-    """(panes that have tuples, ascending; loads of shape (panes, n))."""
+    """(panes that have tuples, ascending, loads of shape (panes, n))."""
     present, index = np.unique(panes, return_inverse=True)
     worker_loads(workers, n)
     cells = np.bincount(index.astype(np.int64) * n + workers, minlength=len(present) * n)
@@ -51,7 +51,7 @@ def window_imbalance(
 ) -> tuple[Int64s, Float64s]:
     """(last pane of each window, its imbalance), for every window that has a tuple.
 
-    A window is `panes_per_window` consecutive panes; with 1 it is a pane. Windows whose last pane lies
+    A window is `panes_per_window` consecutive panes. With 1 it is a pane. Windows whose last pane lies
     between the first pane with a tuple and the last one are given, so the first windows are still filling.
     """
     present, loads = pane_loads(workers, panes, n)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Float64s, Int32s, Int64s, Rows, UInt64s, record
+from evenflow.arrays import Float64s, Int32s, Int64s, Rows, UInt64s, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
 from evenflow.metrics.loads import Integers, worker_loads
@@ -26,7 +26,7 @@ from evenflow.metrics.loads import Integers, worker_loads
 _STATE = np.dtype(
     [(name, np.int64) for name in ("gamma", "distinct", "most", "used", "head", "tail", "pane", "closed")]
 )
-"""Figures of the present window; slots in use; rows [tail, head) are in the window, which ends with `pane`; windows
+"""Figures of the present window. Slots in use. Rows [tail, head) are in the window, which ends with `pane`. Windows
 written since the last answer."""
 _DONE, _TABLE_IS_FULL, _OUTPUT_IS_FULL = range(3)
 _FIRST_SLOTS = 1 << 16
@@ -36,7 +36,7 @@ _ONE_WINDOW = 1 << 62
 
 @dataclass(frozen=True, eq=False)
 class WindowFigures:
-    """Of each window that holds a tuple, in order; arrays of shape (windows,)."""
+    """Of each window that holds a tuple, in order. Arrays of shape (windows,)."""
 
     ends: Int64s
     """Last pane of the window."""
@@ -68,10 +68,10 @@ class WindowFigures:
 
 
 class _Held(NamedTuple):
-    """Tuples of each (key, worker) pair in the window; slots of an open-addressing table."""
+    """Tuples of each (key, worker) pair in the window. Slots of an open-addressing table."""
 
     pairs: UInt64s
-    """code * workers + worker + 1; 0: free."""
+    """code * workers + worker + 1. 0: free."""
     counts: Int64s
 
 
@@ -135,7 +135,7 @@ def _move(old: _Held, new: _Held) -> None:
 
 
 @inlined
-def _enter(window: _Window, code: Any, worker: Any) -> None:
+def _enter(window: _Window, code: Whole, worker: Whole) -> None:
     """A tuple enters the window."""
     pairs, counts = window.held.pairs, window.held.counts
     holders, by_holders, state = window.holders, window.by_holders, window.state[()]
@@ -158,7 +158,7 @@ def _enter(window: _Window, code: Any, worker: Any) -> None:
 
 
 @inlined
-def _leave(window: _Window, code: Any, worker: Any) -> None:
+def _leave(window: _Window, code: Whole, worker: Whole) -> None:
     """A tuple leaves the window."""
     counts, state = window.held.counts, window.state[()]
     holders, by_holders = window.holders, window.by_holders
@@ -178,7 +178,7 @@ def _leave(window: _Window, code: Any, worker: Any) -> None:
 
 
 @inlined
-def _close(window: _Window, closed: _Closed, tuples: Any, now: Any) -> None:
+def _close(window: _Window, closed: _Closed, tuples: Whole, now: Whole) -> None:
     """Write the figures of the window that ends with the pane `now`."""
     loads, state, whole = window.loads, window.state[()], closed.whole
     most = np.int64(0)
@@ -243,7 +243,7 @@ def window_figures(
 ) -> WindowFigures:
     """The figures of every window that ends with a pane up to `through` (default: the last) and holds a tuple.
 
-    `codes` are the keys as small numbers (`key_codes`); `panes` must not decrease. The first windows are still
+    `codes` are the keys as small numbers (`key_codes`). `panes` must not decrease. The first windows are still
     filling.
     """
     worker_loads(workers, n)
@@ -268,7 +268,7 @@ def stream_figures(workers: Integers, codes: Integers, n: int) -> WindowFigures:
 
 
 def sampled_imbalance(workers: Integers, n: int, *, samples: int = 100) -> tuple[Int64s, Float64s]:
-    """(tuples so far, I of the stream so far) at this many evenly spaced points; the last one is the end."""
+    """(tuples so far, I of the stream so far) at this many evenly spaced points. The last one is the end."""
     points = np.unique(np.arange(1, samples + 1, dtype=np.int64) * len(workers) // samples)
     points = points[points > 0]
     parts = np.split(np.asarray(workers), points[:-1]) if len(points) else []

@@ -5,7 +5,7 @@
     fragmentation of a key = number of workers that hold it
     cardinality imbalance = max - mean of distinct keys per worker    (004 eq. 6)
 
-The functions take the tuples of one window; select by pane first. Keys are any integers (hashes).
+The functions take the tuples of one window. Select by pane first. Keys are any integers (hashes).
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def aggregation_cost(workers: Integers, keys: Integers) -> int:
 
 
 def replication_factor(workers: Integers, keys: Integers) -> float:
-    """Gamma / |K|; 1 (no key is split) without tuples."""
+    """Gamma / |K|. 1 (no key is split) without tuples."""
     distinct, pairs, _ = _holdings(workers, keys)
     return len(pairs) / len(distinct) if len(distinct) else 1.0
 
 
 def max_holders(workers: Integers, keys: Integers) -> int:
-    """Workers that hold the most split key; 0 without tuples."""
+    """Workers that hold the most split key. 0 without tuples."""
     return int(fragmentation(workers, keys)[1].max(initial=0))
 
 

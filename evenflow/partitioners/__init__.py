@@ -1,6 +1,6 @@
 """Routing algorithms: which worker gets each tuple, decided online.
 
-Admission rule: one algorithm per file, pure state and kernels over numpy arrays; no I/O, no clock. The
+Admission rule: one algorithm per file, pure state and kernels over numpy arrays. No I/O, no clock. The
 services call `create`, `restore`, `assign` and `observe` and know no algorithm by its class.
 
 >>> import numpy as np

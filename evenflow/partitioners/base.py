@@ -3,7 +3,7 @@
 Laws (tests/unit/partitioners/test_contract.py and test_state_bounds.py hold every registered name to them):
 
 * every tuple gets exactly one worker in 0..workers-1;
-* sequential semantics: the result does not depend on how the stream was cut into `assign` calls; a
+* sequential semantics: the result does not depend on how the stream was cut into `assign` calls. A
   micro-batch algorithm plans each `assign_batch` block as a whole instead, with what earlier batches taught;
 * an empty block changes nothing;
 * same seed, options and input: same output in every process and on every machine;
@@ -13,9 +13,9 @@ Laws (tests/unit/partitioners/test_contract.py and test_state_bounds.py hold eve
 A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. It
 implements `_start`, `_assign` (a numba kernel over the whole block), `_state` and `_load_state`, and names
 in `variable_state` the arrays whose size depends on the stream: all others must fit exactly on `restore`.
-Instances that can coordinate say how in `exchange`; nobody who routes knows what they tell each other.
+Instances that can coordinate say how in `exchange`. Nobody who routes knows what they tell each other.
 State that grows needs a `_state_bound` as well.
-Never a Python loop over tuples; never a clock, a socket or Python's `hash()`.
+Never a Python loop over tuples. Never a clock, a socket or Python's `hash()`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from evenflow.partitioners.snapshots import VERSION, check_arrays, misfit, pack
 MAX_WORKERS = 1 << 20
 
 KeyPolicy = Literal["hashing", "affinity", "splitting"]
-"""hashing: a key has its worker; affinity: a key stays where it is; splitting: a key may be on several."""
+"""hashing: a key has its worker. affinity: a key stays where it is. splitting: a key may be on several."""
 
 _MANY_KEYS = 1 << 40  # no stream has as many
 
@@ -53,7 +53,7 @@ class Options(BaseModel):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Observation:
-    """What a partitioner knows of itself at this moment; `loads` is a copy."""
+    """What a partitioner knows of itself at this moment. `loads` is a copy."""
 
     name: str
     workers: int
@@ -64,13 +64,13 @@ class Observation:
     choices: int
     """Candidates of a frequent key (d): 1 for hashing, `workers` when any worker may be chosen."""
     head_keys: int | None
-    """Keys treated as frequent now; None when the algorithm does not tell keys apart."""
+    """Keys treated as frequent now. None when the algorithm does not tell keys apart."""
     state_bytes: int
     """Memory of the algorithm's state."""
 
     @property
     def imbalance(self) -> float:
-        """I(m) = largest share of a worker - 1/workers; 0 before the first tuple."""
+        """I(m) = largest share of a worker - 1/workers. 0 before the first tuple."""
         total = int(self.loads.sum())
         return float(self.loads.max()) / total - 1 / self.workers if total else 0.0
 
@@ -110,20 +110,20 @@ class Block(NamedTuple):
 
 
 class Partitioner(ABC):
-    """One routing algorithm with its state; created by `evenflow.partitioners.create`, not directly.
+    """One routing algorithm with its state. Created by `evenflow.partitioners.create`, not directly.
 
     `source` of `sources`: which of several independent instances on one stream this is. They share the
     candidates (same seed), not their loads.
     `max_disorder_ms`: a tuple that lies further than this before the greatest time so far is refused with
-    DisorderError, and its whole block with it (nothing of the block has been counted); None: any order is
+    DisorderError, and its whole block with it (nothing of the block has been counted). None: any order is
     taken, and the times are not looked at.
     """
 
     options_type: ClassVar[type[Options]] = Options
     micro_batch: ClassVar[bool] = False
-    """True: decides on whole batches; `assign_batch` must be called, and its block is the batch."""
+    """True: decides on whole batches. `assign_batch` must be called, and its block is the batch."""
     key_policy: ClassVar[KeyPolicy] = "splitting"
-    """What one instance does with a key of the window; an algorithm that does not split keys says so."""
+    """What one instance does with a key of the window. An algorithm that does not split keys says so."""
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Arrays of `_state` that have other shapes than in the first state: a word for each dimension that
     varies ("" for one that does not). Dimensions with the same word are equally long."""
@@ -156,7 +156,7 @@ class Partitioner(ABC):
         self._start()
 
     def assign(self, keys: UInt64s, times: Int64s) -> Int32s:
-        """The worker of each tuple, in stream order; keys are hashes (`keys.hash_keys`), times are ms."""
+        """The worker of each tuple, in stream order. Keys are hashes (`keys.hash_keys`), times are ms."""
         if self.micro_batch:
             raise ConfigError(f"{self.name} decides on whole batches", hint="call assign_batch")
         return self._run(keys, times)
@@ -166,7 +166,7 @@ class Partitioner(ABC):
 
         keys: text, bytes or whole numbers, as a list, numpy, Arrow or pandas (see `hash_keys`). times: whole numbers of
         ms since 1970 UTC, or points in time of numpy, Arrow or Python. None: a tuple's number in the stream is its time
-        in ms, so a window of 60,000 ms is the last 60,000 tuples; give times always or never.
+        in ms, so a window of 60,000 ms is the last 60,000 tuples. Give times always or never.
 
         Raises what `hash_keys` and `assign` raise, TypeError or ValueError for times that are none.
         """
@@ -176,7 +176,7 @@ class Partitioner(ABC):
         return self.assign(hashes, time_column(times))
 
     def assign_batch(self, keys: UInt64s, times: Int64s) -> Int32s:
-        """As `assign`, and the block is one micro-batch; tuple-at-a-time algorithms see no difference.
+        """As `assign`, and the block is one micro-batch. Tuple-at-a-time algorithms see no difference.
 
         A micro-batch algorithm calls its blocks of tuples 0..workers-1 as well: block i is worker i's.
         """
@@ -185,8 +185,8 @@ class Partitioner(ABC):
     def rescale(self, workers: int) -> None:
         """From the next tuple on, route over this many workers.
 
-        Loads start again at zero, so that a new worker is not flooded to make up for a past it never saw;
-        what is known of keys (frequencies) is kept.
+        Loads start again at zero, so that a new worker is not flooded to make up for a past it never saw.
+        What is known of keys (frequencies) is kept.
         """
         workers = _checked_workers(workers)
         if workers == self.workers:
@@ -197,14 +197,14 @@ class Partitioner(ABC):
 
     @classmethod
     def exchange(cls, parts: Sequence[Self], slide_ms: int) -> Exchange | None:
-        """How these instances, source 0, 1, ... of one stream, tell each other what they know; None: they cannot.
+        """How these instances, source 0, 1, ... of one stream, tell each other what they know. None: they cannot.
 
         `slide_ms`: when, for those that have no interval of their own. Without the exchange each goes on alone.
         """
         return None
 
     def observe(self) -> Observation:
-        """Statistics of this moment; cheap enough to call once per block."""
+        """Statistics of this moment. Cheap enough to call once per block."""
         return Observation(
             name=self.name,
             workers=self.workers,
@@ -218,14 +218,14 @@ class Partitioner(ABC):
     def state_bound(self, keys: int) -> int:
         """The most bytes that `observe().state_bytes` can be with the present workers, whatever comes.
 
-        `keys`: distinct keys of the stream; where old tuples stop counting, those of its fullest window will
+        `keys`: distinct keys of the stream. Where old tuples stop counting, those of its fullest window will
         do (the longest kind that the rule has: window, statistics window or batch).
         """
         return self._state_bound(_checked_int("keys", keys, 0, 2**63 - 1))
 
     @property
     def keeps_every_key(self) -> bool:
-        """Whether state grows with the distinct keys of the window; False: bounded by workers and options."""
+        """Whether state grows with the distinct keys of the window. False: bounded by workers and options."""
         return self.state_bound(2 * _MANY_KEYS) > self.state_bound(_MANY_KEYS)
 
     @property
@@ -234,7 +234,7 @@ class Partitioner(ABC):
         return bool(self._state())
 
     def snapshot(self) -> bytes:
-        """Everything needed to continue, as an Arrow IPC stream of one row; read it with `restore`."""
+        """Everything needed to continue, as an Arrow IPC stream of one row. Read it with `restore`."""
         state = {name: plain(array) for name, array in self._all_state().items()}
         header = {
             "version": VERSION,
@@ -295,7 +295,7 @@ class Partitioner(ABC):
         return out
 
     def _checked_order(self, times: Int64s) -> int:
-        """The greatest time after this block (as before without a bound); DisorderError for a late tuple."""
+        """The greatest time after this block (as before without a bound). DisorderError for a late tuple."""
         if self.max_disorder_ms is None:
             return self._latest
         latest = np.array([self._latest], np.int64)
@@ -315,12 +315,12 @@ class Partitioner(ABC):
         """The empty state, for `self.workers`."""
 
     def _rescale(self) -> None:
-        """`self.workers` has changed; overridden where something outlives that."""
+        """`self.workers` has changed. Overridden where something outlives that."""
         self._start()
 
     @abstractmethod
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        """Write the worker of each tuple to `out`; never called with an empty block."""
+        """Write the worker of each tuple to `out`. Never called with an empty block."""
 
     @abstractmethod
     def _state(self) -> State:
@@ -328,7 +328,7 @@ class Partitioner(ABC):
 
     @abstractmethod
     def _load_state(self, state: State) -> None:
-        """Take over what `_state` gave; the arrays are writable and this object's own."""
+        """Take over what `_state` gave. The arrays are writable and this object's own."""
 
     def _choices(self) -> int:
         return 1
@@ -340,7 +340,7 @@ class Partitioner(ABC):
         return sum(array.nbytes for array in self._state().values())
 
     def _state_bound(self, keys: int) -> int:
-        """As `state_bound`; overridden where arrays grow: workers and options give the shapes of all others."""
+        """As `state_bound`. Overridden where arrays grow: workers and options give the shapes of all others."""
         return self._state_bytes()
 
 

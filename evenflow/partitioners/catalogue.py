@@ -9,7 +9,7 @@ from evenflow.partitioners.registry import Description, describe, names
 
 
 def algorithms_markdown() -> str:
-    """The page, in the order of the registry; names that share an algorithm share a section."""
+    """The page, in the order of the registry. Names that share an algorithm share a section."""
     known = [describe(name) for name in names()]
     lines = [
         "# Algorithms",

@@ -15,7 +15,7 @@ from evenflow.windows import pane_of
 class Exchange:
     """How the instances of one partitioner coordinate over a channel without delay or loss.
 
-    An algorithm that can gives one by `Partitioner.exchange`; whoever routes calls `tell` when it is due.
+    An algorithm that can gives one by `Partitioner.exchange`. Whoever routes calls `tell` when it is due.
     """
 
     every_ms: int
@@ -26,7 +26,7 @@ class Exchange:
     def meetings(self, times: Int64s) -> dict[int, list[int]]:
         """Row of a stream -> moments (ms) at which to `tell` before that row is routed.
 
-        Before the first tuple; at the end of each interval that has tuples; and at the end of a silence of whole
+        Before the first tuple. At the end of each interval that has tuples, and at the end of a silence of whole
         intervals, whose own ends would tell nothing more. A tuple older than the current interval belongs to it.
         `times` has shape (m,), m at least 1.
         """

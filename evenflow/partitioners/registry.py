@@ -1,4 +1,4 @@
-"""The names of the algorithms. Registering one is one line in `_ENTRIES`; the contract tests follow."""
+"""The names of the algorithms. Registering one is one line in `_ENTRIES`. The contract tests follow."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def names() -> tuple[str, ...]:
 
 
 def options_type(name: str) -> type[Options]:
-    """The declaration of this algorithm's options; ConfigError for an unknown name."""
+    """The declaration of this algorithm's options. ConfigError for an unknown name."""
     return _entry(name).algorithm.options_type
 
 
@@ -107,7 +107,7 @@ def create(
     """A partitioner in its first state. ConfigError for an unknown name or option or a value out of range.
 
     With `max_disorder_ms`, a tuple more than that many ms before the greatest time so far raises
-    DisorderError; None (default) takes tuples in any order of time.
+    DisorderError. None (default) takes tuples in any order of time.
     """
     entry = _entry(name)
     return entry.algorithm(
@@ -124,7 +124,7 @@ def create(
 def restore(snapshot: bytes, *, like: Partitioner | None = None) -> Partitioner:
     """The partitioner that gave this snapshot, at that moment. IncompatibleStateError says why not.
 
-    like: refuse what was made with another name, seed, source or options; only the number of workers is free.
+    like: refuse what was made with another name, seed, source or options. Only the number of workers is free.
     """
     header, state = unpack(snapshot)
     if like is not None:

@@ -41,7 +41,7 @@ def pack(header: Mapping[str, Any], state: State) -> bytes:
 
 
 def unpack(snapshot: bytes) -> tuple[dict[str, Any], State]:
-    """Header and state of a snapshot; IncompatibleStateError says why it cannot be used."""
+    """Header and state of a snapshot. IncompatibleStateError says why it cannot be used."""
     stream, digest = snapshot[:-_DIGEST_BYTES], snapshot[-_DIGEST_BYTES:]
     if hashlib.sha256(stream).digest() != digest:
         raise IncompatibleStateError("this is no partitioner snapshot, or a damaged one: its digest is wrong")

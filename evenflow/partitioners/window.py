@@ -20,7 +20,7 @@ _LONG_MS = 1 << 62
 
 
 class Lengths(Options):
-    """Of every scheme with a window; by themselves, of those that know nothing but a sliding one (000)."""
+    """Of every scheme with a window. By themselves, of those that know nothing but a sliding one (000)."""
 
     window_ms: int = Field(60_000, ge=1, description="Length of the window, ms.")
     slide_ms: int = Field(1_000, ge=1, description="Slide, ms; window_ms is a multiple of it.")
@@ -73,7 +73,7 @@ class Window(Lengths):
 
     @property
     def slides(self) -> int:
-        """Slides in the window; 0: there is none."""
+        """Slides in the window. 0: there is none."""
         window_ms, slide_ms = self.lengths.values()
         return window_ms // slide_ms if self.windowed else 0
 
@@ -98,7 +98,7 @@ class Window(Lengths):
     def fitted(
         cls, given: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
     ) -> dict[str, Any]:
-        """As of `Lengths`; a scheme that can do with and without a window does as `windowed` says."""
+        """As of `Lengths`. A scheme that can do with and without a window does as `windowed` says."""
         options = {"window": "sliding" if windowed else "cumulative", **given}
         if not cls.uses_lengths(options, windowed):
             return options

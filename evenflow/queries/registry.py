@@ -48,7 +48,7 @@ def known() -> tuple[BuiltInQuery, ...]:
 
 
 def named(name: str) -> BuiltInQuery:
-    """The query of this name; ConfigError lists the known ones."""
+    """The query of this name. ConfigError lists the known ones."""
     if name not in _ALL:
         raise ConfigError(f"there is no built-in query {name!r}", hint=f"known: {', '.join(_ALL)}")
     return _ALL[name]

@@ -23,7 +23,7 @@ class AggregateSpec(BaseModel):
 
     @classmethod
     def parse(cls, text: Any) -> Any:
-        """`"mean(dep_delay)"` -> function mean of column dep_delay; raises ValueError."""
+        """`"mean(dep_delay)"` -> function mean of column dep_delay. Raises ValueError."""
         if not isinstance(text, str):
             return text
         match = _CALL.match(text)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Columns:
-    """read: type of each column of the record, in a fixed order; derived: by name, each behind those that it reads; where:
+    """read: type of each column of the record, in a fixed order. derived: by name, each behind those that it reads. where:
     the condition, None without one.
     """
 
@@ -33,7 +33,7 @@ def resolved(
 ) -> Columns:
     """The columns behind these expressions.
 
-    texts: derived columns by name; where: the condition; uses: of other columns, what each is needed as, by what for; types:
+    texts: derived columns by name. where: the condition. uses: of other columns, what each is needed as, by what for. types:
     those that are declared. Raises ConfigError for an expression that is wrong, ValueError for one column in two uses, a
     cycle, and a column whose type nothing tells.
     """
@@ -95,7 +95,7 @@ def _note(
 
 
 def one_type(column: str, needed: Mapping[str, str]) -> str:
-    """The type that serves every use; ValueError where no value is both."""
+    """The type that serves every use. ValueError where no value is both."""
     kinds = set(needed.values())
     if kinds == {"int64", "float64"} and needed.get("a number") == "float64":
         return "int64"  # a whole number can be aggregated as any other

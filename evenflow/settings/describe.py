@@ -90,7 +90,7 @@ def _fields(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[SettingDe
 
 
 def _table(annotation: Any) -> type[BaseModel] | None:
-    """The table behind a field, be it one that may be left out; AggregateSpec and the like stand within other types."""
+    """The table behind a field, be it one that may be left out. AggregateSpec and the like stand within other types."""
     for part in (annotation, *(get_args(annotation) if type(None) in get_args(annotation) else ())):
         if isinstance(part, type) and issubclass(part, BaseModel):
             return part

@@ -12,7 +12,7 @@ _PATTERN = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)\s*$")
 
 
 def parse_duration(value: Any) -> int:
-    """Milliseconds of "1500ms", "60s", "5m", "1h", "2d"; an integer is milliseconds already.
+    """Milliseconds of "1500ms", "60s", "5m", "1h", "2d". An integer is milliseconds already.
 
     Raises ValueError for anything else, including negative or fractional milliseconds.
     """

@@ -24,7 +24,7 @@ class Emission:
 
     @classmethod
     def parse(cls, text: str) -> Emission:
-        """What is written there; ValueError says how to write it."""
+        """What is written there. ValueError says how to write it."""
         word = text.strip()
         if word == "all" or word == "changes":
             return cls(mode="all" if word == "all" else "changes")

@@ -78,7 +78,7 @@ _CUTS = ("minPartitions", "maxRecordsPerPartition", "asyncProgressTracking", "ad
 
 
 def refused_conf(name: str, value: str) -> tuple[str, str] | None:
-    """(word, why) when this setting of `spark.conf` is refused; None when it may be set (rule 3)."""
+    """(word, why) when this setting of `spark.conf` is refused. None when it may be set (rule 3)."""
     for word in _CUTS:
         if word.lower() in name.lower() and value.lower() != "false":
             return word, _SAME_CUT

@@ -18,7 +18,7 @@ MOST_ELEMENTS = 100_000
 
 @dataclass(frozen=True)
 class Explosion:
-    """column: what is taken apart; its name stands for one element afterwards. way: a list of JSON, or a text by a separator
+    """column: what is taken apart. Its name stands for one element afterwards. way: a list of JSON, or a text by a separator
     or by its blanks. separator: of `split` only.
     """
 
@@ -28,7 +28,7 @@ class Explosion:
 
     @classmethod
     def parse(cls, text: str) -> Explosion:
-        """What is written there; ValueError says how to write it."""
+        """What is written there. ValueError says how to write it."""
         split, words = _SPLIT.fullmatch(text), _WORDS.fullmatch(text)
         if split is not None:
             quoted, doubly = split[2], split[3]
@@ -53,7 +53,7 @@ class Explosion:
         return "split({}, '{}')".format(self.column, self.separator.replace("'", "''"))
 
     def within(self, name: str) -> tuple[str, ...] | None:
-        """The way from an element to this column, () for the element itself; None where it is a column of the record."""
+        """The way from an element to this column, () for the element itself. None where it is a column of the record."""
         if self.way != "list":
             return () if name == self.column else None
         outer, path = paths.segments(self.column), paths.segments(name)

@@ -18,7 +18,7 @@ DEFAULT_PARTITIONS = 4
 
 
 def parse_start(value: Any) -> str:
-    """`earliest`, `latest`, or a time as `2026-11-20T10:00:00.000Z`; without a zone it is UTC.
+    """`earliest`, `latest`, or a time as `2026-11-20T10:00:00.000Z`. Without a zone it is UTC.
 
     Raises ValueError for anything else. A TOML date or time is welcome.
     """
@@ -43,14 +43,14 @@ def parse_start(value: Any) -> str:
 
 
 def start_time(start: str) -> int | None:
-    """Milliseconds since 1970 of a start that is a time; None for `earliest` and `latest`."""
+    """Milliseconds since 1970 of a start that is a time. None for `earliest` and `latest`."""
     if start in _WORDS:
         return None
     return round(datetime.fromisoformat(start).timestamp() * 1000)
 
 
 def parse_delimiter(text: str) -> str:
-    """The same text; raises ValueError unless it is one character that readers of csv take for a delimiter."""
+    """The same text. Raises ValueError unless it is one character that readers of csv take for a delimiter."""
     if len(text) != 1 or not text.isascii() or text in '"\r\n\0':
         raise ValueError(f"{text!r} is not one character of ASCII other than a quote, a line break and NUL")
     return text

@@ -1,6 +1,6 @@
 """Translate the neutral Kafka fields into each client's own names.
 
-librdkafka, aiokafka and Spark's Java client name TLS and SASL differently; only here is that known.
+librdkafka, aiokafka and Spark's Java client name TLS and SASL differently. Only here is that known.
 Raw `extras` win. The only thing that is opened are the files of TLS.
 """
 
@@ -15,9 +15,9 @@ from evenflow.settings.model import KafkaSettings
 
 
 def librdkafka_config(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
-    """Configuration of a confluent-kafka client; `more` are keyword settings with _ for the dots.
+    """Configuration of a confluent-kafka client. `more` are keyword settings with _ for the dots.
 
-    Raises ConfigError, which names the setting, when a file of TLS cannot be read; so does `java_config`.
+    Raises ConfigError, which names the setting, when a file of TLS cannot be read. So does `java_config`.
     """
     _refuse_unreadable(kafka)
     config: dict[str, Any] = {
@@ -78,7 +78,7 @@ def spark_options(kafka: KafkaSettings) -> dict[str, str]:
 
 
 def aiokafka_config(kafka: KafkaSettings) -> dict[str, Any]:
-    """Plain words for Faust's control plane; the service builds the TLS and credential objects."""
+    """Plain words for Faust's control plane. The service builds the TLS and credential objects."""
     return {
         "bootstrap_servers": kafka.bootstrap_servers.split(","),
         "security_protocol": kafka.security_protocol,

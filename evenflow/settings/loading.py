@@ -36,7 +36,7 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
 
 
 def _content(path: Path, *, named: bool) -> dict[str, Any]:
-    """What the file says; nothing where it is missing and nobody has named it."""
+    """What the file says. Nothing where it is missing and nobody has named it."""
     kind = "JSON" if path.suffix == ".json" else "TOML"
     try:
         text = path.read_text(encoding="utf-8")

@@ -19,11 +19,11 @@ from evenflow.settings.input import InputSettings
 from evenflow.settings.query import Query
 from evenflow.settings.section import Section
 from evenflow.settings.spark import SparkSettings
-from evenflow.settings.views import OF_THE_QUERY, place_of_views, queries
+from evenflow.settings.views import OF_THE_QUERY, TopicRole, place_of_views, queries
 
 
 class KafkaExtras(Section):
-    """Raw settings handed to one client as they are; they win over the neutral fields.
+    """Raw settings handed to one client as they are. They win over the neutral fields.
 
     What exact results rest on is refused (evenflow/settings/exactness.py).
     """
@@ -54,7 +54,7 @@ class KafkaExtras(Section):
 
 
 class KafkaSettings(Section):
-    """Where the broker is and how to be let in, in neutral words; each client gets its own names."""
+    """Where the broker is and how to be let in, in neutral words. Each client gets its own names."""
 
     bootstrap_servers: str = Field(
         default="127.0.0.1:9092", description="host:port[,host:port...]. Also written `bootstrap.servers`."
@@ -344,7 +344,7 @@ class Settings(BaseSettings):
 
     @property
     def input_partitions(self) -> int:
-        """Partitions of the input topic; ConfigError where they are neither set nor read from the topic yet."""
+        """Partitions of the input topic. ConfigError where they are neither set nor read from the topic yet."""
         if self.input.partitions is None:
             raise ConfigError(
                 "the number of input partitions is not known",
@@ -383,7 +383,7 @@ class Settings(BaseSettings):
 
     @property
     def data_plane_group(self) -> str:
-        """Consumer group of the partitioners; its committed offsets carry the state of every input partition."""
+        """Consumer group of the partitioners. Its committed offsets carry the state of every input partition."""
         return f"{self.origin.query.name}.partitioner"
 
     @property
@@ -398,11 +398,8 @@ class Settings(BaseSettings):
         """Folder (or URI) of this query's checkpoints, a folder for each stage in it."""
         return f"{self.spark.checkpoint_folder.rstrip('/')}/{self.query.name}"
 
-    def topic(self, role: str) -> str:
-        """Name of a topic by its role.
-
-        Roles: input, routed, partials, results, rejected, telemetry, plan, snapshots. A view has some of its query's.
-        """
+    def topic(self, role: TopicRole) -> str:
+        """Name of a topic by its role. A view has some of its query's."""
         if self._origin is not None and role in OF_THE_QUERY:
             return self._origin.topic(role)
         if role == "input" and self.input.topic is not None:
@@ -435,7 +432,7 @@ class Settings(BaseSettings):
         return fields if query.emit == "all" else fields | {"emit": query.emit}
 
     def changes_since(self, identity: dict[str, Any]) -> list[str]:
-        """What of the query is not as it was when it began, a line a setting; identity: what it was then."""
+        """What of the query is not as it was when it began, a line a setting. identity: what it was then."""
         found = changes(identity, self.identity())
         unset = self.partitioner.routed_partitions is None
         named = "partitioner.routed_partitions"

@@ -32,7 +32,7 @@ def segments(name: str) -> tuple[str, ...]:
 
 
 def written(fields: Iterable[str]) -> str:
-    """The name of the field that lies so; the inverse of `segments`."""
+    """The name of the field that lies so. The inverse of `segments`."""
     return ".".join(map(_as_segment, fields))
 
 

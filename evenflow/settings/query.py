@@ -31,7 +31,7 @@ _MOST_KEY_COLUMNS = 8
 
 
 def decimal_scale(kind: ColumnType) -> int | None:
-    """S of `decimal(S)`; None for any other type."""
+    """S of `decimal(S)`. None for any other type."""
     match = _DECIMAL.fullmatch(kind)
     return None if match is None else int(match[1])
 
@@ -339,7 +339,7 @@ class Query(BaseModel):
         return self.model_copy(update={"views": {name: self.views[name] for name in names}})
 
     def view(self, name: str) -> Query:
-        """This view as a query, named `<query>.<view>`; it knows whose frames it reads. KeyError for none."""
+        """This view as a query, named `<query>.<view>`. It knows whose frames it reads. KeyError for none."""
         said = self.views[name]
         changed = {
             "name": f"{self.name}.{name}",
@@ -360,7 +360,7 @@ class Query(BaseModel):
 
     @property
     def view_name(self) -> str | None:
-        """What `origin` calls this view; None for a query that is no view."""
+        """What `origin` calls this view. None for a query that is no view."""
         return None if self._origin is None else self.name.removeprefix(f"{self._origin.name}.")
 
     @property
@@ -376,7 +376,7 @@ class Query(BaseModel):
 
     @property
     def slide_ms(self) -> int:
-        """The slide in milliseconds; a pane is one slide."""
+        """The slide in milliseconds. A pane is one slide."""
         assert self.slide is not None
         return self.slide
 
@@ -387,7 +387,7 @@ class Query(BaseModel):
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """Columns that the key is made of; none for '@key'."""
+        """Columns that the key is made of. None for '@key'."""
         if isinstance(self.key, str):
             return () if self.key == "@key" else (self.key,)
         return self.key
@@ -412,7 +412,7 @@ class Query(BaseModel):
 
     @property
     def explosion(self) -> Explosion | None:
-        """How a record becomes several tuples: `explode`, read; None: a record is a tuple."""
+        """How a record becomes several tuples: `explode`, read. None: a record is a tuple."""
         return None if self.explode is None else Explosion.parse(self.explode)
 
     @property
@@ -435,7 +435,7 @@ class Query(BaseModel):
         return {name: type_ for name, type_ in self.read_as.items() if explosion.within(name) is not None}
 
     def column_type(self, column: str) -> ColumnType:
-        """Type of a derived column; declared type of another, else string for the key and float64 for aggregated columns."""
+        """Type of a derived column. Declared type of another, else string for the key and float64 for aggregated columns."""
         if column in self.columns:
             return self.resolved.type_of(column)
         return self.types.get(column, "string" if column in self.key_columns else "float64")

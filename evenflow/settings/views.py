@@ -8,7 +8,7 @@ the routed frames, the plan, the rejected records. So what is late is late by th
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from evenflow.settings.model import ResultsSettings, Settings
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
-OF_THE_QUERY = frozenset({"input", "rejected", "routed", "plan", "snapshots"})
+TopicRole = Literal["input", "rejected", "routed", "partials", "results", "telemetry", "plan", "snapshots"]
+"""What a topic is to its query."""
+OF_THE_QUERY: frozenset[TopicRole] = frozenset({"input", "rejected", "routed", "plan", "snapshots"})
 """Roles of the topics that a view shares with its query."""
 RESERVED_VIEW_NAMES = OF_THE_QUERY | {
     "partials",
@@ -83,7 +85,7 @@ def queries(settings: Settings) -> list[Settings]:
 
 
 def _results(of_query: ResultsSettings, name: str) -> ResultsSettings:
-    """The same sink; topic and folder stand beside those of the query."""
+    """The same sink. Topic and folder stand beside those of the query."""
     places = {"topic": of_query.topic, "path": None if of_query.path is None else of_query.path.rstrip("/")}
     return of_query.model_copy(
         update={field: None if place is None else f"{place}.{name}" for field, place in places.items()}

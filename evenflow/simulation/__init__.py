@@ -1,7 +1,7 @@
 """Partitioners over a stream without Kafka: what each of them would have done, in figures.
 
 Admission rule: streams as arrays, routing them through any registered partitioner, and what that means by the
-metrics; no service, no clock but the one that measures `assign`. `streams` makes and stores the tuples, `scenario`
+metrics. No service, no clock but the one that measures `assign`. `streams` makes and stores the tuples, `scenario`
 says over what they are routed, `routing` routes, `run` does several partitioners in processes, `charts` draws. Importing
 it also registers the Gymnasium environments of `evenflow.elasticity.environments`.
 

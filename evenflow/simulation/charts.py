@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".html")
 _FLOOR = 1e-7
-"""Imbalances are drawn on a logarithmic axis; smaller ones, also none at all, are drawn here."""
+"""Imbalances are drawn on a logarithmic axis. Smaller ones, also none at all, are drawn here."""
 _KNOWN = ("hashing", "shuffle", "d-choices")
 """Named in every picture: what everybody knows."""
 
 
 def check_target(path: Path) -> None:
-    """ConfigError when no picture can be written there; asked before anything is computed."""
+    """ConfigError when no picture can be written there. Asked before anything is computed."""
     if path.suffix.lower() not in FORMATS:
         raise ConfigError(
             f"{path} ends with none of {', '.join(FORMATS)}", hint="the ending tells the format"
@@ -41,7 +41,7 @@ def check_target(path: Path) -> None:
 
 
 def _probe(path: Path) -> None:
-    """Open it for writing as `save` will; a picture that is there already stays, otherwise no file does."""
+    """Open it for writing as `save` will. A picture that is there already stays, otherwise no file does."""
     try:
         target = path.resolve()
         there = target.exists()
@@ -55,7 +55,7 @@ def _probe(path: Path) -> None:
 
 
 def plot(results: Sequence[Result], path: Path) -> None:
-    """Write the picture; its ending tells the format."""
+    """Write the picture. Its ending tells the format."""
     check_target(path)
     save(picture(results), path)
 

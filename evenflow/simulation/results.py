@@ -19,7 +19,7 @@ CURVE_POINTS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """One partitioner on one stream; the definitions are those of `evenflow.metrics`."""
+    """One partitioner on one stream. The definitions are those of `evenflow.metrics`."""
 
     partitioner: str
     """As it was asked for, with its options."""
@@ -34,7 +34,7 @@ class Figures:
     imbalance_mean: float
     """Mean of I(t) at evenly spaced points of the stream."""
     window_imbalance: float | None
-    """(max load - mean load) / tuples of the window, mean over slides after the warm-up; None without window."""
+    """(max load - mean load) / tuples of the window, mean over slides after the warm-up. None without window."""
     gamma: float
     """Distinct (key, worker) pairs: of the whole stream, or of a window as mean over slides."""
     distinct: float
@@ -44,9 +44,9 @@ class Figures:
     max_holders: float
     """Workers that hold the most split key, likewise."""
     hot_keys: int | None
-    """Keys treated as frequent at the end, of the source with most; None: the rule does not tell keys apart."""
+    """Keys treated as frequent at the end, of the source with most. None: the rule does not tell keys apart."""
     seconds: float
-    """Processor time inside `assign`, kernels being compiled already; without that of the exchange."""
+    """Processor time inside `assign`, kernels being compiled already. Without that of the exchange."""
     ns_per_tuple: float
     """The same by tuple."""
 

@@ -15,17 +15,17 @@ from evenflow.simulation.scenario import Entrant, Scenario
 from evenflow.simulation.streams import KeyedStream
 
 BLOCK = 1 << 18
-"""Tuples of the stream routed at once; the cut changes nothing (a micro-batch is a block of its own)."""
+"""Tuples of the stream routed at once. The cut changes nothing (a micro-batch is a block of its own)."""
 _WARM_UP_TUPLES = 2_000
 _WARM_UP_BATCHES = 4
 _LATEST = 2**62
 Progress = Callable[[int], None]
-"""Told how many tuples have been routed; may raise to stop."""
+"""Told how many tuples have been routed. May raise to stop."""
 
 
 @dataclass(frozen=True, eq=False)
 class Routed:
-    """What a partitioner did; `workers` has shape (m,)."""
+    """What a partitioner did. `workers` has shape (m,)."""
 
     workers: Int32s
     seconds: float
@@ -59,7 +59,7 @@ def route(
 
 
 def _route_block(sources: list[Partitioner], stream: KeyedStream, out: Int32s, low: int, high: int) -> float:
-    """Tuples low .. high-1, tuple t by source t mod sources; the seconds inside `assign`."""
+    """Tuples low .. high-1, tuple t by source t mod sources. The seconds inside `assign`."""
     seconds = 0.0
     for number, source in enumerate(sources):
         mine = slice(low + (number - low) % len(sources), high, len(sources))

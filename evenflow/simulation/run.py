@@ -1,6 +1,6 @@
 """Several partitioners over one stream, one process each, as many at a time as there are cores.
 
-The stream lies in files that every process maps; nothing is copied or pickled but figures and curves. A small mapped
+The stream lies in files that every process maps. Nothing is copied or pickled but figures and curves. A small mapped
 file carries progress back and the wish to stop forth.
 """
 
@@ -55,9 +55,9 @@ def simulate(
     processes: int | None = None,
     watch: Watcher = lambda done: None,
 ) -> list[Result]:
-    """What each entrant does with the stream, in their order; ConfigError before anything runs.
+    """What each entrant does with the stream, in their order. ConfigError before anything runs.
 
-    `processes`: at most so many at a time (default: the cores). With one, everything runs in this process; with more
+    `processes`: at most so many at a time (default: the cores). With one, everything runs in this process. With more
     they are spawned, so a script that calls this guards its own start with `if __name__ == "__main__"`.
     """
     for who in entrants:
@@ -129,7 +129,7 @@ def _follow(running: list[Future[Result]], progress: Int64s, watch: Watcher) -> 
 
 
 def _ignore_interrupts() -> None:
-    """Ctrl-C is for the process that asked; it stops these by the board."""
+    """Ctrl-C is for the process that asked. It stops these by the board."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

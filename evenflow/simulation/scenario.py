@@ -1,4 +1,4 @@
-"""Over what the partitioners are compared: workers, sources, windows; and how each is told of the window."""
+"""Over what the partitioners are compared: workers, sources, windows, and how each is told of the window."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Entrant:
 
 
 def entrant(text: str) -> Entrant:
-    """`"pkg:d=3"` as an entrant; whether name and options exist is checked before anything runs."""
+    """`"pkg:d=3"` as an entrant. Whether name and options exist is checked before anything runs."""
     name, options = parse_choice(text)
     return Entrant(text, name, options)
 
@@ -41,19 +41,19 @@ class Scenario:
 
     workers: int
     sources: int = 1
-    """Tuple t goes to source t mod sources; each is a partitioner with state of its own."""
+    """Tuple t goes to source t mod sources. Each is a partitioner with state of its own."""
     exchange: bool = False
     """Sources that can coordinate tell each other what they know at the end of every slide, without delay or loss."""
     seed: int = 1
     """Seed of the hash family and of partitioners that draw."""
     window_ms: int | None = None
-    """Sliding window in ms; None: cumulative state and figures of the whole stream."""
+    """Sliding window in ms. None: cumulative state and figures of the whole stream."""
     slide_ms: int = 1_000
-    """Slide in ms; also the batch of a micro-batch partitioner."""
+    """Slide in ms. Also the batch of a micro-batch partitioner."""
     warmup_slides: int | None = None
-    """First slides without figures; None: a window's slides if tuples are left after them, otherwise 0."""
+    """First slides without figures. None: a window's slides if tuples are left after them, otherwise 0."""
     batch: int | None = None
-    """Tuples of the stream in a micro-batch; None: a slide."""
+    """Tuples of the stream in a micro-batch. None: a slide."""
     samples: int = 100
     """Points of the stream at which I(t) is taken."""
 
@@ -94,7 +94,7 @@ class Scenario:
         return times if self.window_ms is None else without_leaps(times, self.window_ms)
 
     def partitioners(self, who: Entrant, stream: KeyedStream) -> list[Partitioner]:
-        """One partitioner in its first state for each source; ConfigError for what does not exist."""
+        """One partitioner in its first state for each source. ConfigError for what does not exist."""
         options = self.options_of(who, stream)
         return [
             create(
@@ -110,7 +110,7 @@ class Scenario:
     def options_of(self, who: Entrant, stream: KeyedStream) -> dict[str, Any]:
         """The entrant's options and what the scenario says about windows, wherever its rule knows of windows.
 
-        With a window every rule that can use it does. Without one state is cumulative; a rule that knows nothing
+        With a window every rule that can use it does. Without one state is cumulative. A rule that knows nothing
         but windows gets one that is as long as the stream. An option that the entrant gives is never changed.
         """
         windowed = self.window_ms is not None
@@ -118,7 +118,7 @@ class Scenario:
         return fitted(who.name, who.options, window_ms=window, slide_ms=slide, windowed=windowed)
 
     def _as_long_as(self, stream: KeyedStream) -> tuple[int, int]:
-        """Window and slide that hold the whole stream; longer slides if there would be too many."""
+        """Window and slide that hold the whole stream. Longer slides if there would be too many."""
         span = int(stream.times.max()) - int(stream.times.min()) + 1
         slide = max(self.slide_ms, -(-span // _MOST_CUMULATIVE_SLIDES))
         return (span // slide + 2) * slide, slide
@@ -126,7 +126,7 @@ class Scenario:
     def measured_slides(self, panes: Int64s, stream: KeyedStream) -> tuple[int, int]:
         """(first, last) slide with figures: complete ones after the warm-up. ConfigError when there are none.
 
-        The last slide of the stream is complete when the next tuple would come after it; of a file with times
+        The last slide of the stream is complete when the next tuple would come after it. Of a file with times
         nobody knows, and it is left out unless it is the only one.
         """
         first, last = int(panes[0]), int(panes[-1])

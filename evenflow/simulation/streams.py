@@ -1,14 +1,14 @@
 """The tuples to route: three columns (key hash, key number, event time), made once and shared by every process.
 
 A generated stream is that of `evenflow replay` with the same law, keys and seed: the same draws, the same labels
-k0, k1, ... hashed the same way. 20 bytes a tuple; in a folder the columns are memory-mapped files.
+k0, k1, ... hashed the same way. 20 bytes a tuple. In a folder the columns are memory-mapped files.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,36 +21,26 @@ import pyarrow.compute as pc
 from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.errors import ConfigError
 from evenflow.keys import hash_keys
+from evenflow.laws import LAWS
 from evenflow.rank_laws import (
     RANKS,
-    Alternating,
-    Drift,
-    FlashCrowd,
-    RandomExponent,
     RankLaw,
-    Replaced,
-    Uniform,
-    WanderingExponent,
-    Zipf,
     numbered_times,
     ranks_by_period,
     wandering_times,
 )
 
 MOST_KEYS = 100_000_000
-DRIFT_STEP = 10
-REPLACED, GENERATIONS = 200, 500
 GIANT_SHARE = 0.9
 HOUR = 3_600_000
 _AT_ONCE = 1 << 20
 _INDEX_RATE = 1000.0
 _COLUMNS = {"keys": np.uint64, "codes": np.int32, "times": np.int64}
-_Law = Callable[[int, float, int], RankLaw]
 
 
 @dataclass(frozen=True, eq=False)
 class KeyedStream:
-    """Tuples in arrival order; columns of shape (m,)."""
+    """Tuples in arrival order. Columns of shape (m,)."""
 
     keys: UInt64s
     """Key hashes (`keys.hash_keys`)."""
@@ -61,7 +51,7 @@ class KeyedStream:
     key_count: int
     """Keys there are (generated: whether or not each occurs)."""
     next_time: int | None
-    """When the tuple after the last one would come; None when nobody knows (a file with a time column)."""
+    """When the tuple after the last one would come. None when nobody knows (a file with a time column)."""
     folder: Path | None = None
     """Where the columns lie as files."""
 
@@ -69,7 +59,7 @@ class KeyedStream:
         return len(self.keys)
 
     def stored(self, folder: Path) -> KeyedStream:
-        """The same stream in files, for other processes to `opened`; itself when it is stored already.
+        """The same stream in files, for other processes to `opened`. Itself when it is stored already.
 
         ConfigError when there is no room for them.
         """
@@ -113,58 +103,42 @@ _STEADY = _Clock()
 
 @dataclass(frozen=True)
 class _Kind:
+    """A stream by a law (`LAWS`), or by one of them with odd times."""
+
     what: str
-    law: _Law
+    law: str
+    fixed: Mapping[str, float] = field(default_factory=dict)
+    """Settings of the law besides z."""
     clock: _Clock = _STEADY
     by_halves: bool = False
     """The second half of the tuples is period 1, whatever the time."""
 
+    def made(self, keys: int, zipf: float, seed: int) -> RankLaw:
+        """The law over so many keys."""
+        law = LAWS[self.law]
+        exponent = {"z": zipf} if "z" in law.settings else {}
+        return law.made(keys, seed, **exponent, **self.fixed)
 
+
+_SIMULATED = ("zipf", "uniform", "alternating", "drift", "replaced", "random-exponent", "wandering-exponent")
 STREAMS: dict[str, _Kind] = {
-    "zipf": _Kind("Zipf(z) over the keys", lambda keys, z, seed: Zipf(keys, z)),
-    "uniform": _Kind("every key equally likely", lambda keys, z, seed: Uniform(keys)),
-    "shift": _Kind(
-        "uniform, and Zipf(z) from half of the tuples on",
-        lambda keys, z, seed: Alternating(keys, z),
-        by_halves=True,
-    ),
-    "alternating": _Kind("uniform and Zipf(z) by turns", lambda keys, z, seed: Alternating(keys, z)),
-    "drift": _Kind(
-        f"Zipf(z) whose hot keys move on by {DRIFT_STEP} each period",
-        lambda keys, z, seed: Drift(keys, z, DRIFT_STEP),
-    ),
-    "replaced": _Kind(
-        f"Zipf(z) whose {REPLACED} hottest keys are new ones each period",
-        lambda keys, z, seed: Replaced(keys, z, hot=REPLACED, generations=GENERATIONS),
-    ),
-    "random-exponent": _Kind(
-        "Zipf with an exponent from [0.5, 1.5], new each period",
-        lambda keys, z, seed: RandomExponent(keys, 0.5, 1.5, seed),
-    ),
-    "wandering-exponent": _Kind(
-        "Zipf whose exponent walks between 0.5 and 1.8, from z on",
-        lambda keys, z, seed: WanderingExponent(keys, z, low=0.5, high=1.8, step=0.15, seed=seed),
-    ),
+    **{name: _Kind(LAWS[name].what, name) for name in _SIMULATED},
+    "shift": _Kind("uniform, and Zipf(z) from half of the tuples on", "alternating", by_halves=True),
     "wandering-load": _Kind(
         "Zipf(z) whose rate walks between a fifth and five times the one given",
-        lambda keys, z, seed: Zipf(keys, z),
-        _Clock(wandering=True),
+        "zipf",
+        clock=_Clock(wandering=True),
     ),
     "giant": _Kind(
         f"Zipf(z); from half of the tuples on one key has {GIANT_SHARE:.0%} of them",
-        lambda keys, z, seed: FlashCrowd(keys, z, share=GIANT_SHARE, first=1, last=1),
+        "flash-crowd",
+        {"share": GIANT_SHARE},
         by_halves=True,
     ),
     "wrong-clock": _Kind(
-        "Zipf(z); the tuple in the middle is an hour ahead",
-        lambda keys, z, seed: Zipf(keys, z),
-        _Clock(wrong=True),
+        "Zipf(z); the tuple in the middle is an hour ahead", "zipf", clock=_Clock(wrong=True)
     ),
-    "silence": _Kind(
-        "Zipf(z); an hour without tuples in the middle",
-        lambda keys, z, seed: Zipf(keys, z),
-        _Clock(silent=True),
-    ),
+    "silence": _Kind("Zipf(z); an hour without tuples in the middle", "zipf", clock=_Clock(silent=True)),
 }
 """Generated streams by name."""
 
@@ -196,7 +170,7 @@ def generated(
     next_time = int(times_of(tuples, 1)[0])
     if folder is not None:
         _check_room(folder, tuples)
-    law = made.law(keys, zipf, seed)
+    law = made.made(keys, zipf, seed)
     keys += law.extra_keys
     hashes = rank_hashes(keys)
     all_keys, codes, times = (_column(folder, name, tuples) for name in _COLUMNS)

@@ -4,7 +4,7 @@ A summary of one family stands in that family's room. Admission rule: state is n
 take as one argument, and each sketch has its error bound in its docstring and in a test.
 
 A structure travels whole: a kernel takes the NamedTuple, also one of several others, and reads fields by name. Rows and
-single numbers with names are records (`arrays.record`; a kernel reads `meta = sketch.meta[()]`, then `meta["size"]`), so
+single numbers with names are records (`arrays.record`, a kernel reads `meta = sketch.meta[()]`, then `meta["size"]`), so
 no position has a number. That costs nothing: `evenflow` takes 30.8, 39.3 and 50.8 ns for a tuple (uniform, Zipf 1.0 and
 1.5), and with its arrays one by one, 22 of them, 31.9, 39.4 and 52.8 ns. There is one trap. A kernel that the compiler
 does not inline gets its structure field by field on the stack, some seven words an array, at each call. Where such a call

@@ -1,21 +1,21 @@
 """HyperLogLog: the number of distinct keys of a stream from m = 2^precision registers of one byte.
 
-Laws: the relative standard error is about 1.04/sqrt(m) (1.6 % at precision 12); order and repetition do
-not matter; the merge of two sketches is the sketch of both streams together; the estimate never
-decreases; a key that was added `would_change` nothing (a key that was not may do so as well: with D keys
+Laws: the relative standard error is about 1.04/sqrt(m) (1.6 % at precision 12). Order and repetition do
+not matter. The merge of two sketches is the sketch of both streams together. The estimate never
+decreases. A key that was added `would_change` nothing (a key that was not may do so as well: with D keys
 added a new one changes something with probability 1 - sum(1 - 2^-M_j)/m, about 3 % at D = 25 m).
 
 A register holds the largest number of leading zero bits, plus one, among the keys that fall to it. The
 sum of 2^-M is kept as a whole number, so it is exact and depends on no order. Small cardinalities are
 estimated by linear counting, m ln(m/V) with V empty registers. The original rule leaves it when the raw
 estimate exceeds 2.5 m, where that is 1.6 standard errors too high (measured, precision 12) and the
-estimate may fall. Here it is left when linear counting itself exceeds 3 m (0.7 standard errors; worst
+estimate may fall. Here it is left when linear counting itself exceeds 3 m (0.7 standard errors, worst
 root mean square error 1.26 instead of 1.8), and the raw estimate counts for at least 3 m from then on:
 the estimate is a monotone function of the registers. Hashes have 64 bits, so large cardinalities need no
 correction. No HIP estimator: it is better, but depends on the order and cannot be merged.
 
 Cost: O(1) per key. State: 2^precision bytes (the papers pack 5 bits a register, which only saves memory).
-Papers: Flajolet et al., AofA 2007; as used in 004, section 3.2.2 ("optimistic contains").
+Papers: Flajolet et al., AofA 2007. As used in 004, section 3.2.2 ("optimistic contains").
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from evenflow.arrays import Float64s, Int64s, UInt8s, UInt64s
+from evenflow.arrays import Float64s, Int64s, UInt8s, UInt64s, Whole
 from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
@@ -46,11 +46,11 @@ class Registers(NamedTuple):
     values: UInt8s
     """(sketches, m)."""
     sums: Int64s
-    """2^62/m x sum of 2^-M of each sketch; -1: to be summed up again."""
+    """2^62/m x sum of 2^-M of each sketch. -1: to be summed up again."""
     empty: Int64s
-    """Registers of each sketch that are 0; meaningless where the sum is -1."""
+    """Registers of each sketch that are 0. Meaningless where the sum is -1."""
     estimates: Float64s
-    """The estimate of each sketch as far as it is known; -1: to be computed."""
+    """The estimate of each sketch as far as it is known. -1: to be computed."""
 
 
 def registers(sketches: int, precision: int) -> Registers:
@@ -62,13 +62,13 @@ def registers(sketches: int, precision: int) -> Registers:
 
 @inlined
 def sketch_hash(key: np.uint64) -> np.uint64:
-    """What the functions below take; independent of every candidate of the key."""
+    """What the functions below take. Independent of every candidate of the key."""
     return mix64(key ^ _SALT)
 
 
 @_INTRINSIC
 def _leading_zeros(_: Any, word: Any) -> Any:
-    """One instruction; a loop over the bits would be mispredicted for every second key."""
+    """One instruction. A loop over the bits would be mispredicted for every second key."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.ctlz(arguments[0], context.get_constant(types.boolean, 0))
@@ -77,29 +77,29 @@ def _leading_zeros(_: Any, word: Any) -> Any:
 
 
 @inlined
-def rank_of(hashed: np.uint64, slots: Any) -> np.int64:
+def rank_of(hashed: np.uint64, slots: Whole) -> np.int64:
     """What the key raises its register to: its leading zero bits, plus one."""
     low = np.uint64(slots - 1)  # these bits are the register's number
     return np.int64(_leading_zeros(hashed | low)) + 1
 
 
 @inlined
-def register_of(hashed: np.uint64, slots: Any) -> Any:
-    """The number of the key's register; unsigned, so that numba does not look for negative ones."""
+def register_of(hashed: np.uint64, slots: Whole) -> Any:
+    """The number of the key's register. Unsigned, so that numba does not look for negative ones."""
     return hashed & np.uint64(slots - 1)
 
 
 @kernel
-def would_change(rows: Registers, sketch: Any, hashed: np.uint64) -> bool:
-    """Whether adding the key changes the sketch; False for every key added before."""
+def would_change(rows: Registers, sketch: Whole, hashed: np.uint64) -> bool:
+    """Whether adding the key changes the sketch. False for every key added before."""
     values = rows.values
     slots = values.shape[1]
     return bool(rank_of(hashed, slots) > np.int64(values[sketch, register_of(hashed, slots)]))
 
 
 @kernel
-def add(rows: Registers, sketch: Any, hashed: np.uint64) -> bool:
-    """Add the key; True when the sketch has changed."""
+def add(rows: Registers, sketch: Whole, hashed: np.uint64) -> bool:
+    """Add the key. True when the sketch has changed."""
     values, sums = rows.values, rows.sums
     slots = values.shape[1]
     at = register_of(hashed, slots)
@@ -117,7 +117,7 @@ def add(rows: Registers, sketch: Any, hashed: np.uint64) -> bool:
 
 
 @kernel
-def _sum_up(rows: Registers, sketch: Any) -> None:
+def _sum_up(rows: Registers, sketch: Whole) -> None:
     values = rows.values
     slots = values.shape[1]
     unit = np.int64(_UNIT // slots)
@@ -131,7 +131,7 @@ def _sum_up(rows: Registers, sketch: Any) -> None:
 
 
 @kernel
-def _bias(slots: Any) -> float:
+def _bias(slots: Whole) -> float:
     """alpha_m of the paper."""
     if slots == 16:
         return 0.673
@@ -143,8 +143,8 @@ def _bias(slots: Any) -> float:
 
 
 @kernel
-def estimate(rows: Registers, sketch: Any) -> float:
-    """Distinct keys of one sketch; computed only when it has changed since."""
+def estimate(rows: Registers, sketch: Whole) -> float:
+    """Distinct keys of one sketch. Computed only when it has changed since."""
     values, sums, empty, estimates = rows
     if estimates[sketch] < 0:
         if sums[sketch] < 0:
@@ -172,7 +172,7 @@ def _would_change(rows: Registers, key: np.uint64) -> bool:
 
 
 class HyperLogLog:
-    """One sketch; partitioners use `registers` and the kernels directly."""
+    """One sketch. Partitioners use `registers` and the kernels directly."""
 
     def __init__(self, precision: int = 12) -> None:
         if not MIN_PRECISION <= precision <= MAX_PRECISION:
@@ -204,7 +204,7 @@ class HyperLogLog:
         return float(estimate(self._rows, 0))
 
     def would_change(self, key: int) -> bool:
-        """Whether adding this key changes anything; False means that it was probably added before."""
+        """Whether adding this key changes anything. False means that it was probably added before."""
         return bool(_would_change(self._rows, np.uint64(key)))
 
     def merge(self, other: HyperLogLog) -> HyperLogLog:

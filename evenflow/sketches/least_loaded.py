@@ -1,7 +1,7 @@
-"""The least loaded of all workers, as a tournament over the load array; the lowest number on a tie.
+"""The least loaded of all workers, as a tournament over the load array. The lowest number on a tie.
 
 A leaf holds load * leaves + worker, an inner node the less of its two children, so the root names the
-winner and a comparison settles ties, too. Reading it is O(1); after a load has changed, `raised` plays
+winner and a comparison settles ties, too. Reading it is O(1). After a load has changed, `raised` plays
 that worker's log2(leaves) matches again: minima along a path known beforehand, without a branch. Measured
 at 64 workers, this halves the cost of w-choices against matches that look loads up and stop at the first
 one not won. After a change of many loads, `rebuild` (O(n)).
@@ -10,11 +10,9 @@ State: 16 to 32 bytes per worker. Loads stay below 2^63 / leaves.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Int64s, Whole
 from evenflow.kernels import inlined, kernel
 
 _LAST = np.int64(2**63 - 1)
@@ -22,7 +20,7 @@ _ONE = np.uint64(1)
 
 
 def tournament(workers: int) -> Int64s:
-    """A tree for this many workers; `rebuild` it before use. Node i plays the winners of 2i and 2i+1."""
+    """A tree for this many workers. `rebuild` it before use. Node i plays the winners of 2i and 2i+1."""
     return np.zeros(2 << (workers - 1).bit_length(), np.int64)
 
 
@@ -43,7 +41,7 @@ def rebuild(tree: Int64s, loads: Int64s) -> None:
 
 
 @inlined
-def raised(tree: Int64s, loads: Int64s, worker: Any) -> None:
+def raised(tree: Int64s, loads: Int64s, worker: Whole) -> None:
     """This worker's load has changed."""
     leaves = np.int64(tree.shape[0] // 2)
     node = np.uint64(leaves + worker)

@@ -1,14 +1,14 @@
 """SpaceSaving: the most frequent keys of a stream with `capacity` counters, as a stream summary.
 
-Laws, with N keys offered and c counters: the counts sum to N; the least count is at most N/c (0 while
-counters are free); for a monitored key f <= count <= f + error and error <= the least count; every key
+Laws, with N keys offered and c counters: the counts sum to N. The least count is at most N/c (0 while
+counters are free). For a monitored key f <= count <= f + error and error <= the least count. Every key
 with f > N/c is monitored. An unmonitored key has f <= the least count.
 
-Structure: the entries stand in one order, ascending by count; equal counts form a *group* (its count, its
+Structure: the entries stand in one order, ascending by count. Equal counts form a *group* (its count, its
 first and last position, the groups above and below). To increment an entry, swap it with the last of its
 group and move the group's border: O(1) in the worst case, and the most frequent keys can be read off the
 end in sorted order. A chained hash table (4 to 8 slots per counter) finds a key's entry. A new key takes
-over the entry at the last position of the least group; so which one depends on the order of arrival only.
+over the entry at the last position of the least group. So which one depends on the order of arrival only.
 
 Forgetting: `halve` halves all counts and N, rounded down. All laws but the sum of the counts go on to hold,
 of frequencies that were halved, rounded down, at the same moments.
@@ -19,16 +19,16 @@ signed ones for being negative, on the critical path), and sentinels spare tests
 predicted: entry `capacity` ends every chain and holds the wanted key, group 0 lies below all, 1 above.
 
 State: 76 to 92 bytes per counter.
-Paper: Metwally et al., ICDT 2005; merging as in Cafaro et al. / Agarwal et al. (mergeable summaries).
+Paper: Metwally et al., ICDT 2005. Merging as in Cafaro et al. / Agarwal et al. (mergeable summaries).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s, Rows, UInt32s, UInt64s, record
+from evenflow.arrays import Int64s, Rows, UInt32s, UInt64s, Whole, record, records
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import GOLDEN
 
@@ -48,7 +48,7 @@ ENTRY = np.dtype(
 GROUP = np.dtype(
     [("count", np.int64), ("first", np.uint32), ("last", np.uint32), ("up", np.uint32), ("down", np.uint32)]
 )
-"""`up` and `down`: the groups of the next higher and lower count; `up` also links the unused groups."""
+"""`up` and `down`: the groups of the next higher and lower count. `up` also links the unused groups."""
 META = np.dtype([(name, np.int64) for name in ("total", "size", "free", "floor", "shift")])
 """Keys offered, entries in use, first unused group, bound of an unseen key's count while entries are free, bits by which
 a product is shifted to a place in the table."""
@@ -62,7 +62,7 @@ class Summary(NamedTuple):
     group: Rows
     """(capacity+2,) of GROUP."""
     order: UInt32s
-    """Entry at each position; the used positions are the last `size` ones, ascending by count."""
+    """Entry at each position. The used positions are the last `size` ones, ascending by count."""
     table: UInt32s
     """First entry of each chain, or `capacity`."""
     meta: Rows
@@ -81,7 +81,7 @@ def find(s: Summary, wanted: np.uint64) -> np.uint32:
 
 
 @inlined
-def _chain(s: Summary, at: Any, key: np.uint64) -> None:
+def _chain(s: Summary, at: Whole, key: np.uint64) -> None:
     """The entry, in no chain so far, now belongs to this key."""
     entry, table = s.entry, s.table
     home = (key * GOLDEN) >> np.uint64(s.meta[()]["shift"])
@@ -91,7 +91,7 @@ def _chain(s: Summary, at: Any, key: np.uint64) -> None:
 
 
 @inlined
-def _unchain(s: Summary, at: Any) -> None:
+def _unchain(s: Summary, at: Whole) -> None:
     entry, table = s.entry, s.table
     home = (entry[at]["key"] * GOLDEN) >> np.uint64(s.meta[()]["shift"])
     before = table[home]
@@ -104,8 +104,8 @@ def _unchain(s: Summary, at: Any) -> None:
 
 
 @inlined
-def _new_group(s: Summary, below: Any, count: Any, last: Any) -> np.uint32:
-    """A group between `below` and the one above it; its first position is still to be set."""
+def _new_group(s: Summary, below: Whole, count: Whole, last: Whole) -> np.uint32:
+    """A group between `below` and the one above it. Its first position is still to be set."""
     group, meta = s.group, s.meta[()]
     made = np.uint32(meta["free"])
     above = group[below]["up"]
@@ -120,7 +120,7 @@ def _new_group(s: Summary, below: Any, count: Any, last: Any) -> np.uint32:
 
 
 @inlined
-def _unlink(s: Summary, gone: Any) -> None:
+def _unlink(s: Summary, gone: Whole) -> None:
     """The group is unused from now on."""
     group, meta = s.group, s.meta[()]
     above, below = group[gone]["up"], group[gone]["down"]
@@ -131,8 +131,8 @@ def _unlink(s: Summary, gone: Any) -> None:
 
 
 @inlined
-def _enter(s: Summary, at: Any, position: Any, count: Any) -> None:
-    """Put a new entry below all others; none has a lower count."""
+def _enter(s: Summary, at: Whole, position: Whole, count: Whole) -> None:
+    """Put a new entry below all others. None has a lower count."""
     group = s.group
     lowest = group[_BOTTOM]["up"]
     if group[lowest]["count"] != count:
@@ -144,7 +144,7 @@ def _enter(s: Summary, at: Any, position: Any, count: Any) -> None:
 
 
 @inlined
-def _increment(s: Summary, at: Any) -> None:
+def _increment(s: Summary, at: Whole) -> None:
     entry, group, order = s.entry, s.group, s.order
     mine = entry[at]["group"]
     last = group[mine]["last"]
@@ -173,7 +173,7 @@ def _increment(s: Summary, at: Any) -> None:
 
 @inlined
 def offer(s: Summary, key: np.uint64) -> np.uint32:
-    """Count one occurrence of the key; its entry."""
+    """Count one occurrence of the key. Its entry."""
     entry, group, order, meta = s.entry, s.group, s.order, s.meta[()]
     meta["total"] += 1
     capacity = np.uint32(order.shape[0])
@@ -195,7 +195,7 @@ def offer(s: Summary, key: np.uint64) -> np.uint32:
 
 
 @inlined
-def count_of(s: Summary, at: Any) -> np.int64:
+def count_of(s: Summary, at: Whole) -> np.int64:
     """The entry's count: never below the key's frequency."""
     return s.group[s.entry[at]["group"]]["count"]
 
@@ -237,7 +237,7 @@ def _rebuild(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
 
 @kernel
 def halve(s: Summary) -> None:
-    """Forget half of what was counted; the entries keep their order."""
+    """Forget half of what was counted. The entries keep their order."""
     entry, group, order, meta = s.entry, s.group, s.order, s.meta[()]
     meta["total"] //= 2
     meta["floor"] //= 2
@@ -261,13 +261,13 @@ def halve(s: Summary) -> None:
 
 def empty_summary(capacity: int) -> Summary:
     """Arrays of a summary that has seen nothing."""
-    group = np.zeros(capacity + 2, GROUP)
+    group = records(capacity + 2, GROUP)
     group["up"] = np.arange(1, capacity + 3)
     group[_BOTTOM] = (-1, 0, 0, _TOP, 0)
     group[_TOP] = (_LARGEST, 0, 0, 0, _BOTTOM)
     bits = (4 * capacity - 1).bit_length()
     return Summary(
-        entry=np.zeros(capacity + 1, ENTRY),
+        entry=records(capacity + 1, ENTRY),
         group=group,
         order=np.zeros(capacity, np.uint32),
         table=np.full(1 << bits, capacity, np.uint32),
@@ -276,7 +276,7 @@ def empty_summary(capacity: int) -> Summary:
 
 
 class SpaceSaving:
-    """A stream summary with `capacity` counters; `summary` is what kernels take."""
+    """A stream summary with `capacity` counters. `summary` is what kernels take."""
 
     def __init__(self, capacity: int) -> None:
         if not 1 <= capacity <= MAX_CAPACITY:
@@ -318,7 +318,7 @@ class SpaceSaving:
         return self.least if at == self.capacity else int(rows.group["count"][rows.entry["group"][at]])
 
     def counters(self) -> tuple[UInt64s, Int64s, Int64s]:
-        """(keys, counts, errors) in ascending order of count; with `total` and `least` the whole state."""
+        """(keys, counts, errors) in ascending order of count. With `total` and `least` the whole state."""
         size = len(self)
         keys, counts, errors = np.empty(size, np.uint64), np.empty(size, np.int64), np.empty(size, np.int64)
         _read_out(self.summary, keys, counts, errors)
@@ -331,7 +331,7 @@ class SpaceSaving:
         """The summary with this state, in the order `counters` gives it.
 
         More entries than counters: the largest stay. `least` bounds the frequency of keys that have no
-        entry; it matters while counters are free.
+        entry. It matters while counters are free.
         """
         if not len(keys) == len(counts) == len(errors) or np.any(np.diff(counts) < 0):
             raise ValueError("counters must have equal lengths and ascend by count")
@@ -345,14 +345,14 @@ class SpaceSaving:
         return made
 
     def resized(self, capacity: int) -> SpaceSaving:
-        """The same summary with another number of counters; shrinking drops the least counts."""
+        """The same summary with another number of counters. Shrinking drops the least counts."""
         return SpaceSaving.from_counters(capacity, *self.counters(), total=self.total, least=self.least)
 
     def merge(self, other: SpaceSaving) -> SpaceSaving:
         """Summary of both streams together, with this one's capacity.
 
         A key that one side does not monitor may have occurred `least` times there: that is added to its
-        count and its error, so f <= count <= f + error holds; the counts may now sum to more than N.
+        count and its error, so f <= count <= f + error holds. The counts may now sum to more than N.
         """
         mine, theirs = self.counters(), other.counters()
         keys, index = np.unique(np.concatenate([mine[0], theirs[0]]), return_inverse=True)

@@ -1,19 +1,19 @@
 """Which workers hold which key within a sliding window: X(k) exactly, and C[w], the distinct keys of each.
 
 The window is the current slide and the `slides - 1` before it, its clock that of `window_loads`. A
-tumbling window, where everything is forgotten at once, is a window of one slide; a cumulative one is
+tumbling window, where everything is forgotten at once, is a window of one slide. A cumulative one is
 never advanced.
 
 Structure: a pool of rows, one per (key, worker) pair and one per key, in one chained hash table. A key's
 row counts its holders and starts their list. Touching a pair only notes the slide. Each pair stands in
-the list of *some* slide in which it was touched; when that slide expires, a pair touched since moves to
+the list of *some* slide in which it was touched. When that slide expires, a pair touched since moves to
 the list of its last slide and any other leaves the window. So a tuple costs O(1), amortised, and a
 slide of many tuples costs no more than its new pairs.
 
 Ask `window_loads.due` before `advance`: it saves a call per tuple.
 
 A kernel cannot enlarge the pool. Before each tuple it asks `room` for the two rows that one may need,
-and returns its position when they are not there; Python calls `grow` and the kernel again:
+and returns its position when they are not there. Python calls `grow` and the kernel again:
 
     row = 0
     while (row := _route(keys, row, ..., holders.pool, ...)) < len(keys):
@@ -26,11 +26,11 @@ half of that for each further worker. `trim` gives back what a past peak took.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, plain, record
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, plain, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import home_slot
 from evenflow.sketches.window_loads import end_of, passed
@@ -49,10 +49,10 @@ ROW = np.dtype(
 list, next and previous holder of the key, key. A key: worker -1, `next` its first holder, `holders` their number. An
 unused row: worker -2, `chain` the next unused one. Half a cache line."""
 CLOCK = np.dtype([(name, np.int64) for name in ("slide", "length", "end", "slot", "free", "room")])
-"""The current slide, slide length in ms, end of the current slide in ms, its place in `ring`; first unused row, number
+"""The current slide, slide length in ms, end of the current slide in ms, its place in `ring`. First unused row, number
 of unused rows."""
 _TIMES = 4
-"""Numbers of the clock that a snapshot has; the others are of the pool."""
+"""Numbers of the clock that a snapshot has. The others are of the pool."""
 _KEY_ROW, _UNUSED = -1, -2
 _LEAST_CAPACITY = 64
 
@@ -73,12 +73,12 @@ class HolderPool(NamedTuple):
 
 
 @inlined
-def _home(table: Int32s, wanted: np.uint64, worker: Any) -> np.int64:
+def _home(table: Int32s, wanted: np.uint64, worker: Whole) -> np.int64:
     return home_slot(wanted ^ (np.uint64(worker + 1) * _SALT), np.int64(table.shape[0] - 1))
 
 
 @inlined
-def find(pool: HolderPool, wanted: np.uint64, worker: Any) -> np.int64:
+def find(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
     """The row of this pair, or -1 when the worker does not hold the key."""
     rows, table = pool.rows, pool.table
     row = np.int64(table[_home(table, wanted, worker)])
@@ -88,45 +88,38 @@ def find(pool: HolderPool, wanted: np.uint64, worker: Any) -> np.int64:
 
 
 @inlined
-def holder_count(pool: HolderPool, wanted: np.uint64) -> np.int64:
-    """|X(k)|: how many workers hold the key."""
-    row = find(pool, wanted, _KEY_ROW)
-    return np.int64(pool.rows[row]["holders"]) if row >= 0 else np.int64(0)
-
-
-@inlined
 def first_holder(pool: HolderPool, wanted: np.uint64) -> np.int64:
-    """The row of the key's newest holder, or -1; go on with `next_holder`, read with `worker_of`."""
+    """The row of the key's newest holder, or -1. Go on with `next_holder`, read with `worker_of`."""
     row = find(pool, wanted, _KEY_ROW)
     return np.int64(pool.rows[row]["next"]) if row >= 0 else np.int64(-1)
 
 
 @inlined
-def next_holder(pool: HolderPool, row: Any) -> np.int64:
+def next_holder(pool: HolderPool, row: Whole) -> np.int64:
     """The row of the holder that came before this one, or -1."""
     return np.int64(pool.rows[row]["next"])
 
 
 @inlined
-def worker_of(pool: HolderPool, row: Any) -> np.int64:
+def worker_of(pool: HolderPool, row: Whole) -> np.int64:
     """The worker of a pair's row."""
     return np.int64(pool.rows[row]["worker"])
 
 
 @inlined
 def room(pool: HolderPool) -> np.int64:
-    """Unused rows; a new pair takes one, a new key another."""
+    """Unused rows. A new pair takes one, a new key another."""
     return np.int64(pool.clock[()]["room"])
 
 
 @inlined
-def refresh(pool: HolderPool, row: Any) -> None:
+def refresh(pool: HolderPool, row: Whole) -> None:
     """The pair of this row has got a tuple in the current slide."""
     pool.rows[row]["touched"] = pool.clock[()]["slot"]
 
 
 @kernel
-def _take(pool: HolderPool, wanted: np.uint64, worker: Any) -> np.int64:
+def _take(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
     rows, table, clock = pool.rows, pool.table, pool.clock[()]
     row = np.int64(clock["free"])
     clock["free"] = rows[row]["chain"]
@@ -140,7 +133,7 @@ def _take(pool: HolderPool, wanted: np.uint64, worker: Any) -> np.int64:
 
 
 @kernel
-def _give_back(pool: HolderPool, row: Any) -> None:
+def _give_back(pool: HolderPool, row: Whole) -> None:
     rows, table, clock = pool.rows, pool.table, pool.clock[()]
     home = _home(table, rows[row]["key"], rows[row]["worker"])
     at = np.int64(table[home])
@@ -157,7 +150,7 @@ def _give_back(pool: HolderPool, row: Any) -> None:
 
 
 @kernel
-def _insert(pool: HolderPool, wanted: np.uint64, worker: Any, slot: Any) -> None:
+def _insert(pool: HolderPool, wanted: np.uint64, worker: Whole, slot: Whole) -> None:
     """A pair that is not there yet, last touched in the slide of this slot."""
     rows, ring = pool.rows, pool.ring
     owner = find(pool, wanted, _KEY_ROW)
@@ -180,7 +173,7 @@ def _insert(pool: HolderPool, wanted: np.uint64, worker: Any, slot: Any) -> None
 
 
 @kernel
-def _remove(pool: HolderPool, row: Any) -> None:
+def _remove(pool: HolderPool, row: Whole) -> None:
     """Take a pair, already in no slide's list, out of the window."""
     rows = pool.rows
     owner, after = find(pool, rows[row]["key"], _KEY_ROW), np.int64(rows[row]["next"])
@@ -196,8 +189,8 @@ def _remove(pool: HolderPool, row: Any) -> None:
 
 
 @inlined
-def touch(pool: HolderPool, wanted: np.uint64, worker: Any) -> bool:
-    """The worker gets a tuple of the key in the current slide; True when it did not hold the key."""
+def touch(pool: HolderPool, wanted: np.uint64, worker: Whole) -> bool:
+    """The worker gets a tuple of the key in the current slide. True when it did not hold the key."""
     row = find(pool, wanted, worker)
     if row >= 0:
         refresh(pool, row)
@@ -207,8 +200,8 @@ def touch(pool: HolderPool, wanted: np.uint64, worker: Any) -> bool:
 
 
 @kernel
-def advance(pool: HolderPool, time: Any) -> bool:
-    """Move the window to `time`; True when pairs may have left it."""
+def advance(pool: HolderPool, time: Whole) -> bool:
+    """Move the window to `time`. True when pairs may have left it."""
     rows, ring, clock = pool.rows, pool.ring, pool.clock[()]
     if time < clock["end"]:
         return False
@@ -252,7 +245,7 @@ def _dump(rows: Rows, keys: UInt64s, workers: Int32s, slots: Int32s) -> None:
 
 @kernel
 def _fill(pool: HolderPool, keys: UInt64s, workers: Int32s, slots: Int32s) -> None:
-    """Insert dumped pairs; backwards, because a key's newest holder comes first."""
+    """Insert dumped pairs. Backwards, because a key's newest holder comes first."""
     for at in range(keys.shape[0] - 1, -1, -1):
         _insert(pool, keys[at], np.int64(workers[at]), np.int64(slots[at]))
 
@@ -267,7 +260,7 @@ def _rehash(rows: Rows, table: Int32s) -> None:
 
 
 @kernel
-def _touch(pool: HolderPool, wanted: np.uint64, worker: Any) -> bool:
+def _touch(pool: HolderPool, wanted: np.uint64, worker: Whole) -> bool:
     return touch(pool, wanted, worker)
 
 
@@ -286,7 +279,7 @@ def _rows(capacity: int) -> Rows:
     """Rows that begin at a multiple of their size: none lies across two cache lines."""
     block = np.zeros((capacity + 1) * _ROW_BYTES, np.uint8)
     start = -block.ctypes.data % _ROW_BYTES
-    return block[start : start + capacity * _ROW_BYTES].view(ROW)
+    return cast(Rows, block[start : start + capacity * _ROW_BYTES].view(ROW))
 
 
 def _capacity(rows: int) -> int:
@@ -313,10 +306,10 @@ VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(("keys", "workers", "slots"
 
 
 class WindowHolders:
-    """The window and its growth; kernels work on `pool`, which `grow` and `trim` replace."""
+    """The window and its growth. Kernels work on `pool`, which `grow` and `trim` replace."""
 
     def __init__(self, workers: int, *, window_ms: int, slide_ms: int) -> None:
-        """An empty window; `window_ms` is a multiple of `slide_ms`, and equal to it for a tumbling one."""
+        """An empty window. `window_ms` is a multiple of `slide_ms`, and equal to it for a tumbling one."""
         self.pool = _pool(workers, window_ms // slide_ms, slide_ms, _LEAST_CAPACITY)
 
     @property
@@ -334,7 +327,7 @@ class WindowHolders:
 
         With r = keys (1 + holders) rows in use the capacity is at most 2^ceil(log2 2r), and at least 64: `load`
         takes that much, and `grow` doubles only a pool of at most r + 1 rows. A row takes 40 bytes with
-        its places in the table; to that come 4 bytes per slide, 8 per worker, and the clock.
+        its places in the table. To that come 4 bytes per slide, 8 per worker, and the clock.
         """
         in_rows = self.pool.rows.nbytes + self.pool.table.nbytes
         row_bytes = in_rows // len(self.pool.rows)
@@ -345,7 +338,7 @@ class WindowHolders:
         advance(self.pool, time)
 
     def touch(self, key: int, worker: int) -> bool:
-        """A tuple of the key for this worker now; True when it did not hold the key. Kernels use `touch`."""
+        """A tuple of the key for this worker now. True when it did not hold the key. Kernels use `touch`."""
         if self.pool.clock["room"] < 2:
             self.grow()
         return bool(_touch(self.pool, np.uint64(key), worker))
@@ -359,7 +352,7 @@ class WindowHolders:
         return workers
 
     def grow(self) -> None:
-        """Double the pool; rows keep their numbers."""
+        """Double the pool. Rows keep their numbers."""
         old = self.pool
         half = len(old.rows)
         new = _pool(len(old.distinct), len(old.ring), int(old.clock["length"]), 2 * half)
@@ -375,7 +368,7 @@ class WindowHolders:
         self.pool = new
 
     def trim(self) -> None:
-        """Make the pool smaller when less than an eighth of it is in use; call it once per block."""
+        """Make the pool smaller when less than an eighth of it is in use. Call it once per block."""
         capacity = len(self.pool.rows)
         if capacity > _LEAST_CAPACITY and 8 * (capacity - int(self.pool.clock["room"])) < capacity:
             self.load(self.snapshot())

@@ -44,13 +44,13 @@ FILES = [item for item in FORMATS if item.look is not None]
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How a source will be read; nothing but the beginning of a file has been."""
+    """How a source will be read. Nothing but the beginning of a file has been."""
 
     format: SourceFormat
     rest: str
     options: SourceOptions
     told: str | None
-    """How, in a sentence for the user; None where nothing had to be found out."""
+    """How, in a sentence for the user. None where nothing had to be found out."""
 
     def open(self) -> Source:
         """The source. ConfigError says what is wrong with the file, in which row, and what to do."""

@@ -1,4 +1,4 @@
-"""Event time columns to int64 milliseconds and back, vectorised; the unit is the user's."""
+"""Event time columns to int64 milliseconds and back, vectorised. The unit is the user's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLOCK_WITH_ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
 
 
 def parse_times(column: pa.ChunkedArray, unit: TimeUnit, *, name: str, where: str) -> np.ndarray:
-    """Milliseconds since 1970 UTC of every row, rounded down; ConfigError names the first row that fails.
+    """Milliseconds since 1970 UTC of every row, rounded down. ConfigError names the first row that fails.
 
     Numbers may come as text. ISO text without a zone means UTC.
     """
@@ -101,7 +101,7 @@ def _iso_micros(column: pa.Array) -> np.ndarray:
 
 
 def _first_failure(column: pa.Array, parse: Callable[[pa.Array], object]) -> int:
-    """Index of the first row that does not parse by itself, by halving; `parse(column)` has failed."""
+    """Index of the first row that does not parse by itself, by halving. `parse(column)` has failed."""
     low, high = 0, len(column)
     while high - low > 1:
         middle = (low + high) // 2

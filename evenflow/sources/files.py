@@ -1,4 +1,4 @@
-"""Files as bytes in memory, whatever they are wrapped in; every failure says which file and what to do."""
+"""Files as bytes in memory, whatever they are wrapped in. Every failure says which file and what to do."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read_single(path: Path) -> bytes:
 
 @contextmanager
 def opened_single(path: Path) -> Iterator[ByteStream]:
-    """What `read_single` reads as a stream, for who needs only its beginning; failures are those of the libraries."""
+    """What `read_single` reads as a stream, for who needs only its beginning. Failures are those of the libraries."""
     name = path.name.lower()
     if name.endswith(".zip"):
         with zipfile.ZipFile(path) as archive:

@@ -2,13 +2,13 @@
 
 Every random quantity (rank, value, disorder) has a stream of its own that is drawn one double per tuple,
 so batch size changes nothing. Ranks are drawn by inverse CDF, which makes Zipf exact for every exponent.
-Tuple i has the base time `start + i*1000/rate`; with `disorder` D ms, up to D is added per tuple, so a
+Tuple i has the base time `start + i*1000/rate`. With `disorder` D ms, up to D is added per tuple, so a
 tuple is never more than D behind the largest time before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,18 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.errors import ConfigError
+from evenflow.laws import LAWS
 from evenflow.rank_laws import (
     DISORDER,
     LABELS,
     RANKS,
     VALUES,
-    Alternating,
-    Drift,
-    FlashCrowd,
-    RandomExponent,
     RankLaw,
-    Uniform,
-    Zipf,
     numbered_times,
     ranks_by_period,
 )
@@ -78,7 +73,7 @@ class Generated:
         self.time: str | None = time
         self._value = value
         self._law, self._stream = law, stream
-        self._labels = _labels(stream)
+        self._labels = _labels(stream, stream.keys + law.extra_keys)
 
     def batches(self, tuples: int = BATCH_TUPLES) -> Iterator[Batch]:
         stream = self._stream
@@ -112,61 +107,11 @@ class Generated:
         )
 
 
-def _labels(stream: Stream) -> pa.Array:
-    ids = np.arange(stream.keys)
+def _labels(stream: Stream, keys: int) -> pa.Array:
+    ids = np.arange(keys)
     if stream.permute:
         ids = np.random.default_rng([stream.seed, LABELS]).permutation(ids)
     return pc.binary_join_element_wise("k", pa.array(ids).cast(pa.string()), "")
-
-
-def _zipf(stream: Stream, words: WordOptions) -> RankLaw:
-    return Zipf(stream.keys, _exponent(words))
-
-
-def _uniform(stream: Stream, words: WordOptions) -> RankLaw:
-    return Uniform(stream.keys)
-
-
-def _alternating(stream: Stream, words: WordOptions) -> RankLaw:
-    return Alternating(stream.keys, _exponent(words))
-
-
-def _random_exponent(stream: Stream, words: WordOptions) -> RankLaw:
-    low, high = words.number("low", 0.5, above=-1e-12), words.number("high", 1.5)
-    if high < low:
-        raise ConfigError(f"random-exponent: low={low:g} must not exceed high={high:g}")
-    return RandomExponent(stream.keys, low, high, stream.seed)
-
-
-def _drift(stream: Stream, words: WordOptions) -> RankLaw:
-    return Drift(stream.keys, _exponent(words), words.integer("step", 10, least=1))
-
-
-def _flash_crowd(stream: Stream, words: WordOptions) -> RankLaw:
-    share, first = words.number("share", 0.5, above=0), words.integer("first", 1, least=0)
-    last = words.integer("last", first, least=0)
-    if share >= 1 or last < first:
-        raise ConfigError(
-            f"flash-crowd: share={share:g} must be below 1, first={first} not above last={last}"
-        )
-    return FlashCrowd(stream.keys, _exponent(words), share=share, first=first, last=last)
-
-
-def _exponent(words: WordOptions) -> float:
-    return words.number("z", 1.0, above=-1e-12)
-
-
-GENERATORS: dict[str, tuple[str, Callable[[Stream, WordOptions], RankLaw]]] = {
-    "zipf": ("Zipf(z) over the keys", _zipf),
-    "uniform": ("every key equally likely", _uniform),
-    "alternating": ("uniform and Zipf(z) by turns, one period each", _alternating),
-    "random-exponent": ("Zipf with an exponent from [low, high], new each period", _random_exponent),
-    "drift": ("Zipf(z) whose hot keys move by `step` each period", _drift),
-    "flash-crowd": (
-        "Zipf(z), but in the periods `first` to `last` the coldest key has `share` of the tuples",
-        _flash_crowd,
-    ),
-}
 
 
 def generate(name: str, words: str = "", options: SourceOptions | None = None) -> Generated:
@@ -176,12 +121,11 @@ def generate(name: str, words: str = "", options: SourceOptions | None = None) -
     seed, disorder, period (durations), values, permute.
     """
     options = options or SourceOptions()
-    summary_and_law = GENERATORS.get(name)
-    if summary_and_law is None:
-        raise ConfigError(f"there is no generator {name!r}", hint=f"known: {', '.join(GENERATORS)}")
+    if name not in LAWS:
+        raise ConfigError(f"there is no generator {name!r}", hint=f"known: {', '.join(LAWS)}")
     parsed = WordOptions(words, of=f"generator {name}")
     stream = _stream(parsed, name)
-    law = summary_and_law[1](stream, parsed)
+    law = _law(name, stream, parsed)
     parsed.done()
     return Generated(
         f"{name}:{words}" if words else name,
@@ -193,6 +137,17 @@ def generate(name: str, words: str = "", options: SourceOptions | None = None) -
         time_unit=options.time_unit or "ms",
         columns=options.columns,
     )
+
+
+def _law(name: str, stream: Stream, words: WordOptions) -> RankLaw:
+    given: dict[str, float] = {}
+    for option, setting in LAWS[name].settings.items():
+        if words.has(option):
+            take = words.integer if setting.whole else words.number
+            given[option] = take(option, None, least=setting.least)
+        else:
+            words.knows(option)
+    return LAWS[name].made(stream.keys, stream.seed, **given)
 
 
 def _stream(words: WordOptions, name: str) -> Stream:

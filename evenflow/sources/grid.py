@@ -17,7 +17,7 @@ _WEST = -74.913585 - _EAST_500 / 2
 
 
 def cells(longitude: pa.ChunkedArray, latitude: pa.ChunkedArray, *, across: int) -> pa.Array:
-    """The cell of each place as text "east.south", in a grid of `across` by `across`; null outside, or without a place."""
+    """The cell of each place as text "east.south", in a grid of `across` by `across`. Null outside, or without a place."""
     scale = across / 300
     east = _number(np.asarray(longitude, np.float64) - _WEST, _EAST_500 / scale)
     south = _number(_NORTH - np.asarray(latitude, np.float64), _SOUTH_500 / scale)

@@ -7,25 +7,21 @@ from typing import Any
 
 from evenflow.errors import ConfigError
 from evenflow.settings.durations import parse_duration
+from evenflow.written import pairs
 
 
 class WordOptions:
-    """Options taken one by one; `done()` refuses those that nobody took."""
+    """Options taken one by one. `done()` refuses those that nobody took."""
 
     def __init__(self, text: str, *, of: str) -> None:
         self._of = of
-        self._left: dict[str, str] = {}
+        self._left = pairs(text, of=of)
         self._known: list[str] = []
-        for part in filter(None, (piece.strip() for piece in text.split(","))):
-            name, equals, value = part.partition("=")
-            if not equals or not name.strip():
-                raise ConfigError(f"{of}: {part!r} is not an option", hint="write name=value,name=value")
-            if name.strip() in self._left:
-                raise ConfigError(f"{of}: option {name.strip()!r} is given twice")
-            self._left[name.strip()] = value.strip()
 
-    def number(self, name: str, default: float | None, *, above: float | None = None) -> float:
-        """A finite number, greater than `above`."""
+    def number(
+        self, name: str, default: float | None, *, above: float | None = None, least: float | None = None
+    ) -> float:
+        """A finite number, greater than `above`, of at least `least`."""
         text = self._take(name, default)
         try:
             value = float(text)
@@ -35,10 +31,12 @@ class WordOptions:
             raise self._wrong(name, text, "a finite number")
         if above is not None and value <= above:
             raise self._wrong(name, text, f"more than {above:g}")
+        if least is not None and value < least:
+            raise self._wrong(name, text, f"at least {least:g}")
         return value
 
-    def integer(self, name: str, default: int | None, *, least: int = 0) -> int:
-        """A whole number of at least `least`; 1_000_000 and 1e6 are welcome."""
+    def integer(self, name: str, default: int | None, *, least: float = 0) -> int:
+        """A whole number of at least `least`. 1_000_000 and 1e6 are welcome."""
         text = self._take(name, default)
         try:
             value = int(text)
@@ -51,7 +49,7 @@ class WordOptions:
             if value != exact:
                 raise self._wrong(name, text, "a whole number") from None
         if value < least:
-            raise self._wrong(name, text, f"at least {least}")
+            raise self._wrong(name, text, f"at least {least:g}")
         return value
 
     def duration(self, name: str, default: str | None, *, least: int = 0) -> int:
@@ -77,6 +75,10 @@ class WordOptions:
     def text(self, name: str, default: str | None) -> str:
         """The word itself."""
         return self._take(name, default)
+
+    def knows(self, name: str) -> None:
+        """There is such an option, and it was not given."""
+        self._known.append(name)
 
     def has(self, name: str) -> bool:
         """Whether the option was given (and not yet taken)."""

@@ -1,4 +1,4 @@
-"""What a source is: batches of typed columns, record keys and event times; and how a file becomes one."""
+"""What a source is: batches of typed columns, record keys and event times, and how a file becomes one."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class SourceOptions:
     columns: tuple[str, ...] | None = None
     """Columns that records carry, in this order. None: all."""
     values: tuple[str, ...] = ()
-    """Value columns; a generator names its value column after the first."""
+    """Value columns. A generator names its value column after the first."""
     types: dict[str, ColumnType] = field(default_factory=dict)
     """Types that are declared rather than inferred."""
     delimiter: str | None = None
     """Field delimiter of CSV. None: as the first rows say (a tab for .tsv)."""
     header: bool = True
-    """Whether CSV starts with column names; otherwise they are `names`, or c0, c1, ..."""
+    """Whether CSV starts with column names. Otherwise they are `names`, or c0, c1, ..."""
     names: tuple[str, ...] | None = None
     """Names of the columns of CSV without a header, where a data set has them."""
     encoding: str = "utf-8"
@@ -143,7 +143,7 @@ class SourceOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Some consecutive tuples; all members have the same length."""
+    """Some consecutive tuples. All members have the same length."""
 
     columns: pa.Table
     """The columns that records carry."""
@@ -152,7 +152,7 @@ class Batch:
     times: np.ndarray
     """Event times, int64 ms."""
     lines: pa.Array | None = None
-    """The records' own JSON text where the file had it; sent as it is."""
+    """The records' own JSON text where the file had it. Sent as it is."""
 
     def __len__(self) -> int:
         return len(self.times)
@@ -187,12 +187,12 @@ class Source(Protocol):
     """The column that holds the event time, if records carry it."""
     time_unit: TimeUnit
     rows: int | None
-    """Number of tuples; None: endless."""
+    """Number of tuples. None: endless."""
     key: str
     """The column that is the record key."""
 
     def batches(self, tuples: int = BATCH_TUPLES) -> Iterator[Batch]:
-        """The tuples in order, cut into batches of at most `tuples`; the cut changes nothing else."""
+        """The tuples in order, cut into batches of at most `tuples`. The cut changes nothing else."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ def bounded(
 ) -> TableSource:
     """A source from a whole table: keys and event times taken, sorted by time (stable), columns chosen.
 
-    `key`, `time` and `time_unit` are what the format suggests; the options win.
+    `key`, `time` and `time_unit` are what the format suggests. The options win.
     """
     key, time = options.key or key, options.time or time
     unit = options.time_unit or time_unit
@@ -279,7 +279,7 @@ def _outermost(table: pa.Table, column: str) -> str:
 
 
 def _column_at(name: str, table: pa.Table, column: str) -> pa.ChunkedArray:
-    """The column, or the field within others; ConfigError where there is none."""
+    """The column, or the field within others. ConfigError where there is none."""
     outer = _outermost(table, column)
     if outer == column or outer not in table.column_names:
         require_columns(name, table.column_names, (column,))
@@ -294,7 +294,7 @@ def _column_at(name: str, table: pa.Table, column: str) -> pa.ChunkedArray:
 
 
 def require_columns(name: str, present: list[str], wanted: tuple[str | None, ...]) -> None:
-    """Raise ConfigError when a wanted column is not there; None is no column."""
+    """Raise ConfigError when a wanted column is not there. None is no column."""
     missing = [column for column in dict.fromkeys(wanted) if column is not None and column not in present]
     if not missing:
         return
@@ -316,7 +316,7 @@ _NUMBERED = re.compile(r"c\d+")
 
 
 def sorted_by_time(batch: Batch) -> Batch:
-    """The tuples in order of event time; equal times keep their order."""
+    """The tuples in order of event time. Equal times keep their order."""
     times = batch.times
     if len(times) < 2 or bool((times[1:] >= times[:-1]).all()):
         return batch
@@ -331,7 +331,7 @@ def sorted_by_time(batch: Batch) -> Batch:
 
 
 def key_bytes(column: pa.ChunkedArray | pa.Array, *, key: str, where: str) -> pa.Array:
-    """A key column as record keys: the bytes of its text; a null stays null."""
+    """A key column as record keys: the bytes of its text. A null stays null."""
     flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_nested(flat.type):
         raise ConfigError(

@@ -13,7 +13,7 @@ _LEAST_ROWS = 5
 
 
 def are_objects(lines: Sequence[str]) -> bool:
-    """Whether the lines are JSON objects; the first ones tell."""
+    """Whether the lines are JSON objects. The first ones tell."""
     try:
         return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines[:3])
     except (ValueError, RecursionError):
@@ -21,7 +21,7 @@ def are_objects(lines: Sequence[str]) -> bool:
 
 
 def delimiter_of(lines: Sequence[str], candidates: Sequence[str] = DELIMITERS) -> str | None:
-    """The first candidate that cuts every row into the same number of columns, at least two; None: no one does."""
+    """The first candidate that cuts every row into the same number of columns, at least two. None: no one does."""
     return next((found for found in candidates if _columns(lines, found) is not None), None)
 
 

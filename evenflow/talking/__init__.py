@@ -1,6 +1,6 @@
 """How services talk to people: lines at intervals, warnings for what lasts, and words for numbers.
 
-Admission rule: pure, with injected clocks. A service hands in what it has counted and what lasts; what is said when is
+Admission rule: pure, with injected clocks. A service hands in what it has counted and what lasts. What is said when is
 decided here, and where it goes is a matter of Python's `logging`. No Kafka, no Spark, no terminal.
 """
 

@@ -16,7 +16,7 @@ AGAIN = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class Concern:
-    """Something that lasts and should not; `name` tells it from the others.
+    """Something that lasts and should not. `name` tells it from the others.
 
     over: said when it is over, None: nothing is. after: seconds that it must have lasted before it is said. already:
     seconds that it had lasted when it was first handed in. fields: figures for a log in JSON.

@@ -14,7 +14,7 @@ LONGEST_SHOWN = 80
 
 
 def moment(ms: int) -> str:
-    """A time in ms: `2026-01-31 12:00:00.250 UTC`; beyond the years 1 to 9999 as `the year 58,860`."""
+    """A time in ms: `2026-01-31 12:00:00.250 UTC`. Beyond the years 1 to 9999 as `the year 58,860`."""
     shown = clock(ms)
     return f"{shown} UTC" if shown[0].isdigit() else shown
 
@@ -39,7 +39,7 @@ def span(ms: float) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A part of a whole in percent: `31 %`, `0.5 %`; never rounded to nothing, nor to all."""
+    """A part of a whole in percent: `31 %`, `0.5 %`. Never rounded to nothing, nor to all."""
     percent = 100 * part / whole if whole else 0.0
     if 0 < percent < 0.1:
         return "under 0.1 %"

@@ -5,7 +5,7 @@ are the candidates, and work and output follow them, not the keys of the window:
 
 * invertible plan: the candidates' totals are looked up in `Layers`, moved on, and put back on top;
 * any other: of the nodes that cover the window, and of those that covered the one before, only the candidates' rows are
-  merged, in the order in which all rows would be. A pane that is a left child stays until it expires, for its keys; and
+  merged, in the order in which all rows would be. A pane that is a left child stays until it expires, for its keys, and
   a node goes one window later than with `all`.
 
 What is left that follows all keys of the window, once a micro-batch: layers and nodes that are asked are read from the
@@ -31,7 +31,7 @@ from evenflow.twostep.sliding import cover, folded, grow_tree, nodes_from
 from evenflow.twostep.state import Bucket
 
 Moved = tuple[pa.Table, pa.Table]
-"""Partials (key_schema) of the candidates in the window before and in this one; a key is only where it has tuples."""
+"""Partials (key_schema) of the candidates in the window before and in this one. A key is only where it has tuples."""
 
 
 class Changes:
@@ -60,7 +60,7 @@ class Changes:
         return before, self._window(pane, keys)
 
     def whole(self, pane: int) -> pa.Table:
-        """All rows of the window that `advance` has come to; O(all its keys)."""
+        """All rows of the window that `advance` has come to. O(all its keys)."""
         if self._by_totals:
             return self._bucket.layers.all()
         tables = (self._bucket.node(node) for node in cover(self._plan, pane))

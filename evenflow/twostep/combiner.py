@@ -36,7 +36,7 @@ Frames = Iterable[tuple[int, bytes | pa.Buffer]]
 
 
 class BlobPart(NamedTuple):
-    """One encoded blob, or one part of it; `bucket` is where it is to be reduced."""
+    """One encoded blob, or one part of it. `bucket` is where it is to be reduced."""
 
     bucket: int
     data: bytes
@@ -45,7 +45,7 @@ class BlobPart(NamedTuple):
 
 
 class _Range(NamedTuple):
-    """The frames of one routed partition, combined; `tuples` is how many they had, `came` when those did."""
+    """The frames of one routed partition, combined. `tuples` is how many they had, `came` when those did."""
 
     routed: int
     first: int
@@ -63,7 +63,7 @@ def combine_task(
     *,
     told: Callable[[Tally], object] | None = None,
 ) -> list[BlobPart]:
-    """Blobs of these (routed partition, its frames), in order of bucket; none when there is no frame.
+    """Blobs of these (routed partition, its frames), in order of bucket. None when there is no frame.
 
     told: is handed what was combined, at the end and where there were frames.
 
@@ -122,7 +122,7 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
 
 
 def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UInt64s) -> Iterator[BlobPart]:
-    """partials: of all ranges in their order; hashes: of their keys."""
+    """partials: of all ranges in their order. hashes: of their keys."""
     table, totals = _by_bucket(
         partials, hashes, [entry.partials.num_rows for entry in ranges], layout.buckets
     )
@@ -157,7 +157,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
 
 
 def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[BlobPart]:
-    """The blob of these rows, cut into parts near `max_bytes`; each names the rows of the segments that it holds."""
+    """The blob of these rows, cut into parts near `max_bytes`. Each names the rows of the segments that it holds."""
     parts = list(cut(_batch(rows), max_bytes))
     begin = 0
     for number, batch in enumerate(parts):
@@ -171,7 +171,7 @@ def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[B
 
 
 def _within(segments: tuple[Segment, ...], begin: int, end: int, *, first: bool) -> Iterator[Segment]:
-    """What lies in rows begin..end; segments without rows are named in the first part."""
+    """What lies in rows begin..end. Segments without rows are named in the first part."""
     start = 0
     for segment in segments:
         low, high = max(begin, start), min(end, start + segment.total)
@@ -181,7 +181,7 @@ def _within(segments: tuple[Segment, ...], begin: int, end: int, *, first: bool)
 
 
 def _by_bucket(partials: pa.Table, hashes: UInt64s, rows: list[int], buckets: int) -> tuple[pa.Table, Int64s]:
-    """All rows, those of bucket 0 first, in their order within each; and how many each range has in each bucket.
+    """All rows, those of bucket 0 first, in their order within each, and how many each range has in each bucket.
 
     rows: of each range. The second has shape (buckets, ranges). The bucket of a key is a pure function of its bytes.
     """

@@ -11,7 +11,7 @@ from evenflow.twostep.stored import BucketState, packed, unpacked
 from evenflow.windows import END_MARK
 
 CHUNK = 256
-"""Panes of a chunk; a chunk also has the nodes of higher levels that begin within it."""
+"""Panes of a chunk. A chunk also has the nodes of higher levels that begin within it."""
 _LEVELS = CHUNK.bit_length()
 _SLOTS = 2 * CHUNK + 64
 _CHUNKS = "chunks"
@@ -20,7 +20,7 @@ Node = tuple[int, int]
 
 
 class Directory:
-    """How many appends each node has had; 0 for a node that does not exist."""
+    """How many appends each node has had. 0 for a node that does not exist."""
 
     def __init__(self, state: BucketState) -> None:
         self._state = state
@@ -56,7 +56,7 @@ class Directory:
                         yield pane
 
     def ends(self, begin: int) -> tuple[int, int] | None:
-        """The first and the last node of level 0 from `begin` on; looks into their two chunks only."""
+        """The first and the last node of level 0 from `begin` on. Looks into their two chunks only."""
         first = next(self.panes(begin, END_MARK), None)
         if first is None:
             return None
@@ -91,7 +91,7 @@ class Directory:
 
 
 def _place(node: Node) -> tuple[int, int]:
-    """(chunk, slot): the panes first, then the nodes of level 1, 2, ...; a level that a chunk has once has one slot."""
+    """(chunk, slot): the panes first, then the nodes of level 1, 2, ... A level that a chunk has once has one slot."""
     level, number = node
     chunk = (number << level) // CHUNK
     if level < _LEVELS:

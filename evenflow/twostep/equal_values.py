@@ -10,7 +10,7 @@ from evenflow.arrays import Bools, Int64s, one_chunk
 
 
 def equal_rows(one: pa.Table, other: pa.Table) -> Bools:
-    """Whether each row of one table has the values of the same row of the other; equal schemas and lengths."""
+    """Whether each row of one table has the values of the same row of the other. Equal schemas and lengths."""
     same = np.ones(one.num_rows, np.bool_)
     for name in one.schema.names:
         same &= _equal(one_chunk(one[name]), one_chunk(other[name]))

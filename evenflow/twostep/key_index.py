@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s, viewed
+from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
 from evenflow.kernels import kernel
 from evenflow.keys import hash_keys, same_bytes
 
@@ -21,7 +21,7 @@ class _Keys(NamedTuple):
 
 @kernel
 def _place(hashes: UInt64s, slots: Int32s) -> None:
-    """Put every row into the first free slot (-1) from its hash on; `slots` are a power of two, more than rows."""
+    """Put every row into the first free slot (-1) from its hash on. `slots` are a power of two, more than rows."""
     mask = np.uint64(slots.shape[0] - 1)
     for row in range(hashes.shape[0]):
         at = (hashes[row] ^ (hashes[row] >> np.uint64(32))) & mask
@@ -31,7 +31,7 @@ def _place(hashes: UInt64s, slots: Int32s) -> None:
 
 
 @kernel
-def _same(known: _Keys, row: Any, asked: _Keys, other: Any) -> bool:
+def _same(known: _Keys, row: Whole, asked: _Keys, other: Whole) -> bool:
     """Whether row `row` of the one has the same bytes as row `other` of the other."""
     begin, start = known.offsets[row], asked.offsets[other]
     length = asked.offsets[other + 1] - start
@@ -55,7 +55,7 @@ def _find(slots: Int32s, known: _Keys, asked: _Keys, rows: Int64s) -> None:
 
 
 class KeyIndex:
-    """Finds rows by key. keys: one (large) binary array without nulls, each key once; O(keys) to make, once."""
+    """Finds rows by key. keys: one (large) binary array without nulls, each key once. O(keys) to make, once."""
 
     def __init__(self, keys: pa.Array) -> None:
         self._known = _Keys(hash_keys(keys), *_bytes_of(keys))
@@ -64,7 +64,7 @@ class KeyIndex:
         _place(self._known.hashes, self._slots)
 
     def find(self, keys: pa.Array, hashes: UInt64s | None = None) -> Int64s:
-        """The row of each of these keys, -1 for one that is not there; O(`keys`). hashes: their `hash_keys`, if known."""
+        """The row of each of these keys, -1 for one that is not there. O(`keys`). hashes: their `hash_keys`, if known."""
         rows = np.empty(len(keys), np.int64)
         asked = _Keys(hash_keys(keys) if hashes is None else hashes, *_bytes_of(keys))
         _find(self._slots, self._known, asked, rows)

@@ -63,7 +63,7 @@ class RoutedLanes:
             self.marks[partitions] = np.maximum(self.marks[partitions], marks)
 
     def rows(self) -> Int64s:
-        """(routed partition, input partition, first, reached) of each input partition seen; shape (n, 4)."""
+        """(routed partition, input partition, first, reached) of each input partition seen. Shape (n, 4)."""
         seen = np.flatnonzero(self.reached != UNREAD)
         return np.stack(
             [np.full(len(seen), self._routed), seen, self.first[seen], self.reached[seen]], axis=1
@@ -82,10 +82,10 @@ class RoutedLanes:
         self.reached[partitions] = reached
 
     def _begins(self, frame: Frame, offset: int) -> bool:
-        """Whether this is the first part of a block's frame; raises unless each part follows the one before it.
+        """Whether this is the first part of a block's frame. Raises unless each part follows the one before it.
 
         Parts of other blocks may lie between: the transactions of several instances interleave. The first parts of
-        a frame may have been read in an earlier micro-batch; then nothing else of its lanes was read in this one.
+        a frame may have been read in an earlier micro-batch. Then nothing else of its lanes was read in this one.
         """
         block = frame.header.offsets.tobytes()
         before = self._open.pop(block, None)

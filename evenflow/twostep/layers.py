@@ -22,7 +22,7 @@ _NAMES = "layers"
 
 
 class Layers:
-    """Rows by key in a bucket's state. A micro-batch that asks for keys reads all layers once; it writes the new ones.
+    """Rows by key in a bucket's state. A micro-batch that asks for keys reads all layers once. It writes the new ones.
 
     schema: of the rows (AggregatePlan.key_schema).
     """
@@ -33,7 +33,7 @@ class Layers:
         saved = state.get(_NAMES)
         self._saved: list[int] = [] if saved is None else unpacked(saved).tolist()
         self._order = list(self._saved)
-        """Names of the layers, the lowest first; a newer layer has a larger one."""
+        """Names of the layers, the lowest first. A newer layer has a larger one."""
         self._next = max(self._saved, default=-1) + 1
         self._tables: dict[int, pa.Table] = {}
         self._indices: dict[int, KeyIndex] = {}
@@ -73,7 +73,7 @@ class Layers:
         self._next += 1
 
     def all(self) -> pa.Table:
-        """Every row that is there; O(all keys)."""
+        """Every row that is there. O(all keys)."""
         rows = self._schema.empty_table()
         for name in reversed(self._order):
             rows = _joined(rows, self._table(name))

@@ -10,7 +10,7 @@ class Layout:
     """Fixed for the life of a query, but for `max_bytes`: how large a blob may be before it is cut.
 
     fingerprint: of the query. topic_id: Kafka's id of the routed topic. frames_of: fingerprint of the query that routed
-    the frames, which a view reads; None: they are the query's own.
+    the frames, which a view reads. None: they are the query's own.
     """
 
     fingerprint: str

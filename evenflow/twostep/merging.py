@@ -2,7 +2,7 @@
 
 Segments are taken in the order of (routed partition, offsets, rows), whatever order their blobs came in and
 however they were cut: so a repeated micro-batch gives the same float sums (pipeline rule 10). A segment that was
-merged before changes nothing; of one that was merged in part only the rest counts; anything that overlaps stops
+merged before changes nothing. Of one that was merged in part only the rest counts. Anything that overlaps stops
 everything (rule 3).
 """
 
@@ -59,7 +59,7 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
 
 
 def _take(bucket: Bucket, come: _Come) -> tuple[int, int]:
-    """(first row, number of rows) that are new; moves merged offset, marks and lanes on."""
+    """(first row, number of rows) that are new. Moves merged offset, marks and lanes on."""
     segment = come.segment
     if segment.last <= bucket.merged[segment.routed]:
         return come.row, 0
@@ -147,7 +147,7 @@ def _checked(plan: AggregatePlan, blob: Blob) -> pa.Table:
 
 
 def _picked(table: pa.Table, taken: Int64s) -> pa.Table:
-    """Rows of the table by (first row, number) in this order; taken has shape (n, 2)."""
+    """Rows of the table by (first row, number) in this order. Taken has shape (n, 2)."""
     starts, counts = taken.T
     before = np.cumsum(counts) - counts
     rows = np.repeat(starts - before, counts) + np.arange(int(counts.sum()))

@@ -1,12 +1,12 @@
 """The reducer's core: blobs of one bucket -> results of the windows that they close.
 
 The whole input is collected and sorted (rows of a group arrive in no promised order), merged, and only
-then are panes closed. Repeated blobs change nothing; one that overlaps what was merged stops everything.
+then are panes closed. Repeated blobs change nothing. One that overlaps what was merged stops everything.
 A pane closes when the mark of every lane (input partition x routed partition) has passed its end, and
 a window is emitted, once, when its last pane closes. A pane that is closed cannot get tuples any more:
 a partial for it is a bug upstream and stops everything too.
 
-How windows are made of panes is in `sliding`; what of them comes out, `plan.emission`, in `changes` and `top`.
+How windows are made of panes is in `sliding`. What of them comes out, `plan.emission`, in `changes` and `top`.
 
 Stretches of event time without tuples are skipped in one step, however long.
 """
@@ -62,7 +62,7 @@ def reduce_windows(
 
     The state is saved when the iterator is exhausted. Raises ProtocolError (overlap, missing rows, late partial,
     input that was routed twice), IncompatibleStateError (other query, layout or version) and DataLossError (other
-    routed topic); the state is then as it was.
+    routed topic). The state is then as it was.
     """
     yield from _reduced(plan, layout, Bucket(plan, layout, state), blobs, _Emitted(), told)
 
@@ -77,7 +77,7 @@ def reduce_leaders(
 ) -> Iterator[bytes]:
     """As `reduce_windows` of a plan that emits `top`: what the bucket sends to the task that merges (`merge_leaders`).
 
-    That task tells what was emitted; here it is nothing yet.
+    That task tells what was emitted. Here it is nothing yet.
     """
     bucket, leading = Bucket(plan, layout, state), _Emitted()
 
@@ -124,7 +124,7 @@ def _reduced(
 
 @dataclass
 class _Emitted:
-    """Of one micro-batch; end (ms): of the last window; came: (last pane, when the newest tuple came, rows) of each."""
+    """Of one micro-batch. end (ms): of the last window. came: (last pane, when the newest tuple came, rows) of each."""
 
     windows: int = 0
     rows: int = 0

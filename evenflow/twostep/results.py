@@ -3,7 +3,7 @@
     {"window_start":0,"window_end":60000,"key":"AA","flights":3,"delay":1.5}
 
 The key is a number or text as its column's type says. Raw bytes are text, or "key_base64" where they are not UTF-8.
-Numbers read back as exactly what they were, decimals with all digits behind the point; null is
+Numbers read back as exactly what they were, decimals with all digits behind the point. Null is
 null. NaN and infinities, which JSON lacks, are the strings "NaN", "Infinity", "-Infinity". Lists are arrays, structs
 objects, dates ISO text.
 """
@@ -22,7 +22,7 @@ from evenflow.json_text import escaped, joined
 
 
 def json_rows(table: pa.Table) -> pa.Array:
-    """One JSON object (string) per row of a result table; rows in order."""
+    """One JSON object (string) per row of a result table. Rows in order."""
     if table.num_rows == 0:
         return pa.array([], pa.string())
     pieces: list[str | pa.Array | pa.ChunkedArray] = ["{"]

@@ -12,7 +12,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.wire import cut
 
 RESULT_BYTES = 16_000_000
-"""About how large a table of results is; a single row may be larger."""
+"""About how large a table of results is. A single row may be larger."""
 
 
 def sliced(table: pa.Table) -> Iterator[pa.Table]:
@@ -52,7 +52,7 @@ def _result(
 
 
 def narrow_keys(keys: pa.LargeBinaryArray) -> pa.BinaryArray:
-    """The keys of a slice as ordinary binary; `cast` refuses a slice that lies beyond 2 GiB of its column."""
+    """The keys of a slice as ordinary binary. `cast` refuses a slice that lies beyond 2 GiB of its column."""
     _, offsets, data = keys.buffers()
     bounds = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
     own = pa.py_buffer((bounds - bounds[0]).astype(np.int32))

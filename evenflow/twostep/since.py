@@ -1,6 +1,6 @@
 """When the tuples of a micro-batch came into the input topic: how many by when, for latencies.
 
-Times are ms since 1970 by the broker's or the producer's clock, rounded down to 100 ms; to more where there would be more
+Times are ms since 1970 by the broker's or the producer's clock, rounded down to 100 ms. To more where there would be more
 than `MOST` of them. Frames know the oldest record of their block, blobs the oldest of their frames: a latency is an upper
 bound.
 """
@@ -17,7 +17,7 @@ _FINEST = 100
 
 
 def since(rows: Iterable[tuple[int | None, int]]) -> Since:
-    """Of (when they came, how many); those of which nobody knows when are left out."""
+    """Of (when they came, how many). Those of which nobody knows when are left out."""
     found: Counter[int] = Counter()
     for came, number in rows:
         if came is not None and number:

@@ -1,7 +1,7 @@
 """Windows of panes: what a bucket does when a pane closes, so that a window costs no more than it must.
 
 * invertible plan: `totals` per key, plus the new pane, minus the expired one;
-* any other: a dyadic tree. Node (l, k) covers 2^l panes from k * 2^l; it is made of its two children when
+* any other: a dyadic tree. Node (l, k) covers 2^l panes from k * 2^l. It is made of its two children when
   its last pane closes. A window is O(log) nodes, always the same ones for the same window. The left child
   goes when its parent is made (every later window that holds the child holds the parent), a node goes
   when a window begins behind its start: what stays is at most twice the tuples' keys of one window.
@@ -46,7 +46,7 @@ def advance_tree(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
 
 
 def grow_tree(plan: AggregatePlan, bucket: Bucket, pane: int) -> Iterator[Node]:
-    """Make the nodes that end with this pane, from low to high; after each, its left child, which may be dropped then."""
+    """Make the nodes that end with this pane, from low to high. After each, its left child, which may be dropped then."""
     for level in range(1, _top(plan) + 1):
         if (pane + 1) % (1 << level):
             break

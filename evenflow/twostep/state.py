@@ -4,7 +4,7 @@
     lanes   int64: merged offset of every routed partition, mark of every (routed, input) lane, and how far the
             lanes that this bucket watches have been read
     chunks, nodes/CHUNK     which nodes there are (directory.py)
-    totals  sliding totals of an invertible plan, Arrow; of one that emits changes they lie in
+    totals  sliding totals of an invertible plan, Arrow. Of one that emits changes they lie in
     layers, layer/NUMBER    (layers.py)
     node/LEVEL/NUMBER/RUN   partials of panes [number * 2^level, (number + 1) * 2^level), Arrow
 
@@ -52,7 +52,7 @@ _MOST_CAME = 64
 
 @dataclass
 class Meta:
-    """Position of a bucket. Panes below `closed` were closed; `newest` is the last of them with a tuple.
+    """Position of a bucket. Panes below `closed` were closed. `newest` is the last of them with a tuple.
 
     For people only: came: of each open pane, when the newest of its tuples came into the input topic, as far as blobs say
     it (`BlobHeader.came`). came_closed: (pane, came) of closed panes that a later window may have its newest tuple in, the
@@ -91,7 +91,7 @@ class Meta:
         return json.dumps(fields, separators=(",", ":")).encode()
 
     def note_came(self, panes: Iterable[int], came: int) -> None:
-        """Tuples of these panes came no earlier than this; of closed panes nobody asks any more."""
+        """Tuples of these panes came no earlier than this. Of closed panes nobody asks any more."""
         for pane in panes:
             if pane >= self.closed:
                 self.came[pane] = max(came, self.came.get(pane, came))
@@ -196,7 +196,7 @@ class Bucket:
         self._put(_run(node, run), table)
 
     def drop_node(self, node: Node) -> None:
-        """Forget a node; one that does not exist is fine."""
+        """Forget a node. One that does not exist is fine."""
         appends = self.nodes.appends(node)
         for run in range(appends.bit_length()):
             if appends >> run & 1:

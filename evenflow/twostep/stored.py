@@ -34,7 +34,7 @@ def packed(values: Int64s) -> bytes:
 
 
 def unpacked(data: bytes) -> Int64s:
-    """The values as one row; read-only."""
+    """The values as one row. Read-only."""
     (size,) = _SIZE.unpack_from(data)
     return np.frombuffer(pa.decompress(data[_SIZE.size :], size, codec="zstd", asbytes=True), "<i8")
 

@@ -16,16 +16,16 @@ Part = Literal["combine", "reduce"]
 PRECISION = 10
 """Of the sketches of keys: 1 KiB a task, a standard error of 3.3 %."""
 NO_BATCH = -1
-"""Number of a micro-batch that the cores do not know; the shell around them does."""
+"""Number of a micro-batch that the cores do not know. The shell around them does."""
 KEPT = 8
 """Micro-batches whose work is remembered, for each part."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stand:
-    """Where a bucket stands after a micro-batch; times in ms.
+    """Where a bucket stands after a micro-batch. Times in ms.
 
-    windows: how many windows with tuples are open; panes: from the first to the last open one with a tuple. next_end: when
+    windows: how many windows with tuples are open. panes: from the first to the last open one with a tuple. next_end: when
     the first window closes, None without any. marks: the least mark of each input partition.
     """
 
@@ -87,7 +87,7 @@ class Tally:
     """Counts that add up, and the newest stand of each bucket.
 
     tuples: that were combined. rows: that were emitted. unfit: result values that are null because they do not fit
-    their type. closed: by bucket, windows that were emitted (few keys may leave a bucket without a row of a window);
+    their type. closed: by bucket, windows that were emitted (few keys may leave a bucket without a row of a window).
     emitted: by bucket, the end (ms) of the last one. told: newest mark of each input partition that combiners read,
     empty where they read none. work: by part and number of the micro-batch, the newest `KEPT` of each part.
     """
@@ -129,14 +129,14 @@ class Tally:
 
     @property
     def mark(self) -> int | None:
-        """Least mark (ms) that was merged or, where no reducer tells, combined; None before the first micro-batch."""
+        """Least mark (ms) that was merged or, where no reducer tells, combined. None before the first micro-batch."""
         stand = self.stand
         marks = self.told if stand is None else stand.marks
         return min(marks, default=None)
 
     @property
     def stand(self) -> Stand | None:
-        """Where all buckets together stand; None before the first micro-batch."""
+        """Where all buckets together stand. None before the first micro-batch."""
         if not self.stands:
             return None
         each = list(self.stands.values())

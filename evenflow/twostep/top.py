@@ -2,7 +2,7 @@
 
 Each bucket keeps the K first of its own rows (`leaders`), among which all of the window's K first are that it has. One task
 merges them: a window comes out once every bucket has closed it. So each bucket says with every micro-batch how far it has
-closed, be there rows or not. Buckets may close a window in different micro-batches; what waits is at most K rows a window.
+closed, be there rows or not. Buckets may close a window in different micro-batches. What waits is at most K rows a window.
 
 The order: by value, NaN behind all numbers and null last, equal values by the bytes of their keys.
 """
@@ -194,7 +194,7 @@ def _first(emission: Emission, values: pa.Array, keys: pa.Array) -> Int64s:
 
 
 def _contenders(emission: Emission, values: pa.Array) -> Int64s | None:
-    """Rows that may be among the first, found without sorting all of them; None: all may."""
+    """Rows that may be among the first, found without sorting all of them. None: all may."""
     if len(values) <= 4 * emission.rows or not (
         pa.types.is_int64(values.type) or pa.types.is_float64(values.type)
     ):

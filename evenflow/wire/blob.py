@@ -55,7 +55,7 @@ class BlobHeader:
     """Header of a blob, or of one part of it.
 
     segments: in the order of the rows. marks: largest mark (ms) that the frames of a segment told of each input
-    partition, NO_MARK for none, shape (lines, input partitions); a segment's marks count once all of its rows were
+    partition, NO_MARK for none, shape (lines, input partitions). A segment's marks count once all of its rows were
     merged. lanes: (routed partition, input partition, first offset read, next to read), shape (n, 4), for the
     routed partitions whose lanes this bucket watches. came: the oldest one of its frames, for latencies alone.
     """
@@ -74,7 +74,7 @@ class BlobHeader:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Blob:
-    """A blob (or a part of it) that was read; the rows of its segments follow each other in `batch`."""
+    """A blob (or a part of it) that was read. The rows of its segments follow each other in `batch`."""
 
     header: BlobHeader
     batch: pa.RecordBatch
@@ -100,7 +100,7 @@ def encode_blob(batch: pa.RecordBatch, header: BlobHeader, *, part: int = 0, par
 
 
 def decode_blob(data: Data, *, fingerprint: str) -> Blob:
-    """The blob in any bytes; raises as `open_record` does, and ProtocolError for a header that cannot be."""
+    """The blob in any bytes. Raises as `open_record` does, and ProtocolError for a header that cannot be."""
     blob = Blob(**open_record(data, kind=_KIND, fingerprint=fingerprint, read=_header)._asdict())
     if sum(segment.rows for segment in blob.header.segments) != blob.batch.num_rows:
         raise ProtocolError(f"a blob's segments do not add up to its {blob.batch.num_rows} rows")

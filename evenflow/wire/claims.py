@@ -42,7 +42,7 @@ def claimed_bytes(metadata: bytes, body: memoryview) -> int:
 
 
 def is_compressed(metadata: bytes) -> bool:
-    """Whether the buffers of this record batch message are compressed; raises as `claimed_bytes` does."""
+    """Whether the buffers of this record batch message are compressed. Raises as `claimed_bytes` does."""
     message = _int32(metadata, 0)
     kind, table = _field(metadata, message, 1), _field(metadata, message, 2)
     if kind is None or table is None or metadata[kind] != _BATCH:
@@ -51,7 +51,7 @@ def is_compressed(metadata: bytes) -> bool:
 
 
 def _field(data: bytes, table: int, number: int) -> int | None:
-    """Where field `number` of the table at this place lies; None if it is absent."""
+    """Where field `number` of the table at this place lies. None if it is absent."""
     vtable = table - _int32(data, table)
     place = 4 + 2 * number
     if vtable < 0 or place >= struct.unpack_from("<H", data, vtable)[0]:
@@ -61,7 +61,7 @@ def _field(data: bytes, table: int, number: int) -> int | None:
 
 
 def _int32(data: bytes, at: int) -> int:
-    """The int32 there; a negative place would count from the end."""
+    """The int32 there. A negative place would count from the end."""
     if at < 0:
         raise ValueError("an offset before the beginning")
     return int(struct.unpack_from("<i", data, at)[0])

@@ -12,7 +12,7 @@ from evenflow.arrays import Int64s
 
 
 def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Consecutive slices of the batch, each near `max_bytes` or a single row; an empty batch gives itself."""
+    """Consecutive slices of the batch, each near `max_bytes` or a single row. An empty batch gives itself."""
     rows = batch.num_rows
     if rows <= 1 or batch.nbytes <= max_bytes:
         yield batch
@@ -27,7 +27,7 @@ def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
 
 
 def weights(batch: pa.RecordBatch) -> Int64s:
-    """Bytes of each row, a little too many; shape (rows,)."""
+    """Bytes of each row, a little too many. Shape (rows,)."""
     weights = np.zeros(batch.num_rows, dtype=np.int64)
     for column in batch.columns:
         weights += _weights(column)
@@ -50,7 +50,7 @@ def _weights(column: pa.Array) -> Int64s | int:
 
 
 def lengths(column: pa.Array) -> Int64s:
-    """Bytes of each entry of a (large) binary or string array; shape (n,)."""
+    """Bytes of each entry of a (large) binary or string array. Shape (n,)."""
     wide = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
     offsets = np.frombuffer(column.buffers()[1], np.int64 if wide else np.int32)
     return np.diff(offsets[column.offset : column.offset + len(column) + 1]).astype(np.int64, copy=False)

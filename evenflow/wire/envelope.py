@@ -3,7 +3,7 @@
     schema message   its metadata key `evenflow` holds the header as JSON, with arrays as base64
     batch message    the rows
     end of stream    8 bytes
-    trailer          part, parts, CRC-32 of all bytes before it; three little-endian uint32
+    trailer          part, parts, CRC-32 of all bytes before it. Three little-endian uint32
 
 Any Arrow library reads a record as it is: what follows the end of a stream is ignored. The schema message is the
 same for many records (all frames of a block), so it is encoded once and decoded once.
@@ -30,7 +30,7 @@ from evenflow.wire.claims import is_compressed
 METADATA_KEY = b"evenflow"
 WIRE_VERSION = 2
 MOST_PARTITIONS = 4_096
-"""No header may claim more, of input or of routed partitions; settings allow 256 and 1,024."""
+"""No header may claim more, of input or of routed partitions. Settings allow 256 and 1,024."""
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _TRAILER = struct.Struct("<III")
 _MESSAGE = struct.Struct("<iI")
@@ -56,7 +56,7 @@ Data: TypeAlias = bytes | pa.Buffer
 
 
 Read = Callable[[StrictObject], Any]
-"""Makes a header of its JSON fields; raises ProtocolError for fields that cannot be."""
+"""Makes a header of its JSON fields. Raises ProtocolError for fields that cannot be."""
 
 
 class Opened(NamedTuple):
@@ -84,7 +84,7 @@ class Packer:
 
 
 def open_record(data: Data, *, kind: str, fingerprint: str, read: Read) -> Opened:
-    """Check and read any bytes; `read` is called once for many records with one header.
+    """Check and read any bytes. `read` is called once for many records with one header.
 
     Raises ProtocolError for what is no record of this kind or was damaged, IncompatibleStateError for a record of
     another version or of another query.
@@ -120,7 +120,7 @@ def numbers(rows: Int64s) -> str:
 
 
 def read_numbers(fields: StrictObject, name: str, *, columns: int, most: int) -> Int64s:
-    """The rows of int64 that `numbers` wrote, shape (n, columns), at most `most`; ProtocolError for anything else."""
+    """The rows of int64 that `numbers` wrote, shape (n, columns), at most `most`. ProtocolError for anything else."""
     try:
         packed = base64.b64decode(fields.text(name, most=_LARGEST_HEADER), validate=True)
         inflating = zlib.decompressobj()
@@ -143,7 +143,7 @@ def came_field(came: int | None) -> dict[str, int]:
 
 
 def read_came(fields: StrictObject) -> int | None:
-    """Timestamp (ms) that `came_field` wrote; None for anything else: it is for latencies alone, and no reason to stop."""
+    """Timestamp (ms) that `came_field` wrote. None for anything else: it is for latencies alone, and no reason to stop."""
     came = fields.fields.get("came")
     return came if type(came) is int and 0 <= came <= LATEST_CAME else None
 
@@ -176,7 +176,7 @@ _remembered = lru_cache(maxsize=64)(_first_message)
 
 
 def _aligned(data: Data) -> pa.Buffer:
-    """Kernels are compiled for aligned arrays; what Spark hands over begins anywhere."""
+    """Kernels are compiled for aligned arrays. What Spark hands over begins anywhere."""
     buffer = pa.py_buffer(data)
     return pa.py_buffer(buffer.to_pybytes()) if buffer.address % 8 else buffer
 

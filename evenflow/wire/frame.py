@@ -32,10 +32,10 @@ def _none() -> Int64s:
 class FrameHeader:
     """What all frames of one block have in common.
 
-    offsets: (input partition, first offset, last offset) of each partition of the block, shape (n, 3); none when
+    offsets: (input partition, first offset, last offset) of each partition of the block, shape (n, 3). None when
     the frame only tells. told: (input partition, mark in ms, next offset to read) of each partition of the
-    instance, shape (m, 3); empty unless this frame tells, and a frame that tells goes to every worker. came: timestamp
-    (ms) of the block's oldest record in the input topic, by the first one of each partition, for latencies alone; None where
+    instance, shape (m, 3). Empty unless this frame tells, and a frame that tells goes to every worker. came: timestamp
+    (ms) of the block's oldest record in the input topic, by the first one of each partition, for latencies alone. None where
     there is none.
     """
 
@@ -84,7 +84,7 @@ class Frame:
 
 
 def decode_frame(data: Data, *, fingerprint: str) -> Frame:
-    """The frame in any bytes; raises as `open_record` does, and ProtocolError for a header that cannot be."""
+    """The frame in any bytes. Raises as `open_record` does, and ProtocolError for a header that cannot be."""
     return Frame(**open_record(data, kind=_KIND, fingerprint=fingerprint, read=_header)._asdict())
 
 

@@ -60,7 +60,7 @@ class ResultHeader:
 def encode_results(
     tables: Iterable[pa.Table], *, fingerprint: str, bucket: int, part_bytes: int = PART_BYTES
 ) -> Iterator[bytes]:
-    """Records of result tables (`readable_schema`) of one bucket; each table holds rows of one window.
+    """Records of result tables (`readable_schema`) of one bucket. Each table holds rows of one window.
 
     Tables of the same window follow each other. At most one of them is looked ahead of what is given out.
     """

@@ -1,4 +1,4 @@
-"""Write the dashboards: `python -m monitoring.grafana`; `--check` only says which files are not what the code makes."""
+"""Write the dashboards: `python -m monitoring.grafana`. `--check` only says which files are not what the code makes."""
 
 from __future__ import annotations
 

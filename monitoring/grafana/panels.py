@@ -47,7 +47,7 @@ Query = tuple[str, str]
 
 
 def steps(*some: tuple[float | None, str]) -> Any:
-    """From which value on which colour; None is from the least on."""
+    """From which value on which colour. None is from the least on."""
     made = [Threshold(value=value, color=color) for value, color in some]
     return dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(made)
 
@@ -82,7 +82,7 @@ def lines(
     stacked: bool = False,
     steady: bool = False,
 ) -> Any:
-    """Values over time. bands: colours behind them; steady: they hold until they jump."""
+    """Values over time. bands: colours behind them. steady: they hold until they jump."""
     panel = (
         timeseries.Panel()
         .title(title)
@@ -223,6 +223,6 @@ def _variable(name: str, label: str, query: str) -> Any:
 
 
 def quantile(share: str, metric: str, *, only: str = "") -> str:
-    """PromQL of a quantile of a histogram; only: more that is selected, as `,stage="fused"`."""
+    """PromQL of a quantile of a histogram. only: more that is selected, as `,stage="fused"`."""
     chosen = "{" + CHOSEN + only + "}"
     return f"histogram_quantile({share}, sum by (le) (rate({metric}_bucket{chosen}[$__rate_interval])))"

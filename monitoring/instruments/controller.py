@@ -35,7 +35,7 @@ class ControllerInstruments(Instruments):
         silence: Callable[[], Mapping[str, float]],
         patience: float,
     ) -> None:
-        """Where to read what is not told. heard: records so far; ignored: by kind; silence: seconds by part.
+        """Where to read what is not told. heard: records so far. ignored: by kind. silence: seconds by part.
 
         patience: seconds of silence that are still right.
         """

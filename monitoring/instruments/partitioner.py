@@ -16,7 +16,7 @@ _REASONS = ("late", "unreadable", "idle", "jump", "after-end")
 
 
 class PartitionerInstruments(Instruments):
-    """`block` and `commit` are told each time; the rest costs something only when it is scraped."""
+    """`block` and `commit` are told each time. The rest costs something only when it is scraped."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.query.name, _NAME)

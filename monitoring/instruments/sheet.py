@@ -112,7 +112,7 @@ class Instruments(Collector):
         self.registry.register(self)
 
     def histogram(self, metric: Metric) -> Histogram:
-        """One that is told each single value; its labels are `query` and the metric's."""
+        """One that is told each single value. Its labels are `query` and the metric's."""
         return Histogram(
             metric.name,
             metric.help,
@@ -126,7 +126,7 @@ class Instruments(Collector):
         return []
 
     def write(self, sheet: Sheet) -> None:
-        """Put what is known now; for each part to say."""
+        """Put what is known now. For each part to say."""
 
     def collect(self) -> Iterable[Family]:
         """One scrape."""

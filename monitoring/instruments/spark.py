@@ -16,7 +16,7 @@ from monitoring.instruments.sheet import Instruments, Sheet, Weighted
 
 
 class SparkInstruments(Instruments):
-    """Told of every record that the application publishes of itself; asked in the thread of a scrape.
+    """Told of every record that the application publishes of itself. Asked in the thread of a scrape.
 
     Values of a view have its name, `<query>.<view>`, in the label `query`. stages: that the application runs for the
     query and for each view. Their counters are there from the start, at 0: what begins above 0 has not increased.

@@ -33,7 +33,7 @@ class Feed:
         self._closed = threading.Event()
 
     def view(self) -> View:
-        """What is known now; the first look knows nothing yet. Where the topic cannot be read, the view says so."""
+        """What is known now. The first look knows nothing yet. Where the topic cannot be read, the view says so."""
         with self._lock:
             self._looked_at = self._clock()
             waits = self._failed_at is not None and self._looked_at - self._failed_at < _AGAIN

@@ -48,7 +48,7 @@ class _Instance:
 
 
 class Picture:
-    """Takes in telemetry; asked from other threads. clock: s, monotonic; wall: s since 1970."""
+    """Takes in telemetry. Asked from other threads. clock: s, monotonic. wall: s since 1970."""
 
     def __init__(
         self,
@@ -70,9 +70,9 @@ class Picture:
         self._decisions: deque[DecisionView] = deque(maxlen=MOST_DECISIONS)
 
     def take(self, value: bytes | None, *, old: bool = False) -> bool:
-        """Take in one record of any bytes; whether it says something of this query.
+        """Take in one record of any bytes. Whether it says something of this query.
 
-        old: it was there before anybody looked; how long ago it was said is then as its writer's clock has it.
+        old: it was there before anybody looked. How long ago it was said is then as its writer's clock has it.
         """
         try:
             record = parse(value)
@@ -233,7 +233,7 @@ def _compared(before: _Instance | None, record: PartitionerRecord, now: float) -
 
 
 def _read(record: PartitionerRecord) -> int:
-    """Records; an instance from before there were filters says only what became of them."""
+    """Records. An instance from before there were filters says only what became of them."""
     return record.tuples + record.rejected if record.read is None else record.read
 
 

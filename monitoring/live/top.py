@@ -143,7 +143,7 @@ def flow(view: View) -> str:
 
 
 def workers(view: View) -> Iterator[Text]:
-    """A bar for each worker; of very many the fullest."""
+    """A bar for each worker. Of very many the fullest."""
     if not view.loads:
         yield Text("no tuples in the last period", "dim")
         return
@@ -187,7 +187,7 @@ def key_rows(view: View) -> Iterator[tuple[str, ...]]:
 
 
 def part_rows(view: View) -> Iterator[tuple[str, ...]]:
-    """Stages, then instances from the longest silent on; what was never heard is said as that."""
+    """Stages, then instances from the longest silent on. What was never heard is said as that."""
     for stage in view.stages:
         yield (
             stage.name,

@@ -6,11 +6,11 @@ from monitoring.live.view import Verdict, View, Word
 
 _MOST_SECONDS = 30
 SILENT = 20.0
-"""Seconds after which a part that says nothing is shown as silent; parts speak every five at least."""
+"""Seconds after which a part that says nothing is shown as silent. Parts speak every five at least."""
 
 
 def verdicts(view: View, *, unfit: int, repeated: int) -> dict[str, Verdict]:
-    """By question. unfit: result values that are null; repeated: partial rows that had been merged before."""
+    """By question. unfit: result values that are null. repeated: partial rows that had been merged before."""
     return {
         "keeping up": _keeping_up(view),
         "balanced": _balanced(view),

@@ -1,6 +1,6 @@
 """What is shown of a pipeline at a moment: plain values, all bounded, that become JSON as they are. None is "not known".
 
-Keys are text that telemetry has made short; whoever shows them escapes them.
+Keys are text that telemetry has made short. Whoever shows them escapes them.
 """
 
 from __future__ import annotations

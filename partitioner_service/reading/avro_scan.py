@@ -48,7 +48,7 @@ def varint(data: Any, at: int, stop: int) -> tuple[int, int]:
         if byte < 128:
             if shift == 63 and byte > 1:
                 return 0, -1
-            return np.int64(value), at
+            return int(np.int64(value)), at
         shift += 7
     return 0, -1
 
@@ -57,7 +57,7 @@ def varint(data: Any, at: int, stop: int) -> tuple[int, int]:
 def zigzag(value: int) -> int:
     """The signed number that Avro and Protobuf's sint write as this one."""
     half = np.int64(np.uint64(value) >> np.uint64(1))
-    return half ^ -(value & 1)
+    return int(half ^ -(value & 1))
 
 
 @inlined
@@ -66,7 +66,7 @@ def little(data: Any, at: int, size: int) -> int:
     value = np.uint64(0)
     for byte in range(size):
         value |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
-    return np.int64(value)
+    return int(np.int64(value))
 
 
 @kernel

@@ -123,7 +123,7 @@ class CsvReader:
         """Cells of the records without a fault; adds the faults of others."""
         cells = Cells.of(self._kinds, len(faults.codes))
         _split(block.data, block.begins, self._delimiter, self._places, cells, faults)
-        for column in np.flatnonzero(self._kinds == TEXT):
+        for column in np.flatnonzero(self._kinds == TEXT).tolist():
             faults.note(check_utf8(block.data, cells, column), NOT_UTF8, column=column)
         convert_csv(block.data, cells, self._kinds, faults)
         return cells

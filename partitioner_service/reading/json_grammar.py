@@ -118,7 +118,7 @@ def number(data: Any, at: int) -> tuple[int, int, int, int, int]:
         how = EXPONENT
         if at == begin:
             return 0, how, 0, 0, 0
-    return at, how, count + decimals, decimals, digits
+    return at, how, count + decimals, decimals, int(digits)
 
 
 @kernel

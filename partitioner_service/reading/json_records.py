@@ -51,7 +51,7 @@ def columns_of(paths: Sequence[tuple[str, ...]], kinds: Int64s) -> Columns:
     bounds = []
     level: list[tuple[str, ...]] = [()]
     while level:  # one level of objects after the other
-        below = []
+        below: list[tuple[str, ...]] = []
         for outer in level:
             within = (path for path in paths if path[: len(outer)] == outer and path != outer)
             inner = dict.fromkeys(path[: len(outer) + 1] for path in within)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int64s, UInt8s
+from evenflow.arrays import Float64s, Int64s, UInt8s, Whole
 from evenflow.kernels import inlined, kernel
 from partitioner_service.reading.cells import ABSENT, ESCAPED, FLOAT, INT, LONG, NULL, TEXT, VALUE, Cells
 from partitioner_service.reading.reasons import NOT_WHOLE, OTHER_TYPE_TEXT, TOO_LARGE, Faults
@@ -15,12 +15,12 @@ from partitioner_service.reading.strings import CSV, PLAIN, hexadecimal, texts
 
 EXACT_FLOAT = 15
 """Digits that a double holds exactly."""
-POWERS = 10.0 ** np.arange(EXACT_FLOAT + 1)
+POWERS: Float64s = 10.0 ** np.arange(EXACT_FLOAT + 1, dtype=np.float64)
 
 
 def convert_long(data: UInt8s, cells: Cells, kinds: Int64s) -> None:
     """Numbers that are LONG become doubles, infinite where they are too large. Their grammar is proven."""
-    for column in np.flatnonzero(kinds == FLOAT):
+    for column in np.flatnonzero(kinds == FLOAT).tolist():
         rows = np.flatnonzero(cells.states[column] == LONG)
         if len(rows):
             written = texts(data, cells, column, PLAIN, rows)
@@ -43,7 +43,7 @@ def _is_null(data: Any, at: int, length: int) -> bool:
 
 
 @kernel
-def _whole(data: Any, at: int, stop: int) -> tuple[int, int]:
+def _whole(data: Any, at: int, stop: int) -> tuple[Whole, int]:
     """-?[0-9]+ or 0x and at most 16 digits, as 64 bits -> (value, code)."""
     if stop - at > 2 and data[at] == 48 and data[at + 1] | 32 == 120:
         at += 2
@@ -151,7 +151,7 @@ def _read_numbers(data: Any, column: int, kind: int, powers: Any, cells: Any, co
 
 def convert_csv(data: UInt8s, cells: Cells, kinds: Int64s, faults: Faults) -> None:
     """Fields of columns that need numbers become such; what is none is a fault."""
-    for column in np.flatnonzero(kinds != TEXT):
+    for column in np.flatnonzero(kinds != TEXT).tolist():
         rows = np.flatnonzero(cells.states[column] == ESCAPED)
         codes = np.zeros(len(faults.codes), np.uint8)
         _read_numbers(data, column, kinds[column], POWERS, cells, codes)

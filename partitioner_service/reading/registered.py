@@ -96,7 +96,7 @@ class RegisteredReader:
         self, block: Block, ids: Int64s, rows: Int64s, starts: Int64s, faults: Faults
     ) -> Sequence[tuple[tuple[int, tuple[int, ...]], Int64s]]:
         """Rows by schema and, for Protobuf, by message; `starts` moves behind the indexes of the message."""
-        groups = []
+        groups: list[tuple[tuple[int, tuple[int, ...]], Int64s]] = []
         for number in np.unique(ids[rows]).tolist():
             of_schema = rows[ids[rows] == number]
             if self._form == "avro":

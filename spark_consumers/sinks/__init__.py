@@ -1,6 +1,6 @@
 """Where results go: one file per sink, and what all of them have in common.
 
-Admission rule: one file per name that `results.sink` may have, exporting one `SINK`; `base.py` says what a
+Admission rule: one file per name that `results.sink` may have, exporting one `SINK`. `base.py` says what a
 sink is, `topic.py` what those that write to Kafka share, `registry.py` finds them by their names. Nothing here
 imports Spark, so that `verify` and `doctor` can use a sink without it.
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,16 +22,16 @@ JSON_RECORDS = pa.schema(
 """JSON rows as they are read back: each with the place and the record key it was found with."""
 
 Names = Callable[[str], list[str]]
-"""Names of what lies in a folder or URI; none when there is no such folder."""
+"""Names of what lies in a folder or URI. None when there is no such folder."""
 
 Text = Callable[[str], str | None]
-"""Text of a file; None when there is no such file."""
+"""Text of a file. None when there is no such file."""
 
 Shape = Callable[[Iterable[pa.Table], int], Iterator[pa.Table]]
 """(result tables of one bucket in one micro-batch, number of that bucket) -> tables of the sink's `schema`.
 
-Each table holds rows (plan.result_schema) of one window. A large window is several tables, which follow each other;
-windows come in order. So the same windows always come in the same order of rows, however they are cut.
+Each table holds rows (plan.result_schema) of one window. A large window is several tables, which follow each other.
+Windows come in order. So the same windows always come in the same order of rows, however they are cut.
 """
 
 _ROWS_AT_ONCE = 20_000
@@ -76,18 +77,18 @@ _SQL_TYPES = {
 class ResultSink(ABC):
     """Takes the rows of the stage that emits windows. It has no state: what it needs are the settings.
 
-    name: what `results.sink` says. topics: roles of the query's topics that it writes; they are created and
+    name: what `results.sink` says. topics: roles of the query's topics that it writes. They are created and
     their rights checked before the start. needs: fields of `[results]` that it cannot work without. repeats: whether a
     row may be there more than once, after a micro-batch was repeated.
     """
 
     name: ClassVar[str]
-    topics: ClassVar[frozenset[str]] = frozenset()
+    topics: ClassVar[frozenset[TopicRole]] = frozenset()
     needs: ClassVar[tuple[str, ...]] = ()
     repeats: ClassVar[bool] = True
 
     def check(self, settings: Settings) -> None:
-        """Raise ConfigError for settings that cannot work; asks nothing of any service."""
+        """Raise ConfigError for settings that cannot work. Asks nothing of any service."""
         for field in self.needs:
             if getattr(settings.results, field) is None:
                 raise ConfigError(f"results.sink = '{self.name}' needs results.{field}")
@@ -106,7 +107,7 @@ class ResultSink(ABC):
 
     @abstractmethod
     def schema(self, settings: Settings) -> pa.Schema:
-        """Columns that Spark hands to the sink; types as in `spark_types`."""
+        """Columns that Spark hands to the sink. Types as in `spark_types`."""
 
     @abstractmethod
     def shaper(self, settings: Settings) -> Shape:
@@ -128,7 +129,7 @@ class ResultSink(ABC):
         """
 
     def begins(self, settings: Settings) -> Mapping[int, int]:
-        """First offset that is left of each partition of the results; above 0 where retention has deleted some.
+        """First offset that is left of each partition of the results. Above 0 where retention has deleted some.
 
         Empty where a sink never loses any.
         """

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 import pyarrow as pa
-from confluent_kafka import Message
 
 from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.settings import Settings
@@ -20,6 +19,7 @@ from evenflow.wire.result_frames import ResultHeader, decode_results, encode_res
 from spark_consumers.sinks.base import Shape
 from spark_consumers.sinks.topic import TopicSink, results_end, topic_options
 from topics import reader
+from topics.records import Record
 
 _RECORDS = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32())])
 _BYTES_AT_ONCE = 8_000_000
@@ -37,11 +37,11 @@ class ResultFrames(TopicSink):
         return partial(_frames, schema=readable_schema(settings.query), fingerprint=settings.fingerprint)
 
     def options(self, settings: Settings) -> dict[str, str]:
-        """Records are compressed already; a second time would only cost the broker."""
+        """Records are compressed already. A second time would only cost the broker."""
         return topic_options(settings, settings.topic("results"), compression_type="none", linger_ms="0")
 
     def read_back(self, settings: Settings) -> pa.RecordBatchReader:
-        """Rows of all records; ProtocolError, with the record's place, for one that is damaged or foreign."""
+        """Rows of all records. ProtocolError, with the record's place, for one that is damaged or foreign."""
         schema = readable_schema(settings.query)
         return pa.RecordBatchReader.from_batches(schema, _rows(settings, schema))
 
@@ -82,7 +82,7 @@ def _rows(settings: Settings, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 _FOREIGN = "who else writes to this topic? Give the results a topic of their own (results.topic)"
 
 
-def _check_place(message: Message, header: ResultHeader) -> None:
+def _check_place(message: Record, header: ResultHeader) -> None:
     if message.key() != b"%d" % header.bucket or message.partition() != header.bucket:
         raise ProtocolError(
             f"a result frame of bucket {header.bucket} lies under the key {message.key()!r:.100}"

@@ -1,4 +1,4 @@
-"""JSON rows in a Kafka topic; a record's key is the key as bytes, whatever its type.
+"""JSON rows in a Kafka topic. A record's key is the key as bytes, whatever its type.
 
 Idempotent, not transactional: a repeated micro-batch appends equal rows once more, and (window, key)
 determines the value. docs/results.md says how a reader drops what it has seen.

@@ -92,7 +92,7 @@ class Parquet(ResultSink):
 
 
 def read_parquet_results(path: str | Path) -> pa.RecordBatchReader:
-    """The rows of all files that lie in this local folder now, in the order of their names; no columns without files."""
+    """The rows of all files that lie in this local folder now, in the order of their names. No columns without files."""
     files = [Path(path) / name for name in visible(os.listdir(path))]
     with _readable(files[0] if files else None):
         schema = pq.read_schema(files[0]).remove_metadata() if files else pa.schema([])

@@ -45,7 +45,7 @@ class TopicSink(ResultSink):
     def admit(self, settings: Settings, found: Found) -> None:
         """Refuse to start over in a topic that holds what this query has emitted already.
 
-        In the query's own topic every record counts; in a topic of the user's, which may hold rows of others, this
+        In the query's own topic every record counts. In a topic of the user's, which may hold rows of others, this
         query must have begun there before.
         """
         topic = settings.topic("results")
@@ -74,13 +74,13 @@ class TopicSink(ResultSink):
 
 
 def topic_options(settings: Settings, topic: str, **producer: str) -> dict[str, str]:
-    """Options that write a stream to this topic in Spark's format `kafka`; `producer` wins over what is usual here."""
+    """Options that write a stream to this topic in Spark's format `kafka`. `producer` wins over what is usual here."""
     ours = _PRODUCER | {f"kafka.{name.replace('_', '.')}": value for name, value in producer.items()}
     return {"topic": topic} | ours | spark_options(settings.kafka)
 
 
 def results_end(settings: Settings) -> Mapping[int, int]:
-    """End of each partition of the results topic as it is now; ServiceError when there is no such topic."""
+    """End of each partition of the results topic as it is now. ServiceError when there is no such topic."""
     topic = settings.topic("results")
     state = describe(settings.kafka, [topic]).get(topic)
     if state is None:

@@ -3,8 +3,9 @@
 import pytest
 
 from spark_consumers import archive
-from spark_consumers.jars import cache_dir, kafka_broker_jars, spark_kafka_jars
+from spark_consumers.jars import cache_dir, spark_kafka_jars
 from workbench.archive import make_archive
+from workbench.broker_jars import kafka_broker_jars
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more]
 

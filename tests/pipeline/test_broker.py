@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ConfigError, ServiceError
-from topics.admin import TopicSpec, describe, ensure_topics
+from topics.admin import describe, ensure_topics
 from topics.clients import flush, producer
 from topics.reader import read_range
+from topics.state import TopicSpec
 from workbench.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.pipeline

@@ -6,7 +6,8 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from evenflow.settings import KafkaSettings, load_settings
-from topics.admin import TopicSpec, ensure_topics, pipeline_topics
+from topics.admin import ensure_topics, pipeline_topics
+from topics.state import TopicSpec
 from workbench.doctor import examine
 from workbench.findings import Finding
 

@@ -8,9 +8,10 @@ import pytest
 
 from evenflow.partitioners import create
 from evenflow.settings import KafkaSettings
-from topics.admin import TopicSpec, ensure_topics
+from topics.admin import ensure_topics
 from topics.clients import flush, producer
 from topics.reader import read_range
+from topics.state import TopicSpec
 
 pytestmark = pytest.mark.pipeline
 EXAMPLES = Path(__file__).parents[2] / "examples"

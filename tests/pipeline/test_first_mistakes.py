@@ -14,7 +14,8 @@ from evenflow.settings import KafkaSettings, load_settings
 from partitioner_service.committed import all_states
 from tests.pipeline.planes import run
 from topics import clients
-from topics.admin import TopicSpec, describe, ensure_topics, topic_names
+from topics.admin import describe, ensure_topics, topic_names
+from topics.state import TopicSpec
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(240)]
 

@@ -21,8 +21,8 @@ from tests.pipeline.planes import began, some_rows, start_thread, telemetry, tot
 from tests.pipeline.routed import create_topics, make_settings, read_routed, records, write, write_end
 from tests.unit.twostep.pipe import Dict
 from topics import admin
-from topics.admin import TopicSpec
 from topics.plans import Plans, PlanWriter, read_plans
+from topics.state import TopicSpec
 
 pytestmark = pytest.mark.pipeline
 

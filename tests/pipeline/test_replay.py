@@ -28,9 +28,10 @@ from producers.clock import ManualClock
 from producers.profiles import FixedRate, Recorded
 from producers.records import values_of
 from producers.replay import DeliveryError, replay
-from topics.admin import TopicSpec, TopicState, describe, ensure_topics, pipeline_topics
+from topics.admin import describe, ensure_topics, pipeline_topics
 from topics.clients import consumer
 from topics.reader import read_range
+from topics.state import TopicSpec, TopicState
 
 pytestmark = pytest.mark.pipeline
 ROWS = "key,time,amount\nb,3000,1\na,1000,\n,1000,3\nö,2000,4\n"

@@ -14,9 +14,10 @@ from confluent_kafka.admin import (
 
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import KafkaSettings, load_settings
-from topics.admin import TopicSpec, delete_topics, describe, ensure_topics, may_write, pipeline_topics
+from topics.admin import delete_topics, describe, ensure_topics, may_write, pipeline_topics
 from topics.clients import admin, consumer, flush, producer
 from topics.reader import read_range
+from topics.state import TopicSpec
 from workbench.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.pipeline

@@ -49,5 +49,5 @@ def test_a_written_list_of_numbers_makes_a_partitioner(text: str) -> None:
 
 
 def test_an_option_given_twice_is_refused() -> None:
-    with pytest.raises(ConfigError, match="gives the option 'd' twice"):
+    with pytest.raises(ConfigError, match="pkg: the option 'd' is given twice"):
         parse_choice("pkg:d=3,d=4")

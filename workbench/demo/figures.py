@@ -21,8 +21,8 @@ COMPARED = ("hashing", "shuffle")
 class Routing:
     """How tuples were spread over the workers.
 
-    loads: tuples by worker; imbalance: I(m) over everything; window_imbalance: mean over windows of
-    (max - mean load) / tuples; ksr: mean over consecutive windows of the replication factor.
+    loads: tuples by worker. imbalance: I(m) over everything; window_imbalance: mean over windows of
+    (max - mean load) / tuples. ksr: mean over consecutive windows of the replication factor.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Routing:
 
 @dataclass(frozen=True)
 class Tuples:
-    """Every routed tuple: key hash, pane and worker, in order of panes; arrays of shape (m,)."""
+    """Every routed tuple: key hash, pane and worker, in order of panes. Arrays of shape (m,)."""
 
     keys: UInt64s
     panes: Int64s

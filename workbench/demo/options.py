@@ -26,10 +26,10 @@ _EVENT_RATE = 1_000.0
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions:
-    """What `evenflow demo` was asked for; None means: as the query (or the demo) itself has it."""
+    """What `evenflow demo` was asked for. None means: as the query (or the demo) itself has it."""
 
     query: str | None = None
-    """A built-in query; None: that of `DEFAULT_QUERY`, or with `input` one that counts the tuples of each key."""
+    """A built-in query. None: that of `DEFAULT_QUERY`, or with `input` one that counts the tuples of each key."""
     input: str | None = None
     """Data of the user's own. With a query: instead of the query's data."""
     key: str | None = None
@@ -54,7 +54,7 @@ Opener = Callable[[str, SourceOptions], Source]
 
 
 def prepare(options: DemoOptions, folder: Path, opener: Opener = open_source) -> tuple[Settings, Source]:
-    """Settings (all but the broker's) and source of this demo; the services keep what they write in `folder`.
+    """Settings (all but the broker's) and source of this demo. The services keep what they write in `folder`.
 
     ConfigError when the file or a column does not fit: all of a file is read here, before anything is started.
     """
@@ -181,7 +181,7 @@ _VALUE_KINDS = (pa.types.is_integer, pa.types.is_floating), "--value sums number
 def _declared(
     source: Source, column: str, kinds: Mapping[str, pa.DataType], fitting: tuple[Sequence[Any], str]
 ) -> dict[str, str]:
-    """The type to declare for a column of whole numbers; ConfigError for a column of a type that does not fit."""
+    """The type to declare for a column of whole numbers. ConfigError for a column of a type that does not fit."""
     if column not in kinds:
         return {}  # no tuple tells
     fits, hint = fitting

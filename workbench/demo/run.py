@@ -33,7 +33,7 @@ BUSIEST = 8
 
 @dataclass(frozen=True, kw_only=True)
 class DemoResult:
-    """The figures of one demo, as `--json` prints them; latency is None: event times are not live."""
+    """The figures of one demo, as `--json` prints them. Latency is None: event times are not live."""
 
     tuples: int
     routed: int
@@ -84,7 +84,7 @@ def run(options: DemoOptions, console: Console, *, opened: Opener = open_source)
 def _stream(
     options: DemoOptions, settings: Settings, source: Any, services: Services, screen: Screen
 ) -> float:
-    """Replay, partition, combine, reduce; seconds from the first tuple to the last window."""
+    """Replay, partition, combine, reduce. Seconds from the first tuple to the last window."""
     with screen.progress() as bars:
         began = time.monotonic()
         total = source.rows if options.limit is None else min(source.rows or options.limit, options.limit)

@@ -37,7 +37,7 @@ class Screen:
 
     @contextmanager
     def progress(self) -> Iterator[Bars]:
-        """Bars while the pipeline runs; plain lines now and then where there is no terminal."""
+        """Bars while the pipeline runs. Plain lines now and then where there is no terminal."""
         shown = self.console.is_terminal
         with Progress(
             SpinnerColumn(),

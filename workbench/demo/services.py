@@ -42,7 +42,7 @@ class Services:
             raise
 
     def wait(self, done: Callable[[], bool], look: Callable[[], None]) -> None:
-        """Call `look` every moment until `done`; ServiceError as soon as a process has died."""
+        """Call `look` every moment until `done`. ServiceError as soon as a process has died."""
         pause = threading.Event()
         while not done():
             self.check()
@@ -73,7 +73,7 @@ class Services:
             _end(self._control)
 
     def to_the_end(self, settings: Settings, look: Callable[[dict[int, PartitionState]], None]) -> None:
-        """Wait until the input has ended and everything is emitted; `look` gets the committed states meanwhile."""
+        """Wait until the input has ended and everything is emitted. `look` gets the committed states meanwhile."""
         states: dict[int, PartitionState] = {}
 
         def ended() -> bool:

@@ -18,7 +18,7 @@ _CANDIDATES = 5_000
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """start and end in ms; tuples: sum of the count aggregate, None when the query has none; keys: how many.
+    """start and end in ms. tuples: sum of the count aggregate, None when the query has none. keys: how many.
 
     key: the largest, with its aggregates in `values`.
     """
@@ -77,7 +77,7 @@ def busiest(settings: Settings, most: int) -> list[Window]:
 
 def _tables(settings: Settings) -> Any:
     for block in reader.read_range(settings.kafka, settings.topic("results")):
-        lines = b"\n".join(message.value() for message in block)
+        lines = b"\n".join(message.value() or b"" for message in block)
         yield pyarrow.json.read_json(
             io.BytesIO(lines), read_options=pyarrow.json.ReadOptions(block_size=len(lines) + 64)
         )

@@ -15,7 +15,7 @@ _LARGEST_ROW = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """A finished micro-batch. at: seconds after the beginning, at its end; seconds: since the one before it ended.
+    """A finished micro-batch. at: seconds after the beginning, at its end. seconds: since the one before it ended.
 
     load: W. slots: tasks that could run at once. epoch: of the plan that the application followed.
     """

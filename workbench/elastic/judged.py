@@ -15,7 +15,7 @@ THRESHOLD, STEP = 0.90, 0.10
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """out_of_zone_2: share of the time with W outside of ]0.80, 0.90]; overloaded, under_used: its two sides.
+    """out_of_zone_2: share of the time with W outside of ]0.80, 0.90]. overloaded, under_used: its two sides.
 
     slot_seconds: slots in use over time; over_provisioned: those beyond the fewest that would have kept W at or below 0.90
     (taking the load to divide by the slots, so it is a lower bound: a micro-batch has a fixed cost). slo_violations: share

@@ -127,7 +127,7 @@ def run_loop(options: LoopOptions, told: Onlooker | None = None) -> LoopResult:
 
 
 def loop_settings(options: LoopOptions, folder: Path) -> Settings:
-    """All but the broker's; nothing of a user's own evenflow.toml."""
+    """All but the broker's. Nothing of a user's own evenflow.toml."""
     empty, ports = folder / "empty.json", options.ports.settings
     empty.write_text("{}")
     return load_settings(
@@ -176,7 +176,7 @@ def loop_settings(options: LoopOptions, folder: Path) -> Settings:
 def _stream(
     options: LoopOptions, settings: Settings, tuples: int, services: Services, told: Onlooker
 ) -> tuple[float, float]:
-    """Replay and wait for the last result; the times (s since 1970) between which the course counts."""
+    """Replay and wait for the last result. The times (s since 1970) between which the course counts."""
     shape = options.shape
     services.wait(lambda: any(part.is_spark for part in look(settings).parts), lambda: None)
     told.say(f"warming up at {shape.first_rate:,.0f} tuples/s ...")

@@ -15,7 +15,7 @@ BASE = 1_000.0
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """profile: of the rate, as `evenflow replay --profile` takes it; source: a generator with its options; seconds: of
+    """profile: of the rate, as `evenflow replay --profile` takes it. source: a generator with its options. seconds: of
     replay.
     """
 
@@ -25,7 +25,7 @@ class Shape:
     seconds: float
 
     def rates(self) -> Curve:
-        """When each tuple is due; ConfigError for a profile without a rate curve."""
+        """When each tuple is due. ConfigError for a profile without a rate curve."""
         curve = parse_profile(self.profile)
         if not isinstance(curve, Curve):
             raise ConfigError(f"profile {self.profile} has no rate curve", hint=f"known: {', '.join(SHAPES)}")
@@ -78,7 +78,7 @@ SHAPES: dict[str, Shape] = {
 
 
 def shape_of(text: str, *, seconds: float | None = None) -> Shape:
-    """One of the named shapes, or a rate profile over the steady stream; ConfigError for anything else."""
+    """One of the named shapes, or a rate profile over the steady stream. ConfigError for anything else."""
     known = SHAPES.get(text)
     if known is None:
         if text.partition(":")[0] not in PROFILES:

@@ -12,6 +12,7 @@ from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings
 from topics import clients, reader
 from topics.admin import describe
+from topics.records import Record
 
 
 class Copier:
@@ -25,7 +26,7 @@ class Copier:
         self._records = 0
 
     def copy(
-        self, source: str, target: str, *, wanted: Callable[[Message], bool] = lambda message: True
+        self, source: str, target: str, *, wanted: Callable[[Record], bool] = lambda message: True
     ) -> None:
         """Append the wanted records of `source` to the empty topic `target`, and see that all are there.
 
@@ -48,7 +49,7 @@ class Copier:
                 hint="does something else write to it? run it again",
             )
 
-    def _send(self, message: Message, target: str) -> None:
+    def _send(self, message: Record, target: str) -> None:
         record: dict[str, Any] = {"value": message.value(), "key": message.key()}
         record |= {"headers": message.headers() or [], "partition": message.partition()}
         kind, stamp = message.timestamp()

@@ -10,8 +10,9 @@ from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.settings.views import queries
 from spark_consumers.sinks import sink_of
-from topics.admin import ROLES, TopicState, describe, topic_names
+from topics.admin import ROLES, describe, topic_names
 from topics.groups import group_names
+from topics.state import TopicState
 from workbench.alive import look
 from workbench.stored import Stored, stored
 

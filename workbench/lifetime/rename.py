@@ -2,7 +2,7 @@
 
 Kafka cannot rename a topic, so the records are copied. Results are not: the Spark stages compute every one of them again
 from the copied frames. Nothing of the new name counts before the last step, one transaction that commits the offsets
-with their state: cut off before it, the copies are recognised as such and made anew; cut off after it, only the old
+with their state: cut off before it, the copies are recognised as such and made anew. Cut off after it, only the old
 name is left to be removed.
 """
 
@@ -12,35 +12,37 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from evenflow.settings.views import queries
+from evenflow.settings.views import TopicRole, queries
 from partitioner_service.claim import commit_first, lock
 from partitioner_service.committed import TopicIds, all_states, check_continues
 from partitioner_service.watchdog import Watchdog
 from topics import clients
-from topics.admin import TopicSpec, TopicState, delete_topics, describe, ensure_topics, pipeline_topics
+from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
 from topics.query_record import IDENTITY_KEY, read_identity
+from topics.records import Record
 from topics.settled import admitted, settled
+from topics.state import TopicSpec, TopicState
 from workbench.lifetime.copying import Copier
 from workbench.lifetime.remains import refuse_while_alive
 from workbench.stored import stored
 
-COPIED = ("routed", "rejected", "plan", "snapshots")
-"""Roles of the topics that go along; what the Spark stages write comes anew."""
-_FIRST_HAVE = ("routed", "rejected")
+COPIED: tuple[TopicRole, ...] = ("routed", "rejected", "plan", "snapshots")
+"""Roles of the topics that go along. What the Spark stages write comes anew."""
+_FIRST_HAVE: tuple[TopicRole, ...] = ("routed", "rejected")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Renaming:
-    """A renaming that was found possible. sources: the topics to copy by role; states: of every input partition."""
+    """A renaming that was found possible. sources: the topics to copy by role. states: of every input partition."""
 
     before: Settings
     after: Settings
-    sources: dict[str, TopicState]
+    sources: dict[TopicRole, TopicState]
     states: dict[int, PartitionState]
 
     def lines(self) -> list[str]:
@@ -58,7 +60,7 @@ def examine(
     now: Callable[[], float] = time.time,
     waiting: Callable[[str], None] = lambda line: None,
 ) -> Renaming:
-    """Look at everything that the renaming rests on; nothing is made.
+    """Look at everything that the renaming rests on. Nothing is made.
 
     after: the same query under its new name and with the same input topic. now, waiting: as `refuse_while_alive` takes
     them. Raises IncompatibleStateError when a service of the query runs, when it has not begun or the new name has,
@@ -76,7 +78,7 @@ def examine(
 
 
 def carry_out(found: Renaming, *, progress: Callable[[int], None]) -> None:
-    """Copy, check, and commit the offsets under the new name; what is left of the old name stays.
+    """Copy, check, and commit the offsets under the new name. What is left of the old name stays.
 
     Raises IncompatibleStateError when something read on meanwhile, ServiceError when the broker refuses or another
     process begins the new name.
@@ -113,7 +115,7 @@ def _begun(settings: Settings) -> dict[int, PartitionState]:
     return states
 
 
-def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[str, TopicState]:
+def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[TopicRole, TopicState]:
     """The topics to copy, if they are those of these states and hold all that was ever written to them."""
     names = {role: settings.topic(role) for role in ("input", *COPIED)}
     topics = describe(settings.kafka, names.values())
@@ -136,7 +138,7 @@ def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[str, T
 
 
 def _refuse_taken(after: Settings) -> None:
-    """A name that has begun, or that an earlier query has left things under, is not free; a cut-off copy is."""
+    """A name that has begun, or that an earlier query has left things under, is not free. A cut-off copy is."""
     name = after.query.name
     reset = f"`evenflow reset` with query.name = '{name}' removes what there is under that name"
     if all_states(after, stable=True):
@@ -167,7 +169,7 @@ def _refuse_taken(after: Settings) -> None:
 
 
 def _empty_topics(found: Renaming) -> dict[str, TopicState]:
-    """The new name's topics, made anew, with the configuration of the old ones; by role."""
+    """The new name's topics, made anew, with the configuration of the old ones. By role."""
     after, specs = found.after, pipeline_topics(found.after)
     delete_topics(after.kafka, [after.topic(role) for role in COPIED])
     wanted = {role: _like(specs[role], found.sources.get(role)) for role in COPIED}
@@ -181,7 +183,7 @@ def _like(spec: TopicSpec, source: TopicState | None) -> TopicSpec:
     return replace(spec, config={name: known.get(name, value) for name, value in spec.config.items()})
 
 
-def _goes_along(message: Message) -> bool:
+def _goes_along(message: Record) -> bool:
     """All but what says of the old name that it has begun, and where its results are."""
     key = message.key() or b""
     return key != IDENTITY_KEY and not key.startswith(b"spark/")

@@ -2,7 +2,7 @@
 
 `sample` reads the newest records, `shape` and `facts` say what is there, the modules named `judge_*` hold it against
 the settings, `propose` writes the settings that would fit, `start` is what a service calls before it begins.
-Only `sample` and `start` talk to a broker; everything else is a function of plain values.
+Only `sample` and `start` talk to a broker. Everything else is a function of plain values.
 """
 
 from workbench.look.look import Look, look_at

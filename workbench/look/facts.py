@@ -25,9 +25,9 @@ from workbench.registered import RegisteredRecords
 class PartitionFacts:
     """One partition of the sample.
 
-    length: offsets that the partition holds; records: those sampled, markers aside; ended: a producer's end was
-    among them; times: event times (ms) of the readable ones, in offset order, without those that max_jump would
-    reject; jumps: how many these are.
+    length: offsets that the partition holds. records: those sampled, markers aside. ended: a producer's end was
+    among them. times: event times (ms) of the readable ones, in offset order, without those that max_jump would
+    reject. jumps: how many these are.
     """
 
     partition: int
@@ -51,8 +51,8 @@ class Unreadable:
 class Facts:
     """A sample as the settings read it.
 
-    unreadable: by reason, the commonest first; keys: different keys; hottest: the commonest key and its tuples;
-    keyless: records without a record key; filtered: records that can be read, of which no tuple is kept; kept: tuples.
+    unreadable: by reason, the commonest first. keys: different keys. hottest: the commonest key and its tuples.
+    keyless: records without a record key. filtered: records that can be read, of which no tuple is kept. kept: tuples.
     """
 
     topic: str
@@ -83,7 +83,7 @@ class Facts:
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """Least and largest event time, ms; None without a tuple."""
+        """Least and largest event time, ms. None without a tuple."""
         ends = [(int(times.min()), int(times.max())) for times in self.times]
         return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 

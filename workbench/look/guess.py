@@ -20,7 +20,7 @@ _KEY_NAME = re.compile(r"key|user|customer|account|device|sensor|client|session|
 
 
 def starting_file(settings: Settings, sample: TopicRecords, *, now: int) -> str:
-    """The lines of a settings file that reads this topic; what is guessed says so in a comment."""
+    """The lines of a settings file that reads this topic. What is guessed says so in a comment."""
     comments: dict[tuple[str, str], str] = {}
     changes = _guessed(settings, sample, comments)
     begun = applied(settings, changes)
@@ -70,7 +70,7 @@ def guess_time(shape: Shape) -> str | None:
 
 
 def guess_key(shape: Shape, time: str | None, *, keyed: bool) -> str:
-    """The column that most likely is the key: text or whole numbers that come again; else the record key."""
+    """The column that most likely is the key: text or whole numbers that come again. Else the record key."""
     able = [
         column
         for column in shape.columns.values()

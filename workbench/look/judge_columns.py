@@ -136,7 +136,9 @@ def _judge_time(settings: Settings, facts: Facts) -> Iterator[Finding]:
     column = facts.shape.column(name)
     if not column.present:
         found = likely_time(name, facts.shape)
-        yield _absent("the event time", name, facts.shape, found and found["time"], {"query": found or {}})
+        yield _absent(
+            "the event time", name, facts.shape, found["time"] if found else None, {"query": found or {}}
+        )
         return
     real = unit_of(column.examples)
     do, changes = f"query.time_unit is {unit!r}: write the times so, or name another column in query.time", {}
@@ -197,7 +199,7 @@ def _better_value(settings: Settings, column: Column, form: str) -> tuple[str, C
 
 
 def _typed(settings: Settings, column: Column, form: str) -> tuple[str, Changes] | None:
-    """The type that the column's values have, where the query can have it; None: it needs what it says it needs."""
+    """The type that the column's values have, where the query can have it. None: it needs what it says it needs."""
     kinds = {"whole number": ("float64", "int64"), "decimal": ("float64",), "truth value": ("bool",)}
     if settings.query.key_columns.count(column.name):
         kinds["whole number"] = ("int64",)
@@ -221,7 +223,7 @@ def _can_be(settings: Settings, changes: Changes) -> bool:
 
 
 def _absent(role: str, name: str, shape: Shape, found: str | None, changes: Changes) -> Finding:
-    """A column that no record has; `found`: what is likely meant, which `changes` would put into the settings."""
+    """A column that no record has. `found`: what is likely meant, which `changes` would put into the settings."""
     what = f"none of {shape.rows:,} records has a column {name!r} ({role}); columns seen: {listed(shape.columns)}"
     if found is not None:
         return Finding(role, "problem", what, f"did you mean {found!r}?", changes)
@@ -245,7 +247,7 @@ def _held(need: _Need, shape: Shape, do: str, changes: Changes) -> Iterator[Find
 
 
 def likely_name(name: str, shape: Shape, *, but: Container[str] = ()) -> str | None:
-    """The column whose name is much like this one, if there is one; none of those in `but`."""
+    """The column whose name is much like this one, if there is one. None of those in `but`."""
     lower = {column.lower(): column for column in shape.columns if column not in but and can_be_named(column)}
     close = get_close_matches(name.lower(), lower, n=1)
     close += [column for column in lower if column.endswith(f".{name.lower()}")]  # within another field

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from evenflow.settings import Query, Settings
 from evenflow.talking.words import partitions, share, shown_bytes
@@ -14,7 +14,7 @@ from workbench.look.words import counted
 
 _DELIMITERS = ",;\t|"
 _SCHEMA_REGISTRY = 0
-"""First byte of a record that was written with a schema registry (Avro, Protobuf); four bytes of its id follow."""
+"""First byte of a record that was written with a schema registry (Avro, Protobuf). Four bytes of its id follow."""
 _SHOWN = 3
 
 
@@ -57,7 +57,7 @@ def judge_readable(settings: Settings, facts: Facts) -> Iterator[Finding]:
 
 
 def judge_filter(settings: Settings, facts: Facts) -> Iterator[Finding]:
-    """How many tuples `query.where` and `query.explode` leave; none is most likely a mistake."""
+    """How many tuples `query.where` and `query.explode` leave. None is most likely a mistake."""
     query = settings.query
     if query.explode is not None and facts.readable:
         yield from _judge_exploded(query, facts)
@@ -136,7 +136,7 @@ def _other_format(values: list[bytes | None]) -> tuple[str, Changes]:
     return "set input.format to what they are: json, csv, text, avro or protobuf", {}
 
 
-def in_wire_format(values: list[bytes | None]) -> bool:
+def in_wire_format(values: Sequence[bytes | None]) -> bool:
     """Whether these look like records that were written with a schema registry."""
     filled = [value for value in values if value]
     return bool(filled) and all(value[0] == _SCHEMA_REGISTRY and len(value) > 5 for value in filled)
@@ -149,7 +149,7 @@ def _other_delimiter(settings: Settings, values: list[bytes | None]) -> Changes:
     return {"input": {"delimiter": delimiter}} if fitting and delimiter != settings.input.delimiter else {}
 
 
-def likely_csv(values: list[bytes | None]) -> tuple[str, int]:
+def likely_csv(values: Sequence[bytes | None]) -> tuple[str, int]:
     """The delimiter that cuts most records into the same number of fields, and that number (1: it is no csv)."""
     best = (",", 1, 0)
     for delimiter in _DELIMITERS:

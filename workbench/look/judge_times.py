@@ -21,7 +21,7 @@ _FUTURE = 86_400_000
 
 
 def judge_times(settings: Settings, facts: Facts, *, now: int) -> Iterator[Finding]:
-    """Everything about event times; `now`: ms since 1970."""
+    """Everything about event times. `now`: ms since 1970."""
     if facts.span is None:
         return
     unit = list(_judge_unit(settings, facts))

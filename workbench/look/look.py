@@ -48,7 +48,7 @@ class Look:
         return jumps + late_tuples(self.settings.query, self.facts.times)
 
     def toml(self) -> str:
-        """The proposal as lines for evenflow.toml; empty when there is nothing to change."""
+        """The proposal as lines for evenflow.toml. Empty when there is nothing to change."""
         return as_toml(self.settings, self.proposal)
 
     def summary(self) -> str:
@@ -81,7 +81,7 @@ class Look:
 
 
 def look_at(settings: Settings, sample: TopicRecords, *, now: int, registry: Lookup | None = None) -> Look:
-    """Hold the sample against the settings; `now`: ms since 1970. registry: of schemas, None: that of the settings."""
+    """Hold the sample against the settings. `now`: ms since 1970. registry: of schemas, None: that of the settings."""
     facts = facts_of(settings, sample, registry=registry)
     findings = _judged(settings, facts, sample, now)
     look = Look(settings, facts, findings, merged(findings))

@@ -17,7 +17,7 @@ _SECTIONS = ("query", "input", "partitioner", "kafka")
 
 
 def merged(findings: Iterable[Finding], onto: Changes | None = None) -> dict[str, dict[str, Any]]:
-    """What these findings would change, all together; what comes first stays."""
+    """What these findings would change, all together. What comes first stays."""
     changes = {section: dict(fields) for section, fields in (onto or {}).items()}
     for finding in findings:
         for section, fields in finding.settings.items():
@@ -28,7 +28,7 @@ def merged(findings: Iterable[Finding], onto: Changes | None = None) -> dict[str
 
 
 def applied(settings: Settings, changes: Changes) -> Settings:
-    """The settings with these changes; ValueError if they cannot be."""
+    """The settings with these changes. ValueError if they cannot be."""
     update = {section: _changed(settings, section, fields) for section, fields in changes.items()}
     mended = settings.model_copy(update=update)
     if mended.input.format == "csv" and not set(mended.needed_columns) <= set(mended.input.columns):
@@ -65,7 +65,7 @@ def _drop_unread_types(query: dict[str, Any]) -> None:
 
 
 def as_toml(settings: Settings, changes: Changes, comments: Comments | None = None) -> str:
-    """The lines that make these changes; `types` whole, as the file has it once."""
+    """The lines that make these changes. `types` whole, as the file has it once."""
     blocks = []
     types = _given(settings, "query", changes.get("query", {})).get("types", {})
     for section, fields in sorted(changes.items(), key=lambda one: _SECTIONS.index(one[0])):

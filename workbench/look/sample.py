@@ -6,13 +6,12 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from confluent_kafka import Message
-
 from evenflow.errors import DataLossError, ServiceError
 from evenflow.settings import KafkaSettings
 from partitioner_service.messages import marker_of, timestamp_of
 from topics import reader
-from topics.admin import TopicState
+from topics.records import Record
+from topics.state import TopicState
 
 SAMPLE = 20_000
 _LEAST = 100
@@ -37,7 +36,7 @@ class Stretch:
     keys: list[bytes | None] = field(default_factory=list)
     timestamps: list[int] = field(default_factory=list)
 
-    def add(self, records: Iterable[Message]) -> None:
+    def add(self, records: Iterable[Record]) -> None:
         """The next records of this partition, in offset order."""
         for record in records:
             if marker_of(record) is not None:
@@ -67,13 +66,13 @@ class TopicRecords:
 
     @property
     def oldest(self) -> int | None:
-        """Least record timestamp, ms; None where no record has one."""
+        """Least record timestamp, ms. None where no record has one."""
         stamps = (stamp for stretch in self.stretches for stamp in stretch.timestamps if stamp >= 0)
         return min(stamps, default=None)
 
 
 def newest_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPLE) -> TopicRecords:
-    """At most about `most` of the newest records; fewer when they are large or come slowly.
+    """At most about `most` of the newest records. Fewer when they are large or come slowly.
 
     ServiceError or DataLossError (deleted meanwhile) when nothing can be read.
     """

@@ -23,6 +23,7 @@ from workbench.unreadable import Unreadable
 
 Kind = Literal["text", "whole number", "decimal", "truth value", "null", "nested"]
 TimeUnit = Literal["s", "ms", "us", "iso"]
+NumericUnit = Literal["s", "ms", "us", "ns"]
 Row = dict[str, Any]
 
 NUMBERS: frozenset[Kind] = frozenset({"whole number", "decimal"})
@@ -36,7 +37,7 @@ _MOST_PARTS = 100
 _INT64_DIGITS = len(str(-(2**63)))
 _NAME = re.compile(r"[^@(),\s]([^(),]*[^(),\s])?")
 _CSV_NULLS = frozenset({"", "NA", "null", "NULL"})
-_PER_MS = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
+_PER_MS: dict[NumericUnit, float] = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
 EARLIEST, LATEST = 631_152_000_000, 4_102_444_800_000
 """1990 and 2100: event times between them (ms) need no explanation."""
 
@@ -71,16 +72,16 @@ class Column:
     @property
     def mostly(self) -> Kind:
         """The commonest kind that is not null."""
-        filled = {kind: count for kind, count in self.kinds.items() if kind != "null"}
-        return max(filled, key=lambda kind: filled[kind], default="null")
+        filled: dict[Kind, int] = {kind: count for kind, count in self.kinds.items() if kind != "null"}
+        return max(filled, key=filled.__getitem__, default="null")
 
 
 @dataclass(frozen=True)
 class Shape:
     """Columns of the sampled records.
 
-    rows: records that hold columns at all, of `records` that were looked at, or the tuples that they become; columns: fields
-    within objects too, as "outer.inner"; fields: csv records by their number of fields.
+    rows: records that hold columns at all, of `records` that were looked at, or the tuples that they become. columns: fields
+    within objects too, as "outer.inner". fields: csv records by their number of fields.
     """
 
     records: int
@@ -89,7 +90,7 @@ class Shape:
     fields: Mapping[int, int]
 
     def column(self, name: str) -> Column:
-        """The column of this name; one that never occurs if there is none."""
+        """The column of this name. One that never occurs if there is none."""
         return self.columns.get(name) or Column(name, {}, (), 0)
 
 
@@ -102,8 +103,8 @@ def shape_of(
 ) -> Shape:
     """The columns of these record values, read as input.format says.
 
-    registered: reads a record of avro or protobuf, Unreadable where it cannot; without it their columns are not known.
-    explosion: what is taken apart; a record in which there is nothing to take apart stays as it is.
+    registered: reads a record of avro or protobuf, Unreadable where it cannot. Without it their columns are not known.
+    explosion: what is taken apart. A record in which there is nothing to take apart stays as it is.
     """
     width = max((len(row) for row in _rows(settings, values[-10:], registered)), default=1)
     some = values[:: 1 + len(values) * width // _CELLS]
@@ -179,7 +180,7 @@ def _registered_rows(values: Sequence[bytes | None], registered: Callable[[bytes
 
 
 def split_line(value: bytes | None, delimiter: str) -> list[str] | None:
-    """The fields of a csv record; None if it is no text or not one line."""
+    """The fields of a csv record. None if it is no text or not one line."""
     if value is None:
         return None
     try:
@@ -208,7 +209,7 @@ def kind_of(value: Any) -> Kind:
 
 
 def unit_of(examples: Sequence[Any]) -> TimeUnit | Literal["ns"] | None:
-    """The unit in which these values are times between 1990 and 2100 (most of them); None: in none."""
+    """The unit in which these values are times between 1990 and 2100 (most of them). None: in none."""
     texts = [value for value in examples if isinstance(value, str)]
     if texts:
         return "iso" if len(texts) == len(examples) and all(map(_is_iso, texts[:100])) else None
@@ -219,7 +220,7 @@ def unit_of(examples: Sequence[Any]) -> TimeUnit | Literal["ns"] | None:
     middle = float(np.median(np.array(finite, np.float64)))
     for unit, per_ms in _PER_MS.items():
         if EARLIEST <= middle / per_ms <= LATEST:
-            return unit  # type: ignore[return-value]
+            return unit
     return None
 
 
@@ -259,7 +260,7 @@ def _csv_value(field: str) -> str | int | float | None:
 
 
 def _whole(text: str) -> int | float:
-    """An int of 64 bits; as a float what is larger, be it infinite. ValueError if it is no whole number."""
+    """An int of 64 bits. As a float what is larger, be it infinite. ValueError if it is no whole number."""
     if len(text) > _INT64_DIGITS:
         return float(text)
     whole = int(text)

@@ -41,7 +41,7 @@ def before_start(settings: Settings, *, most: int = SAMPLE) -> None:
 
 
 def _look(settings: Settings, most: int, *, begun: bool) -> ConfigError | None:
-    """Log what is there; the refusal of a query that cannot be meant and has not begun."""
+    """Log what is there. The refusal of a query that cannot be meant and has not begun."""
     topic = settings.topic("input")
     sample = newest_records(settings.kafka, describe(settings.kafka, [topic])[topic], most=most)
     look = look_at(settings, sample, now=int(time.time() * 1000))

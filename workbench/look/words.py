@@ -25,7 +25,7 @@ def counted(part: int, whole: int) -> str:
 
 
 def listed(names: Iterable[str], *, most: int = 12) -> str:
-    """ "a, b, c"; "none" of nothing, and "..." after many."""
+    """ "a, b, c". "none" of nothing, and "..." after many."""
     every = [printable(name[:_LONGEST]) for name in names]
     return ", ".join(every[:most]) + (", ..." if len(every) > most else "") if every else "none"
 

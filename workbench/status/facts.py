@@ -1,4 +1,4 @@
-"""What a look at a query finds. Times are event times in ms unless said otherwise; None is "not known", never 0."""
+"""What a look at a query finds. Times are event times in ms unless said otherwise. None is "not known", never 0."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PartitionFacts:
     def of(
         cls, query: Query, partition: int, log: tuple[int, int], state: PartitionState | None
     ) -> PartitionFacts:
-        """From the committed state; log: first offset and end."""
+        """From the committed state. log: first offset and end."""
         mark = NO_MARK if state is None else state.mark(query)
         largest = None if state is None else state.max_time
         return cls(
@@ -160,7 +160,7 @@ class Facts:
 def windows_of(
     query: Query, partitions: tuple[PartitionFacts, ...], written: tuple[int, int] | None
 ) -> WindowFacts:
-    """What is due by these partitions; written: end of the newest written window and when it was written (ms)."""
+    """What is due by these partitions. written: end of the newest written window and when it was written (ms)."""
     end, at = (None, None) if written is None else written
     begun = [one.state for one in partitions if one.state is not None]
     first = [state.first_time for state in begun if state.first_time is not None]
@@ -187,7 +187,7 @@ def windows_of(
 
 
 def _closed(query: Query, partitions: tuple[PartitionFacts, ...]) -> int | None:
-    """End of the newest window that every partition has closed; None while one holds all of them back."""
+    """End of the newest window that every partition has closed. None while one holds all of them back."""
     slide = query.slide_ms
     open_ones = [one for one in partitions if not one.ended]
     if any(one.mark is None for one in open_ones):

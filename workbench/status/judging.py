@@ -1,4 +1,4 @@
-"""What is wrong with a query, in words, from the facts alone; empty where nothing is."""
+"""What is wrong with a query, in words, from the facts alone. Empty where nothing is."""
 
 from __future__ import annotations
 

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from confluent_kafka import Message
-
 from evenflow.errors import IncompatibleStateError
 from evenflow.plans import Plan
 from evenflow.progress import PartitionState
@@ -19,11 +17,13 @@ from evenflow.windows import NO_MARK
 from partitioner_service.committed import all_states
 from partitioner_service.route import REASONS, UNREADABLE
 from partitioner_service.sink import REASON
-from topics.admin import TopicState, describe, topic_names
+from topics.admin import describe, topic_names
 from topics.plans import plan_in
 from topics.query_record import read_identity
 from topics.reader import read_newest
+from topics.records import Record
 from topics.settled import missing_input
+from topics.state import TopicState
 from workbench.alive import look
 from workbench.status.checkpoint import stages
 from workbench.status.facts import Facts, PartitionFacts, PlanFacts, Rejected, ViewFacts, windows_of
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
-    """What the topics say. Raises ServiceError when the broker does not answer; all else is told in the facts."""
+    """What the topics say. Raises ServiceError when the broker does not answer. All else is told in the facts."""
     topic = settings.topic("input")
     state = describe(settings.kafka, [topic]).get(topic)
     troubles: list[str] = []
@@ -76,7 +76,7 @@ def _view(settings: Settings, partitions: tuple[PartitionFacts, ...]) -> ViewFac
 
 
 def _told(troubles: list[str], ask: Callable[[], _T], otherwise: _T) -> _T:
-    """What `ask` gives; what it finds incompatible is a trouble to tell, not an end."""
+    """What `ask` gives. What it finds incompatible is a trouble to tell, not an end."""
     try:
         return ask()
     except IncompatibleStateError as error:
@@ -107,8 +107,8 @@ def _rejected(settings: Settings, partitions: int) -> Rejected:
     return Rejected(by_reason=dict(Counter(reasons).most_common()), whole=all(span <= each for span in spans))
 
 
-def _reason(message: Message) -> str:
-    """Why it was rejected; a question mark for what no partitioner wrote."""
+def _reason(message: Record) -> str:
+    """Why it was rejected. A question mark for what no partitioner wrote."""
     reason = dict(message.headers() or ()).get(REASON)
     known = {name.encode(): name for name in (UNREADABLE, *REASONS.values())}
     return known.get(reason, "?") if isinstance(reason, bytes) else "?"

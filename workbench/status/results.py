@@ -27,7 +27,7 @@ Written = tuple[int, int]
 
 
 def newest_written(settings: Settings) -> Written | None:
-    """Windows of a bucket are written in order, so the newest records or files have it; None when there is none."""
+    """Windows of a bucket are written in order, so the newest records or files have it. None when there is none."""
     if "results" in sink_of(settings).topics:
         newest = read_newest(settings.kafka, settings.topic("results"), _NEWEST)
         found = [(end_of(message.value()), int(message.timestamp()[1])) for message in newest]
@@ -38,7 +38,7 @@ def newest_written(settings: Settings) -> Written | None:
 
 
 def end_of(value: bytes | None) -> int | None:
-    """End of the window (ms) of a row or frame of results; None for a record that is no result of ours."""
+    """End of the window (ms) of a row or frame of results. None for a record that is no result of ours."""
     try:
         said = value if value is None or value[:1] == b"{" else _frame_header(value)
         return read_object(said, most_bytes=_LARGEST).whole("window_end", NO_MARK, END_MARK)

@@ -20,7 +20,7 @@ _WIDE = 125
 
 
 def screen(facts: Facts, *, width: int) -> Group:
-    """Tables and lines for a terminal so many columns wide; the last lines say what is wrong."""
+    """Tables and lines for a terminal so many columns wide. The last lines say what is wrong."""
     parts: list[Table | Text] = [Text(f"query {facts.query}, input {facts.topic}", style="bold")]
     if facts.partitions:
         counts = {
@@ -60,7 +60,7 @@ def lines(facts: Facts) -> Iterator[str]:
 
 
 def as_json(facts: Facts) -> dict[str, Any]:
-    """JSON-able fields; times are ms."""
+    """JSON-able fields. Times are ms."""
     windows, plan = facts.windows, facts.plan
     return {
         "query": facts.query,

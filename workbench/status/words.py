@@ -6,12 +6,12 @@ from evenflow.talking.words import clock, span
 
 
 def moment(ms: int | None) -> str:
-    """A time in UTC; a dash for None."""
+    """A time in UTC. A dash for None."""
     return "-" if ms is None else clock(ms)
 
 
 def ago(ms: int) -> str:
-    """How long; clocks of two machines may differ a little, so never less than nothing."""
+    """How long. Clocks of two machines may differ a little, so never less than nothing."""
     return span(max(0, ms))
 
 

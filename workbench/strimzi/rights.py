@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenflow.settings import Settings
-from evenflow.settings.views import queries
+from evenflow.settings.views import TopicRole, queries
 
 Kind = Literal["topic", "group", "transactionalId"]
 Operation = Literal["Read", "Write", "Describe", "DescribeConfigs"]
@@ -48,11 +48,11 @@ def _looking(settings: Settings) -> list[Right]:
     ]
 
 
-def _may(settings: Settings, operation: Operation, role: str) -> Right:
+def _may(settings: Settings, operation: Operation, role: TopicRole) -> Right:
     return Right("topic", settings.topic(role), (operation,))
 
 
-def _may_each(settings: Settings, operation: Operation, *roles: str) -> list[Right]:
+def _may_each(settings: Settings, operation: Operation, *roles: TopicRole) -> list[Right]:
     """In the query's topics of these roles and in those that its views have of their own."""
     names = dict.fromkeys(one.topic(role) for one in queries(settings) for role in roles)
     return [Right("topic", name, (operation,)) for name in names]
@@ -109,7 +109,7 @@ def _controller(settings: Settings) -> list[Right]:
 
 
 def _tools(settings: Settings) -> list[Right]:
-    read = ("input", "routed", "rejected", "partials", "results", "telemetry", "plan")
+    read: tuple[TopicRole, ...] = ("input", "routed", "rejected", "partials", "results", "telemetry", "plan")
     return [
         *_may_each(settings, "Read", *read),
         _may(settings, "Write", "input"),

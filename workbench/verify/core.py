@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
+from typing import TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -25,10 +26,10 @@ from workbench.verify.sql import scalar
 
 DUE_WITHIN = 60.0
 """Seconds that results may be behind. A due window is written after a commit interval (0.5 s) and two or three
-micro-batches (1 s and more each); a minute also covers the restart of a partitioner or of the Spark job."""
+micro-batches (1 s and more each). A minute also covers the restart of a partitioner or of the Spark job."""
 
 _COMMITTED_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("idle_mark", pa.int64())])
-Table = pa.Table | pa.RecordBatchReader
+Table: TypeAlias = pa.Table | pa.RecordBatchReader
 _REJECTED = """SELECT * EXCLUDE (key, value, detail), md5_number(key) AS key_digest,
                       md5_number(value) AS value_digest,
                       coalesce(starts_with(detail, 'the registry has no schema of id '), false) AS without_schema
@@ -53,7 +54,7 @@ def check(
     scratch: Path | None = None,
     memory: str = "2GB",
 ) -> Report:
-    """Recompute the due windows from `inputs` less `rejected` and compare with `written`, once; schemas in inputs.py.
+    """Recompute the due windows from `inputs` less `rejected` and compare with `written`, once. Schemas in inputs.py.
 
     The other words are those of `Recomputed` and of its method `compare`.
     """
@@ -73,9 +74,9 @@ def check(
 class Recomputed:
     """The input checked against its rejections and counters, and the results that are due by it.
 
-    committed: one state per input partition; records at or after its offset are left out. kept: what retention has
+    committed: one state per input partition. Records at or after its offset are left out. kept: what retention has
     left of the topics. limit: how many differences of each kind are kept. scratch: existing folder for data beyond
-    `memory`; None: all in memory. Tables may be readers: each is streamed through once.
+    `memory`. None: all in memory. Tables may be readers: each is streamed through once.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class Recomputed:
         """What these results look like beside those that are due.
 
         begins: asked once `written` has been read, first offset that is left of each partition of the results. now:
-        mark (ms) that had been committed when the end of `written` was known; None: that of `committed`. seconds:
+        mark (ms) that had been committed when the end of `written` was known. None: that of `committed`. seconds:
         how long ago `committed` was read. bound: for how many seconds a due window may be pending. repeats: whether
         equal rows may be there several times.
         """

@@ -69,7 +69,7 @@ def check_counters(
 
 
 def _compare(counters: Counters, lost: Lost | None, found: Findings) -> None:
-    """What is there against what was counted; of a partition that has lost some there may be less."""
+    """What is there against what was counted. Of a partition that has lost some there may be less."""
     for name in ("read", "routed", "rejected", "filtered"):
         here, there = getattr(counters, name), getattr(counters, f"committed_{name}")
         if here > there or (here < there and lost is None):

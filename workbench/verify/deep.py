@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from json.decoder import scanstring  # type: ignore[attr-defined]
+from json.decoder import scanstring  # type: ignore[attr-defined]  # typeshed leaves it out
 from typing import Any
 
 from evenflow.settings.paths import MOST_LEVELS
@@ -22,7 +22,7 @@ class Fields(list[tuple[str, Any]]):
 
 
 def read_deep(text: str, number: Callable[[str], Any]) -> Fields:
-    """Fields of the object in order; raises ValueError when it is no JSON object.
+    """Fields of the object in order. Raises ValueError when it is no JSON object.
 
     What lies deeper than a column can is empty. `number` makes a number from its text.
     """
@@ -32,7 +32,7 @@ def read_deep(text: str, number: Callable[[str], Any]) -> Fields:
 
 
 class _Scanner:
-    """Reads values, names and brackets one after the other; `open` holds the brackets still to be closed, `made` what lies
+    """Reads values, names and brackets one after the other. `open` holds the brackets still to be closed, `made` what lies
     in each of them so far, and `names` the field of each that is read.
     """
 
@@ -55,7 +55,7 @@ class _Scanner:
             raise self._error("extra data")
 
     def _value(self) -> None:
-        """One value; of an object or a list, all brackets that begin with it."""
+        """One value. Of an object or a list, all brackets that begin with it."""
         while (char := self._next()) in _CLOSERS and char:
             self._open.append(_CLOSERS[char])
             self._made.append(Fields())

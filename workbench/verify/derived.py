@@ -40,7 +40,7 @@ def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
 
 
 def _read(query: Query) -> str:
-    """What was read of the columns; of a record that is taken apart, a row for each element."""
+    """What was read of the columns. Of a record that is taken apart, a row for each element."""
     names = list(cell_types(query))
     held = ", ".join(f'"{name}" AS {own}' for name, own in _OWN.items())
     if query.explode is not None:  # all such records were read strictly

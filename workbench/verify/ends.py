@@ -11,14 +11,14 @@ from workbench.verify.sql import stream
 
 @dataclass(frozen=True)
 class End:
-    """Where a partition ended: offset of the last marker it took; `announced` tuples by its producers."""
+    """Where a partition ended: offset of the last marker it took. `announced` tuples by its producers."""
 
     offset: int
     announced: int
 
 
 def end_of(db: duckdb.DuckDBPyConnection, partition: int) -> End | None:
-    """Where every announced producer of the partition had ended; None if they have not."""
+    """Where every announced producer of the partition had ended. None if they have not."""
     tuples: dict[str, int] = {}
     announced = 0
     rows = stream(

@@ -19,7 +19,7 @@ INPUT_SCHEMA = pa.schema(
         ("marker", pa.struct([("producer", pa.string()), ("tuples", pa.int64()), ("producers", pa.int64())])),
     ]
 )
-"""Records of the input topic; `marker` is null but for end-of-stream markers. timestamp: ms, negative if none."""
+"""Records of the input topic. `marker` is null but for end-of-stream markers. timestamp: ms, negative if none."""
 
 REJECTED_SCHEMA = pa.schema(
     [
@@ -35,7 +35,7 @@ REJECTED_SCHEMA = pa.schema(
         ("at_offset", pa.int64()),
     ]
 )
-"""Rejected records by their source position, null for a record that names none; mark is null where there is none.
+"""Rejected records by their source position, null for a record that names none. Mark is null where there is none.
 
 `omitted`: the record was too large to travel, so key and value are not compared. Null compares nothing.
 at_partition, at_offset: where the record itself stands in the rejected topic.

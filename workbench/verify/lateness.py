@@ -36,7 +36,7 @@ def check_lateness(db: duckdb.DuckDBPyConnection, query: Query, found: Findings)
 
 
 def _judge(db: duckdb.DuckDBPyConnection, slide: int, delay: int) -> None:
-    """Tuples that are or might be late. low, high: bounds of the own mark; they differ where tuples were lost."""
+    """Tuples that are or might be late. low, high: bounds of the own mark. They differ where tuples were lost."""
     db.execute(
         f"""CREATE TABLE judged AS
             SELECT j.*, largest - {delay} AS low, greatest(largest, l.until) - {delay} AS high,
@@ -76,7 +76,7 @@ def _given_marks(db: duckdb.DuckDBPyConnection, delay: int) -> None:
 
 
 def _claims(db: duckdb.DuckDBPyConnection, delay: int) -> None:
-    """Rejections and the mark each was held against; `fine`: such a mark can have been in force there."""
+    """Rejections and the mark each was held against. `fine`: such a mark can have been in force there."""
     db.execute(
         """CREATE TABLE claims AS
            SELECT *, coalesce(claimed >= pane_end AND CASE reason

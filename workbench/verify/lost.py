@@ -47,7 +47,7 @@ _SCHEMA = pa.schema(
 def find_lost(
     db: duckdb.DuckDBPyConnection, settings: Settings, committed: Sequence[Committed], kept: Kept
 ) -> dict[int, Lost]:
-    """Lost parts by input partition; makes table `lost`. What cannot be judged is taken out of the tables."""
+    """Lost parts by input partition. Makes table `lost`. What cannot be judged is taken out of the tables."""
     found = {}
     for state in committed:
         before = _before(db, settings, state, kept)
@@ -61,7 +61,7 @@ def find_lost(
 
 
 def _before(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed, kept: Kept) -> int:
-    """Offset from which on everything of this partition is there; 0 when nothing is lost."""
+    """Offset from which on everything of this partition is there. 0 when nothing is lost."""
     before = 0
     first = min(kept.inputs.get(state.partition, 0), state.offset)
     marker_gone = state.ended and end_of(db, state.partition) is None

@@ -19,7 +19,7 @@ _BOUNDS = {"tuples": (0, 2**62), "producers": (1, 16)}
 
 
 def marker_of(headers: Sequence[tuple[str, bytes | str | None]] | None) -> dict[str, Any] | None:
-    """The marker in these headers as INPUT_SCHEMA has it; None when there is none or it is damaged."""
+    """The marker in these headers as INPUT_SCHEMA has it. None when there is none or it is damaged."""
     for name, value in headers or ():
         if name == _HEADER:
             return _decoded(value)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
+from topics.records import Record
 from workbench.verify.markers import marker_of
 
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
-def input_row(record: Message) -> tuple[Any, ...]:
+def input_row(record: Record) -> tuple[Any, ...]:
     """A record of the input topic (INPUT_SCHEMA)."""
     kind, stamp = record.timestamp()
     key, value = record.key(), record.value()
@@ -21,8 +22,8 @@ def input_row(record: Message) -> tuple[Any, ...]:
     return record.partition(), record.offset(), stamp, key, value, marker
 
 
-def rejected_row(record: Message, topic: str) -> tuple[Any, ...]:
-    """A record of the rejected topic (REJECTED_SCHEMA); without a position when it names none in `topic`.
+def rejected_row(record: Record, topic: str) -> tuple[Any, ...]:
+    """A record of the rejected topic (REJECTED_SCHEMA). Without a position when it names none in `topic`.
 
     Our headers come last: an input record may have been rejected elsewhere before.
     """

@@ -17,7 +17,7 @@ from evenflow.settings import Query
 from workbench.verify.report import FLOAT_BOUND
 
 _FITS = f"(s{{0}} BETWEEN {-(2**63)} AND {2**63 - 1})"
-"""Sums of int64 are 128 bits wide here; a result that does not fit int64 is null."""
+"""Sums of int64 are 128 bits wide here. A result that does not fit int64 is null."""
 _SQUARES = 1e150
 """Doubles of which the squares are doubles too."""
 
@@ -26,7 +26,7 @@ _SQUARES = 1e150
 class Oracle:
     """One result column.
 
-    value: SQL of what it must be. tolerance: SQL of how far it may be off, 0 for not at all; infinite: any value but null
+    value: SQL of what it must be. tolerance: SQL of how far it may be off, 0 for not at all. Infinite: any value but null
     is fine. whole: whether both are over a window's tuples (columns `time`, `v0`, ...) and not over its totals. unfit:
     SQL, whether it is null because it does not fit. kind: type of the result. wrong: SQL, whether result `g` is wrong
     where `e` must be, of those that are no number with a tolerance.
@@ -53,7 +53,7 @@ def oracles(query: Query) -> list[Oracle]:
 
 
 def sql_type(kind: pa.DataType) -> str:
-    """DuckDB's type for values of a result column; whole numbers are wider, so that any can be read."""
+    """DuckDB's type for values of a result column. Whole numbers are wider, so that any can be read."""
     return "HUGEINT" if pa.types.is_integer(kind) else _sql_type(kind)
 
 
@@ -141,7 +141,7 @@ def _top_k(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.DataT
 
 
 def _beyond_bounds(k: int, counters: int) -> str:
-    """SQL: that a list of counters breaks a promise of docs/aggregates.md; `e` are all values with their counts."""
+    """SQL: that a list of counters breaks a promise of docs/aggregates.md. `e` are all values with their counts."""
     mine = "list_transform(g, lambda x: x.value)"
     true = "coalesce(list_filter(e, lambda y: y.value = x.value)[1].count, 0)"
     inside = f"list_bool_and(list_transform(g, lambda x: {true} BETWEEN x.count - x.error AND x.count))"

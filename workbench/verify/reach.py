@@ -1,7 +1,7 @@
 """How far results reach, and what of the due rows is compared.
 
 While the input runs the reducer may be behind: windows newer than the newest written one are pending, not missing.
-A reducer that is dead looks the same for a moment; what tells them apart is time. So pending windows are waited for
+A reducer that is dead looks the same for a moment. What tells them apart is time. So pending windows are waited for
 (shell.py), and those that have been due for longer than the bound are a finding. The bound is processing time by
 verify's own clock: how far results are behind in event time says nothing when data are replayed faster than they
 were recorded, and is only reported.
@@ -28,7 +28,7 @@ _ANYWHERE = -1
 
 
 def find_doubtful(db: duckdb.DuckDBPyConnection, buckets: int, begins: Mapping[int, int]) -> int:
-    """Make `doubtful` (id, window_end): due rows that are not there and may have been deleted; how many.
+    """Make `doubtful` (id, window_end): due rows that are not there and may have been deleted. How many.
 
     begins: first offset that is left of each partition of the results. Needs `expected`, `keys` and `single`.
     """
@@ -79,9 +79,9 @@ def _bucket_keys(db: duckdb.DuckDBPyConnection, buckets: int) -> None:
 def find_due(
     db: duckdb.DuckDBPyConnection, query: Query, *, now: int, ended: bool, seconds: float, bound: float
 ) -> Reach:
-    """Make view `due`: the expected rows that must be there; those pending or doubtful are not in it.
+    """Make view `due`: the expected rows that must be there. Those pending or doubtful are not in it.
 
-    now: mark (ms) when the results had been read; seconds: since the marks that make windows due were read.
+    now: mark (ms) when the results had been read. seconds: since the marks that make windows due were read.
     """
     newest, behind_newest = db.execute(
         f"SELECT max(window_end), max(window_end) FILTER (window_end <= {now}) FROM single "

@@ -1,9 +1,9 @@
 """Records to tuples: DuckDB reads what is plainly fine, strict.py everything else.
 
 The SQL accepts a record only where there is no room for two opinions (no escapes, no repeated names, no
-odd spelling of a number); what it does not accept is read by the strict reader. So the bulk is fast, and a
+odd spelling of a number). What it does not accept is read by the strict reader. So the bulk is fast, and a
 poison record is judged by code that does nothing else. Table `records` has every record below the
-committed offsets; view `tuples` those of the readable ones.
+committed offsets. View `tuples` those of the readable ones.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
 
 
 def _select(settings: Settings) -> str:
-    """The single pass: cells, their types, then key, time and columns; raw bytes only where still needed."""
+    """The single pass: cells, their types, then key, time and columns. Raw bytes only where still needed."""
     query = settings.query
     if settings.input.registered or query.explode is not None:
         return _unread(query)
@@ -152,7 +152,7 @@ def _unread(query: Query) -> str:
 
 
 def _key_is_there(query: Query) -> list[str]:
-    """Of a key that is read; a derived one is looked at when it is there."""
+    """Of a key that is read. A derived one is looked at when it is there."""
     if query.key == "@key":
         return ["key_read IS NOT NULL"]
     names = list(cell_types(query))

@@ -15,7 +15,7 @@ FLOAT_BOUND = 1e-9
 
 BEHIND, BLIND = "behind", "blind"
 FINDINGS = (BEHIND, BLIND)
-"""behind: results have not reached in time what is due; blind: nothing of what is due could be compared."""
+"""behind: results have not reached in time what is due. blind: nothing of what is due could be compared."""
 
 _SHOWN = 120
 
@@ -26,7 +26,7 @@ class Difference:
 
     kind: missing | unexpected | not-due | value | duplicate | malformed | placement | rejected | not-rejected |
     unreadable | counters | state, or one of FINDINGS, which are no differences: nothing that is there is wrong.
-    window_* in ms; key as text, cut when long; partition and offset are those of the input record, or those of
+    window_* in ms. Key as text, cut when long. Partition and offset are those of the input record, or those of
     the results record for `duplicate`, `malformed` and `placement`, or of the rejected one for `malformed`.
     """
 
@@ -75,9 +75,9 @@ class Counters:
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """How far results reach. All event times in ms; None where there is none.
+    """How far results reach. All event times in ms. None where there is none.
 
-    written: newest window end among the results; due: newest window end that the committed marks make due.
+    written: newest window end among the results. due: newest window end that the committed marks make due.
     windows: due windows newer than any result (pending), `behind` ms of event time. seconds: how long, by verify's
     own clock, the pending windows have been due at least. bound: how many seconds they may be.
     """
@@ -112,11 +112,11 @@ class Report:
     """windows and rows: due and compared; open_windows: begun but not closed yet; pending_windows: due, but
     after the newest that was written while the input is still running (the reducer may be behind, see `reach`).
 
-    differences is how many there are, `first` some of them; kinds counts them, and findings, by kind. mark is the
+    differences is how many there are, `first` some of them. Kinds counts them, and findings, by kind. mark is the
     event time (ms) up to which windows are due, None when none is or all are (`ended`). unread: records of the
     input behind the committed offsets, which nothing here looks at. unfit: values that are null because they do
     not fit int64. without_schema: records rejected because the registry had no schema of theirs, which it has
-    now. lost: what retention has taken of the input; windows that begin at `compared_from` (ms) or later
+    now. lost: what retention has taken of the input. Windows that begin at `compared_from` (ms) or later
     hold none of it and are compared exactly, skipped_windows begin before. doubtful_rows: rows that are due and
     not there, but lie where retention has deleted results.
     """
@@ -160,7 +160,7 @@ class Report:
         return json.dumps(asdict(self))
 
     def text(self) -> str:
-        """For a person; the last line is `N differences`, followed by the findings if there are any."""
+        """For a person. The last line is `N differences`, followed by the findings if there are any."""
         lines = [str(difference) for difference in self.first]
         more = sum(self.kinds.values()) - len(self.first)
         if more > 0:
@@ -255,7 +255,7 @@ class Findings:
 
     @property
     def total(self) -> int:
-        """How many differences there are; findings are none."""
+        """How many differences there are. Findings are none."""
         return sum(number for kind, number in self.kinds.items() if kind not in FINDINGS)
 
     def copy(self) -> Findings:

@@ -20,8 +20,8 @@ from workbench.verify.windows import first_emitted_pane
 
 
 def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | pa.RecordBatchReader) -> None:
-    """Make `got`: one row per result, with its place; `malformed` where it is no result row, `misplaced` where the
-    record's key is not the row's. Then `single`: one row per (window, key), with how many `times` it was written;
+    """Make `got`: one row per result, with its place. `malformed` where it is no result row, `misplaced` where the
+    record's key is not the row's. Then `single`: one row per (window, key), with how many `times` it was written.
     `differs` where values differ.
 
     results: RESULTS_SCHEMA or typed columns, streamed through once. Their keys are added to `keys`.
@@ -73,7 +73,7 @@ def leave_out(
 def compare(
     db: duckdb.DuckDBPyConnection, settings: Settings, now: int, found: Findings, *, repeats: bool
 ) -> None:
-    """Every (window, key, value). Needs `due`, `expected`, `keys`, `got` and `single`; now: the mark (ms) up to
+    """Every (window, key, value). Needs `due`, `expected`, `keys`, `got` and `single`. now: the mark (ms) up to
     which windows were closed when the results had been read. repeats: whether equal rows may be there several times.
     """
     query = settings.query
@@ -96,7 +96,7 @@ def compare(
 
 
 def _columns(query: Query) -> dict[str, pa.DataType]:
-    """Result column -> its type; those that `emit` adds are behind the aggregates."""
+    """Result column -> its type. Those that `emit` adds are behind the aggregates."""
     plan = AggregatePlan.of(query)
     return {
         field.name: field.type for schema in (plan.output_schema, plan.emission_schema) for field in schema
@@ -375,7 +375,7 @@ _NOT_THERE = {
 
 
 def _shown(value: Any) -> int | float | str | None:
-    """A value that JSON can hold; a list is cut when long."""
+    """A value that JSON can hold. A list is cut when long."""
     return value if value is None or isinstance(value, int | float | str) else shortened(str(value))
 
 

@@ -23,11 +23,13 @@ from confluent_kafka import KafkaException, TopicPartition
 from evenflow.errors import IncompatibleStateError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from partitioner_service.committed import Stopping, committed_offsets, data_plane_group
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
-from topics.admin import TopicState, describe
+from topics.admin import describe
 from topics.settled import admitted
+from topics.state import TopicState
 from workbench.verify.core import DUE_WITHIN, Recomputed
 from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Committed, Kept, gone_below
 from workbench.verify.messages import input_row, rejected_row
@@ -49,7 +51,7 @@ def verify(
     """Recompute and compare everything the partitioner has committed.
 
     limit: differences of each kind to keep. due_within: for how many seconds a due window may be missing while the
-    input runs; results are waited for that long. progress: called with the number of records read so far. waiting:
+    input runs. Results are waited for that long. progress: called with the number of records read so far. waiting:
     called with what is known before each pause. Raises ServiceError (broker, topics), IncompatibleStateError
     (another query's state, with what changed), ConfigError (no such input topic),
     DataLossError (deleted while they were read).
@@ -83,7 +85,7 @@ def verify(
 
 
 def read_committed(settings: Settings) -> list[Committed]:
-    """Committed state of every input partition; waits while a transaction is pending."""
+    """Committed state of every input partition. Waits while a transaction is pending."""
     topic, state = settings.topic("input"), _described(settings, "input")
     found = []
     for entry in _committed_offsets(settings, [TopicPartition(topic, p) for p in sorted(state.begin)]):
@@ -220,7 +222,7 @@ def _unread(settings: Settings, committed: list[Committed]) -> int:
     return sum(max(0, end.get(state.partition, 0) - state.offset) for state in committed)
 
 
-def _described(settings: Settings, role: str) -> TopicState:
+def _described(settings: Settings, role: TopicRole) -> TopicState:
     topic = settings.topic(role)
     state = describe(settings.kafka, [topic]).get(topic)
     if state is None:

@@ -32,7 +32,7 @@ def quoted(text: str) -> str:
 
 
 def pointer(path: Iterable[str]) -> str:
-    """JSON pointer to a field; path: the fields on the way, the outermost first."""
+    """JSON pointer to a field. path: the fields on the way, the outermost first."""
     return "".join("/" + field.replace("~", "~0").replace("/", "~1") for field in path)
 
 

@@ -27,7 +27,7 @@ MAX_TIME = 8_640_000_000_000_000
 """Largest event time (ms) either side of 1970 that is readable."""
 
 CSV_NULLS = ("", "NA", "null", "NULL")
-"""What an empty number or time looks like in csv; text is never null there."""
+"""What an empty number or time looks like in csv. Text is never null there."""
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
@@ -42,7 +42,7 @@ _ISO = re.compile(
 )
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]|u(?![dD][89a-fA-F])|[^u]|(u))", re.DOTALL)
-"""Escapes of a valid JSON text; group 1 is there for half of a surrogate pair."""
+"""Escapes of a valid JSON text. Group 1 is there for half of a surrogate pair."""
 _DAYS_OF_400_YEARS = 146_097
 csv.field_size_limit(2**31 - 1)  # the default refuses keys above 128 KiB
 
@@ -72,7 +72,7 @@ def cell_types(query: Query) -> dict[str, str]:
 
 
 class StrictReader:
-    """Reads records as `settings.input` and `settings.query` say; registered: of Avro and Protobuf, None: the settings'."""
+    """Reads records as `settings.input` and `settings.query` say. registered: of Avro and Protobuf, None: the settings'."""
 
     def __init__(self, settings: Settings, *, registered: RegisteredRecords | None = None) -> None:
         self._input = settings.input
@@ -86,7 +86,7 @@ class StrictReader:
         self._registered = registered
 
     def read(self, key: bytes | None, value: bytes | None, timestamp: int) -> Read:
-        """The tuple in this record; raises Unreadable."""
+        """The tuple in this record. Raises Unreadable."""
         cells = self._cells(value) if self._needed else {}
         own, time = self._key(cells, key), self._time(cells, timestamp)
         if self._explosion is None:
@@ -316,7 +316,7 @@ class StrictReader:
 
 
 def _at(pairs: Any, path: tuple[str, ...], column: str) -> Any:
-    """What the record holds there, None where the way ends before; Unreadable where the way is none."""
+    """What the record holds there, None where the way ends before. Unreadable where the way is none."""
     held: Any = pairs
     for field in path:
         if held is None:
@@ -331,7 +331,7 @@ def _at(pairs: Any, path: tuple[str, ...], column: str) -> Any:
 
 
 def _parsed(text: str) -> Fields:
-    """Fields of the object; raises ValueError when it is none."""
+    """Fields of the object. Raises ValueError when it is none."""
     try:
         found = json.loads(
             text,

@@ -42,7 +42,7 @@ class Reports:
         return json.dumps({"differences": self.differences, "exact": self.exact, "queries": each})
 
     def text(self) -> str:
-        """The report of the query; then a line a view, or its report where it is not exact; then the total."""
+        """The report of the query. Then a line a view, or its report where it is not exact. Then the total."""
         whole, *views = self.by_query.items()
         if not views:
             return whole[1].text()
@@ -62,7 +62,7 @@ class Reports:
 
 
 def verify_all(settings: Settings, *, told: Callable[[str], None] = lambda name: None, **how: Any) -> Reports:
-    """`verify` for the query and then for each view; how: its words. told: called with the name before each.
+    """`verify` for the query and then for each view. how: its words. told: called with the name before each.
 
     Each is a check of its own: the input is read, judged and aggregated anew.
     """

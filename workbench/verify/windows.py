@@ -20,10 +20,10 @@ from workbench.verify.sql import floor_divided, scalar
 def recompute(
     db: duckdb.DuckDBPyConnection, settings: Settings, mark: int, compared_from: int | None = None
 ) -> int:
-    """Make `panes`, `keys`, `skipped` and `expected` (window end, key, values a*, tolerances t*, `unfit`; `emissions.pick`).
+    """Make `panes`, `keys`, `skipped` and `expected` (window end, key, values a*, tolerances t*, `unfit`, `emissions.pick`).
 
     mark: event time (ms) up to which windows are due. compared_from: windows that begin earlier are in `skipped`
-    only; None: all are expected. unfit: how many of a row's values are null because they do not fit int64. Returns
+    only. None: all are expected. unfit: how many of a row's values are null because they do not fit int64. Returns
     the number of open windows. Needs `tuples`.
     """
     query = settings.query

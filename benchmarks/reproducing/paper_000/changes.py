@@ -23,7 +23,7 @@ from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.routing import route
 
 PERIOD = 100
-"""Slides between two changes; the paper has 1,000."""
+"""Slides between two changes. The paper has 1,000."""
 PERIODS = {"by-turns": TURNS, "random-zipf": EXPONENTS}
 FIGURES = ("all", "skewed", "flat", "ksr", "flat ksr")
 

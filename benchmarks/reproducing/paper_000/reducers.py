@@ -1,9 +1,9 @@
 """Figures 7 and 11 of 000, as far as they can be counted: Eq. 2, what the fullest reducer gets of a window.
 
 8, 16, 32 and 64 places. A rule with a final aggregation gives 1, 2, 4 and 8 of them to reducers and the rest to
-combiners, as the paper does; hashing and cAM need no reducer. A key's partial results, one of each combiner that holds
+combiners, as the paper does. Hashing and cAM need no reducer. A key's partial results, one of each combiner that holds
 it, go to the reducer that the key's hash says. With key forwarding a key that only one combiner holds goes round the
-reducers: Dalton, DAGreedy and ours forward, as in the paper; rules that may split any key cannot.
+reducers: Dalton, DAGreedy and ours forward, as in the paper. Rules that may split any key cannot.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Figures 13 and 15 of 000: several partitioners, whose sources have other distributions.
 
 Tuple t goes through partitioner t mod P. Even tuples are uniform and odd ones Zipf 1.5, or both are Zipf 1.5 with other
-hot keys; so with one partitioner the two take turns, as the paper says. Rules that can exchange what they know do.
+hot keys. So with one partitioner the two take turns, as the paper says. Rules that can exchange what they know do.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ PAIRS = ("uniform+zipf", "zipf+zipf")
 COOPERATIVE = "dalton-cooperative"
 SHARED_STEPS, SHARED_LOADS = (f"{COOPERATIVE}:{what}=true" for what in ("share_steps", "share_loads"))
 MANY = (COOPERATIVE, SHARED_STEPS, SHARED_LOADS, "dalton")
-"""Of figure 15; `dalton` tells nobody anything."""
+"""Of figure 15. `dalton` tells nobody anything."""
 TWO_SOURCES = (*RULES, COOPERATIVE)
 PARTITIONERS = (1, 2, 4, 8)
 FIGURES = ("imbalance", "ksr", "hottest", "settled", "late")
 SPAN = {"two sources": 2 * SLIDES}
-"""Slides of a stream; for figure 15 twice as many."""
+"""Slides of a stream. For figure 15 twice as many."""
 
 
 def _slide(plan: Plan) -> int:

@@ -1,7 +1,7 @@
 """The windowed suite of 000, for every registered partitioner.
 
 64 workers, windows of 60 slides of 10,000 tuples, 100,000 keys. The streams are uniform, Zipf 1.0, Zipf 1.5, and a
-shift from uniform to Zipf 1.5. 120 slides are routed; figures are means over the windows that end with slides 60 to
+shift from uniform to Zipf 1.5. 120 slides are routed. Figures are means over the windows that end with slides 60 to
 119. In the shift stream slide 60 is the first of the new law, so these windows hold both laws but the last, which
 holds the new one only. Micro-batch partitioners get a slide at a time. The hash seed also seeds what draws.
 """

@@ -34,7 +34,7 @@ _WORK, _FIRST_DSYNC = 7.5, 20
 
 
 def dsync_cell(plan: Plan, kind: str, slides: float) -> Cell:
-    """Figure 14a: two that synchronise every so many slides; 0: never."""
+    """Figure 14a: two that synchronise every so many slides. 0: never."""
     what = f"dsync {slides:g} slides" if slides else "dsync never"
     return Cell(NAME, what, stream_of(plan, kind), WORKERS, COOPERATIVE)
 
@@ -53,7 +53,7 @@ def cells(plan: Plan) -> list[Cell]:
 
 
 def measure(one: Cell, opened: Opened, plan: Plan) -> Values:
-    """One value per seed; of the adaptive interval, one per phase."""
+    """One value per seed. Of the adaptive interval, one per phase."""
     stream = opened.at()
     if one.what == "adaptive dsync":
         return _measure_adaptive(stream, plan)
@@ -80,7 +80,7 @@ def _measure_dsync(one: Cell, stream: KeyedStream, plan: Plan) -> Values:
 
 
 def _measure_adaptive(stream: KeyedStream, plan: Plan) -> Values:
-    """The interval, in slides, and the messages, at the end of each phase; the hash seed changes neither."""
+    """The interval, in slides, and the messages, at the end of each phase. The hash seed changes neither."""
     slide = len(stream) // max(_PHASES)
     scenario = Scenario(workers=WORKERS, sources=2, seed=1, window_ms=SLIDES * slide, slide_ms=slide)
     who = entrant(f"{COOPERATIVE}:dsync_ms={_FIRST_DSYNC * slide}")

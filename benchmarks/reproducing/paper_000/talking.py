@@ -17,7 +17,7 @@ from evenflow.simulation import KeyedStream
 
 @dataclass
 class Talk:
-    """What was said; `workers` has shape (m,)."""
+    """What was said. `workers` has shape (m,)."""
 
     workers: Int32s
     messages: int = 0
@@ -50,7 +50,7 @@ def talk(
     work_ms: Callable[[int], float] = lambda now: 0.0,
     adaptive: bool = False,
 ) -> Talk:
-    """Route the stream; a round costs the reducer `work_ms(now)`, and its table comes when that is over."""
+    """Route the stream. A round costs the reducer `work_ms(now)`, and its table comes when that is over."""
     clock = _Clock()
     reducer = QTableReducer(
         members=len(parts),

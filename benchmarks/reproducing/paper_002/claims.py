@@ -179,7 +179,7 @@ def _rr_starts_early(found: Found, plan: Plan) -> Outcome:
 
 
 def rr_start(found: Found, plan: Plan, n: int, factor: float) -> float:
-    """The least z at which RR's median I(m) is above eps; infinite when it never is."""
+    """The least z at which RR's median I(m) is above eps. Infinite when it never is."""
     at = {z: found.median(theta_cell(plan, z, n, "rr-head", factor), "imbalance") for z in THETA_ZIPFS}
     return min((z for z, value in at.items() if value > EPS), default=np.inf)
 

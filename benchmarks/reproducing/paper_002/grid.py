@@ -18,7 +18,7 @@ FORMULA_ZIPFS = tuple(round(0.1 * step, 1) for step in range(1, 21))
 FORMULA_WORKERS = (50, 100)
 ZIPFS = tuple(round(0.2 * step, 1) for step in range(1, 11))
 TABLE_ZIPFS = (0.4, 0.8, 1.2, 1.6, 2.0)
-"""Of these the table has rows; the chart shows all."""
+"""Of these the table has rows. The chart shows all."""
 SKEWED = tuple(z for z in ZIPFS if z >= 1.2)
 WORKERS = (5, 10, 20, 50, 100)
 MORE_KEYS = (100_000, 1_000_000)

@@ -21,7 +21,7 @@ POINTS = 20
 
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
-    """One value per seed of the hash family; the stream is the same for all."""
+    """One value per seed of the hash family. The stream is the same for all."""
     stream = opened.at()
     if cell.what == "over time":
         return _measure_over_time(cell, stream, plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from evenflow import elasticity
 from evenflow.elasticity.arrivals import Arrivals, Pareto, Poisson, Trace
 from evenflow.elasticity.driving import Trajectory, drive
 from evenflow.elasticity.environments import ElasticStage, Operator
+from evenflow.written import pairs
 
 GOAL = -0.3
 """The paper's mark of a good reward."""
@@ -34,7 +36,7 @@ def measurable(cell: Cell) -> bool:
 
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
-    """One value per seed; `curve` has the mean over the seeds at `edges`."""
+    """One value per seed. `curve` has the mean over the seeds at `edges`."""
     if cell.partitioner == BEST_FIXED:
         return _best_fixed(cell, plan)
     played = [_played(cell, plan, seed) for seed in plan.seeds]
@@ -78,12 +80,12 @@ def _played(cell: Cell, plan: Plan, seed: int) -> Trajectory:
 
 def _parsed(text: str) -> tuple[str, dict[str, float]]:
     name, _, given = text.partition(":")
-    pairs = (pair.split("=") for pair in filter(None, given.split(",")))
-    return name, {option: float(value) for option, value in pairs}
+    return name, {option: float(value) for option, value in pairs(given, of=name).items()}
 
 
 def _environment(cell: Cell, plan: Plan) -> ElasticStage:
-    operator = Operator(**OPERATORS.get(cell.what, {}))
+    given: dict[str, Any] = OPERATORS.get(cell.what, {})
+    operator = Operator(**given)
     return ElasticStage(arrivals=_arrivals(cell, plan), operator=operator, kmax=KMAX, step_s=STEP_S)
 
 
@@ -94,13 +96,17 @@ def _arrivals(cell: Cell, plan: Plan) -> Arrivals:
         return Trace(rates * STEP_S, period_s=STEP_S, step_s=STEP_S)
     if cell.stream.kind == "flights-by-hour":
         return _flights(plan)
-    return {"poisson": Poisson(MEAN_RATE), "pareto": Pareto(alpha=2.0, least=MEAN_RATE / 2)}[cell.stream.kind]
+    drawn: dict[str, Arrivals] = {
+        "poisson": Poisson(MEAN_RATE),
+        "pareto": Pareto(alpha=2.0, least=MEAN_RATE / 2),
+    }
+    return drawn[cell.stream.kind]
 
 
 def _flights(plan: Plan) -> Trace:
-    """An hour of 2013 in each step; each flight stands for as many tuples as make 100/s on average."""
+    """An hour of 2013 in each step. Each flight stands for as many tuples as make 100/s on average."""
     times = read_dataset("flights-carrier", plan.data).times
-    counts = np.bincount((times - times[0]) // _HOUR_MS)
+    counts = np.bincount((times - times[0]) // _HOUR_MS).astype(np.float64)
     return Trace(
         counts,
         period_s=_HOUR_MS / 1000,
@@ -111,7 +117,7 @@ def _flights(plan: Plan) -> Trace:
 
 
 def _reached(rewards: np.ndarray) -> float:
-    """Steps until the mean of the last `WINDOW` rewards is above the goal; one more than there are when never."""
+    """Steps until the mean of the last `WINDOW` rewards is above the goal. One more than there are when never."""
     window = min(WINDOW, len(rewards))
     means = np.convolve(rewards, np.ones(window) / window, "valid")
     above = np.flatnonzero(means > GOAL)

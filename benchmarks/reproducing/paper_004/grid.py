@@ -29,7 +29,7 @@ WORKERS = (8, 32)
 Q1_TUPLES = 1_000_000
 _WHOLE_MS = 1 << 40
 DRAWN_WHAT = {TPCH_Q1: "TPC-H query 1, drawn", TPCH_Q3: "TPC-H query 3 at scale 10, drawn"}
-"""The streams of its figures 5 to 7; the whole of one is a window."""
+"""The streams of its figures 5 to 7. The whole of one is a window."""
 DATA = (*DRAWN_WHAT, *DATASETS)
 MEMORY_KEYS = 8_100_000
 MEMORY_WORKERS = (8, 16, 32)

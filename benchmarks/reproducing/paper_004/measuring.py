@@ -1,6 +1,8 @@
-"""Routing a cell of 004 window by window: imbalance of tuples and of keys, copies; and the memory of table 4."""
+"""Routing a cell of 004 window by window: imbalance of tuples and of keys, copies, and the memory of table 4."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from evenflow.partitioners import create
 
 
 def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
-    """One value per seed; memory is the same for every seed and measured once."""
+    """One value per seed. Memory is the same for every seed and measured once."""
     if cell.what == "memory":
         return {"megabytes": [_megabytes(cell, plan)]}
     stream = opened.at()
@@ -49,7 +51,7 @@ def _window(workers: np.ndarray, codes: np.ndarray, n: int) -> tuple[float, floa
 def _megabytes(cell: Cell, plan: Plan) -> float:
     """State after every key of the stream's law has come, for CM and LM twice, so that both candidates hold it."""
     name, _, option = cell.partitioner.partition(":")
-    options = dict([option.split("=")]) if option else {}
+    options: dict[str, Any] = dict([option.split("=")]) if option else {}
     rule = create(name, workers=cell.workers, seed=plan.seeds[0], window="cumulative", **options)
     keys = np.arange(1, cell.stream.keys + 1, dtype=np.uint64) * GOLDEN
     times = np.zeros(len(keys), np.int64)

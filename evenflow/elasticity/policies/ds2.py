@@ -12,7 +12,7 @@ parallelism is reckoned in one step rather than felt for:
 * While a backlog drains, the limits are utilisation 1 and 0, and nothing scales in.
 * Scale-in goes to the highest recommendation of the last `scale_down_interval_s`.
 
-Rates are means over `window_s`; a gap in the observations begins them anew. In the fused wiring both parts share one
+Rates are means over `window_s`. A gap in the observations begins them anew. In the fused wiring both parts share one
 pool in turn. Then each has only its share of the time, and what both need is added up: p and r grow by the same factor.
 In the split wiring a part whose bounds leave it no choice is left out. DS2 sees capacity only, not the fixed cost of a
 micro-batch.
@@ -21,7 +21,7 @@ State: the rates of `window_s`, and one falling series of recommendations a side
 all you need", OSDI 2018, and the Flink Kubernetes operator, `flink-autoscaler`: `AutoScalerUtils.java`
 (getTargetProcessingCapacity), `ScalingMetricEvaluator.java` (computeProcessingRateThresholds), `JobVertexScaler.java`
 (scale, applyScaleDownInterval), `ScalingExecutor.java` (allChangedVerticesWithinUtilizationTarget). Flink's times are
-made for jobs that stop to rescale; the defaults here are shorter, and each option names Flink's.
+made for jobs that stop to rescale. The defaults here are shorter, and each option names Flink's.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Ds2Options(Options):
 
 
 class _Rates(BaseModel):
-    """Of one part, tuples/s; unit is its capacity over its parallelism, None while it was not busy."""
+    """Of one part, tuples/s. Unit is its capacity over its parallelism, None while it was not busy."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 

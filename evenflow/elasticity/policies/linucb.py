@@ -136,7 +136,7 @@ class LinUCB(Policy):
         return found
 
     def _one_does(self, part: Part, capacity: float | None, instances: int) -> float | None:
-        """Tuples/s of one instance, smoothed; what is known already when nothing was measured."""
+        """Tuples/s of one instance, smoothed. What is known already when nothing was measured."""
         if _is_amount(capacity) and capacity:
             one = capacity / (1 - self.options.rho + self.options.rho * instances)
             self._mu[part] = self._mu.get(part, one) * (1 - _NEW) + one * _NEW
@@ -153,7 +153,7 @@ class LinUCB(Policy):
         )
 
     def _share(self, part: Part) -> float:
-        """Of the latency budget; a part that was never known gets none."""
+        """Of the latency budget. A part that was never known gets none."""
         if len(self._mu) == 1:
             return 1.0
         combiner = 0.5 if self.options.share is None else self.options.share

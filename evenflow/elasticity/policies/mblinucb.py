@@ -1,7 +1,7 @@
 """MBLinUCB (003): LinUCB that has practised on a queue model before it decides (Alg. 1), and goes on learning (Alg. 2).
 
 It needs each part's arrivals and the capacity of one instance. It gets them from its first observations, in which it
-changes nothing, or from its options. `breadth=1` practises as the paper does, on that one load; by default it also practises
+changes nothing, or from its options. `breadth=1` practises as the paper does, on that one load. By default it also practises
 on half and twice of it and on queues, so that it knows what to do on the day when the load changes.
 """
 
@@ -70,7 +70,7 @@ class MBLinUCB(LinUCB):
         self._watched: list[dict[Part, Load]] = []
         self._practised: list[Part] = []
         self._shares: dict[Part, float] = {}
-        """Of the latency budget, as measured; empty: evenly."""
+        """Of the latency budget, as measured. empty: evenly."""
 
     def _choice(self, seen: Observation, loads: dict[Part, Load]) -> Decision:
         if set(loads) - set(self._practised):
@@ -107,7 +107,7 @@ class MBLinUCB(LinUCB):
         )
 
     def _known(self) -> dict[Part, Load]:
-        """The mean load of each part, in the order in which tuples pass them; options come before what was observed."""
+        """The mean load of each part, in the order in which tuples pass them. Options come before what was observed."""
         found: dict[Part, Load] = {}
         for part in PARTS:
             there = [loads[part] for loads in self._watched if part in loads]
@@ -125,7 +125,7 @@ class MBLinUCB(LinUCB):
         return each if each <= _MOST_OUT else 1.0
 
     def _profile(self, seen: Observation, loads: dict[Part, Load]) -> dict[Part, float]:
-        """Eq. 3: each part's share of the latency bound with the instances in force; even when one is not stable."""
+        """Eq. 3: each part's share of the latency bound with the instances in force. Even when one is not stable."""
         bounds = {}
         for part, instances in zip(PARTS, (seen.p, seen.r), strict=True):
             if part in loads:

@@ -8,7 +8,7 @@
 
 The last `d` micro-batches are compared with the `d` before them, in the partitioners' own numbers. If the data rate
 rose, p grows. If the number of distinct keys rose, r grows. If both rose, both grow. Scale-in mirrors this. "Rose" and
-"fell" mean by more than `tolerance`, since both numbers are noisy; an unknown number has not moved.
+"fell" mean by more than `tolerance`, since both numbers are noisy. An unknown number has not moved.
 
 The paper says nothing about the following cases, and this is what happens:
 
@@ -16,7 +16,7 @@ The paper says nothing about the following cases, and this is what happens:
   or taken from the part whose own W is lowest. If the most loaded part is at its bound, more of the other would not
   help: nothing changes, but in the fused wiring, where both share one pool, the other gets the unit. Where no part says
   its own W, nothing is decided.
-* With `proportional`, a scale-out by rate or keys adds `ceil(current * (W/thres - 1))` units, at most `max_step`; W is
+* With `proportional`, a scale-out by rate or keys adds `ceil(current * (W/thres - 1))` units, at most `max_step`. W is
   the mean of the `d` micro-batches. Scale-in is always by one.
 * For `grace` micro-batches after a change of p or r there is no action in the opposite direction.
 * While a backlog drains there is no scale-in, and micro-batches do not count for one.
@@ -82,7 +82,7 @@ class PromptPlusOptions(Options):
 
 
 class _Batch(BaseModel):
-    """One micro-batch; load is None where it counts for no zone."""
+    """One micro-batch. Load is None where it counts for no zone."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -94,7 +94,7 @@ class _Batch(BaseModel):
 class _Memory(BaseModel):
     """last: (step, p, r) of the newest observation. batches: newest last, at most 2d, without a gap.
 
-    over, under: consecutive micro-batches in zone 3, in zone 1. direction: of the last action (1 out, -1 in, 0 none);
+    over, under: consecutive micro-batches in zone 3, in zone 1. direction: of the last action (1 out, -1 in, 0 none).
     grace: micro-batches for which the opposite one is not allowed.
     """
 
@@ -109,7 +109,7 @@ class _Memory(BaseModel):
 
 
 class PromptPlus(Policy):
-    """Three zones of W; rate and keys decide which side scales (Prompt+)."""
+    """Three zones of W. Rate and keys decide which side scales (Prompt+)."""
 
     options_type: ClassVar[type[Options]] = PromptPlusOptions
     options: PromptPlusOptions
@@ -230,7 +230,7 @@ class PromptPlus(Policy):
         }
 
     def _change(self, name: str) -> float | None:
-        """Relative change of the mean of the last d micro-batches over the d before; None when it is not known."""
+        """Relative change of the mean of the last d micro-batches over the d before. None when it is not known."""
         d = self.options.d
         values = [getattr(batch, name) for batch in self._memory.batches]
         if len(values) < 2 * d or None in values:

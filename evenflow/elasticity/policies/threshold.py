@@ -8,11 +8,11 @@
   anew.
 
 The metric is W, the same for both sides: an HPA knows nothing of rate and keys, so it scales both where one would do.
-With `metric=busy` it is the share of time that the busiest partitioner is; so the number of partitioner replicas is
+With `metric=busy` it is the share of time that the busiest partitioner is. So the number of partitioner replicas is
 decided, as p with r bound to 1.
 
 State: one falling series of recommendations a side, and the numbers in force during `up_period_s`. Source: Kubernetes,
-"Horizontal Pod Autoscaling", and `pkg/controller/podautoscaler` (`replica_calculator.go`, `horizontal.go`); the
+"Horizontal Pod Autoscaling", and `pkg/controller/podautoscaler` (`replica_calculator.go`, `horizontal.go`). The
 defaults are its own, with a period of 15 s, but for the target.
 """
 

@@ -1,15 +1,15 @@
-"""AM (group affinity, by cardinality): a key stays where it is; a new one goes to the emptier candidate.
+"""AM (group affinity, by cardinality): a key stays where it is. A new one goes to the emptier candidate.
 
-Idea: a key that a worker has in the window is not split; a key that none has goes to that of
+Idea: a key that a worker has in the window is not split. A key that none has goes to that of
 F_1(k)..F_d(k) with the fewest distinct keys (the first on a tie). So nothing has to be merged, as with
-hashing, and the keys are spread more evenly; the load of the hottest key stays where it is. With exact
+hashing, and the keys are spread more evenly. The load of the hottest key stays where it is. With exact
 sets a key is on one worker as long as it is in the window. With HyperLogLog it may be split: the first
-candidate that the key would not change gets it, and that may be wrong (see `cardinality`); with many keys
+candidate that the key would not change gets it, and that may be wrong (see `cardinality`). With many keys
 per register all goes to F_1, which is hashing. All of this holds for each source by itself: of several
 sources each has a worker for the key, so it may be on as many as there are sources (at most d).
 
-Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `window`, `window_ms`, `slide_ms`.
-Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one; hll O(d). State: see
+Parameters: `d` candidates (2). `cardinality` exact or hll, `precision`. `window`, `window_ms`, `slide_ms`.
+Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one. hll O(d). State: see
 `cardinality`. Paper: 004, Algorithm 3 (AM-2, AM-5, AM-2-H).
 
 `a` stays where it is:
@@ -87,7 +87,7 @@ def route_affine(block: Block, among: Candidates, known: Affine, row: int) -> in
 
 @kernel
 def first_unchanged(key: np.uint64, hashed: np.uint64, among: Candidates, rows: Registers) -> np.int64:
-    """The first candidate whose sketch the key would not change, so that seems to hold it; or -1."""
+    """The first candidate whose sketch the key would not change, so that seems to hold it. Or -1."""
     best = np.int64(-1)
     for i in range(among.family.shape[0] - 1, -1, -1):  # selects, not branches: nobody can predict which
         other = candidate_kernel(key, among.family[i], among.workers)
@@ -112,7 +112,7 @@ def _route_sketched(block: Block, among: Candidates, window: WindowCardinalities
 
 
 class Am(CardinalityPartitioner):
-    """A key of the window stays on its worker; a new one takes its candidate with the fewest keys."""
+    """A key of the window stays on its worker. A new one takes its candidate with the fewest keys."""
 
     key_policy = "affinity"
 

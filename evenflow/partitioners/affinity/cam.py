@@ -1,13 +1,13 @@
-"""cAM (group affinity, by load): a key stays where it is; a new one goes to the less loaded candidate.
+"""cAM (group affinity, by load): a key stays where it is. A new one goes to the less loaded candidate.
 
 Idea: as `am`, but a key that no worker has in the window goes to that of F_1(k)..F_d(k) with the fewest
 tuples (the first on a tie): no key is split, and the tuples are spread more evenly than by hashing. With
 HyperLogLog a key may be split, and with several sources it may be on one worker of each, as with `am`.
 
-Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `window`, `window_ms`, `slide_ms`.
-Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one; hll O(d), and no estimate is
+Parameters: `d` candidates (2). `cardinality` exact or hll, `precision`. `window`, `window_ms`, `slide_ms`.
+Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one. hll O(d), and no estimate is
 ever computed. State: see `cardinality`; n loads, sliding n x slides more.
-Paper: 004, Algorithm 4 (cAM-2, cAM-5); lines 8-9 there say `estimate` of L, which is a counter.
+Paper: 004, Algorithm 4 (cAM-2, cAM-5). Lines 8-9 there say `estimate` of L, which is a counter.
 
 `a` stays where it is, and new keys go where fewer tuples are:
 
@@ -54,7 +54,7 @@ def _route_sketched(
 
 
 class Cam(Am):
-    """A key of the window stays on its worker; a new one takes its less loaded candidate."""
+    """A key of the window stays on its worker. A new one takes its less loaded candidate."""
 
     def _burden(self, holders: WindowHolders) -> Any:
         return self._loads.loads

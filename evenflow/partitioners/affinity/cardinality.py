@@ -2,12 +2,12 @@
 
 C is exact (`sketches.window_holders`: O(1) amortised, memory grows with the distinct keys of the window)
 or a HyperLogLog per worker (`sketches.window_cardinalities`: 2^precision bytes per worker, in a sliding
-window times slides + 2). HyperLogLog cannot say whether a worker has a key; 004 takes "adding it would
-change no register" for yes. That is never wrong for the worker that has the key; a key that the worker
+window times slides + 2). HyperLogLog cannot say whether a worker has a key. 004 takes "adding it would
+change no register" for yes. That is never wrong for the worker that has the key. A key that the worker
 has not is taken for an old one with probability 1 - sum(2^-M)/m: nearly never with few keys per worker,
 97 % with 25 keys per register. (004 compares rounded estimates, which errs more often.)
 
-The window slides by default, exactly; `tumbling` is 004's. A rescale begins a new window: other
+The window slides by default, exactly. `tumbling` is 004's. A rescale begins a new window: other
 candidates, other holders.
 Paper: Katsipoulakis et al., "A Holistic View of Stream Partitioning Costs", VLDB 2017 (004), Alg. 1.
 """
@@ -35,7 +35,7 @@ from evenflow.sketches.window_loads import WindowLoads
 
 @kernel
 def least_estimated(key: np.uint64, among: Candidates, rows: Registers) -> np.int64:
-    """The candidate with the fewest distinct keys, by estimate; the first of them on a tie."""
+    """The candidate with the fewest distinct keys, by estimate. The first of them on a tie."""
     family, workers = among
     best = candidate_kernel(key, family[0], workers)
     if family.shape[0] > 1:
@@ -70,7 +70,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = {
 
 
 class CardinalityPartitioner(Partitioner):
-    """The window's state; a subclass implements the two routes."""
+    """The window's state. A subclass implements the two routes."""
 
     options_type = CardinalityOptions
     options: CardinalityOptions
@@ -106,7 +106,7 @@ class CardinalityPartitioner(Partitioner):
 
     @abstractmethod
     def _route_exact(self, block: Block, holders: WindowHolders, row: int) -> int:
-        """Route from this row on; stop at the row for which the pool has no room."""
+        """Route from this row on. Stop at the row for which the pool has no room."""
 
     @abstractmethod
     def _route_sketched(self, block: Block, sketches: WindowCardinalities) -> None:

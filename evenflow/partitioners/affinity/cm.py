@@ -5,7 +5,7 @@ goes to that of F_1(k)..F_d(k) that has the fewest distinct keys in the window (
 key is on at most d workers. Once all keys were seen the numbers stand still, and every key then goes to
 its emptier candidate always: the imbalance of tuples may exceed PKG's by far, and depends on the seed.
 
-Parameters: `d` candidates (2); `cardinality` exact or hll, `precision`; `window`, `window_ms`, `slide_ms`.
+Parameters: `d` candidates (2). `cardinality` exact or hll, `precision`. `window`, `window_ms`, `slide_ms`.
 Cost per tuple: O(d), and O(1) amortised for the window. State: see `cardinality`.
 Paper: 004, Algorithm 2 (CM-2, CM-2-H).
 
@@ -59,7 +59,7 @@ def _route_sketched(block: Block, among: Candidates, window: WindowCardinalities
 
 
 class Cm(CardinalityPartitioner):
-    """Each key has d candidates; every tuple takes the one with the fewest distinct keys."""
+    """Each key has d candidates. Every tuple takes the one with the fewest distinct keys."""
 
     def _route_exact(self, block: Block, holders: WindowHolders, row: int) -> int:
         return int(_route_exact(block, self._among, holders.pool, row))

@@ -5,10 +5,10 @@ that of F_1(k)..F_d(k) with the least H = p L' + (1-p) C' (the first on a tie), 
 loads and the numbers of distinct keys scaled to 0..1 by the least and the largest over all workers
 (0 when these are equal, which the paper leaves undefined). p = 1 is PKG of the window, p = 0 is CM.
 
-Parameters: `p` weight of the tuples (0.5); `d` candidates (2); `cardinality` exact or hll, `precision`;
+Parameters: `p` weight of the tuples (0.5). `d` candidates (2). `cardinality` exact or hll, `precision`.
 `window`, `window_ms`, `slide_ms`.
-Cost per tuple: O(d); the extremes are tracked, O(n) when the last worker leaves the minimum, which is
-O(1) amortised while loads only grow, and O(n) per slide. State: see `cardinality`; loads as in `cam`.
+Cost per tuple: O(d). The extremes are tracked, O(n) when the last worker leaves the minimum, which is
+O(1) amortised while loads only grow, and O(n) per slide. State: see `cardinality`. Loads as in `cam`.
 Paper: 004, equations 7-9 and Algorithm 5 (LM-2, LM-2-H).
 
 Tuples and keys of a worker count, so `a` is split:
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Rows, record
+from evenflow.arrays import Rows, Whole, record
 from evenflow.kernels import kernel
 from evenflow.keys import Candidates, candidate_kernel
 from evenflow.partitioners.affinity.cardinality import CardinalityOptions, CardinalityPartitioner
@@ -74,7 +74,7 @@ def _measure(of: Spread) -> None:
 
 
 @kernel
-def _raised(of: Spread, old: Any, new: Any) -> None:
+def _raised(of: Spread, old: Whole | float, new: Whole | float) -> None:
     """One worker's value has grown."""
     spread = of.spread[()]
     if old == spread["least"]:
@@ -105,7 +105,7 @@ def _least_hybrid(key: np.uint64, among: Candidates, hybrid: Hybrid) -> np.int64
 def _route_exact(
     block: Block, among: Candidates, window: WindowLoads, pool: HolderPool, hybrid: Hybrid
 ) -> int:
-    """Route until the pool is full; how many tuples that were."""
+    """Route until the pool is full. How many tuples that were."""
     keys, times, out = block
     loads, distinct = window.loads, pool.distinct
     _measure(hybrid.loads)
@@ -167,7 +167,7 @@ class LmOptions(CardinalityOptions):
 
 
 class Lm(CardinalityPartitioner):
-    """Each key has d candidates; every tuple takes the one with the least mean of tuples and keys."""
+    """Each key has d candidates. Every tuple takes the one with the least mean of tuples and keys."""
 
     options_type = LmOptions
     options: LmOptions

@@ -3,7 +3,7 @@
 The window and its clock are those of `window_loads`. A register cannot forget, so a sliding window keeps
 one bank of registers per slide and their maxima. The maxima are kept as a queue of two stacks: the older
 slides hold the maximum from themselves up to a *pivot*, one bank holds that of the slides from the pivot
-on; when the last of the older slides leaves, all slides are summed up anew and the pivot moves to the
+on. When the last of the older slides leaves, all slides are summed up anew and the pivot moves to the
 present. A slide that passes then costs 4 passes over one bank instead of `slides`.
 
 A window of one slide (tumbling, cumulative) needs the one bank only. State: workers x 2^precision bytes,
@@ -12,11 +12,11 @@ times slides + 2 when it slides. `hyperloglog` has the estimate and its laws.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Float64s, Rows, State, UInt8s, record
+from evenflow.arrays import NEVER, Float64s, Rows, State, UInt8s, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.sketches import hyperloglog
 from evenflow.sketches.hyperloglog import Registers, add, rank_of, register_of, registers
@@ -30,17 +30,17 @@ class WindowCardinalities(NamedTuple):
     """What kernels take as one argument."""
 
     whole: Registers
-    """Of the whole window, one row per worker; read them with `hyperloglog.estimate` and `would_change`."""
+    """Of the whole window, one row per worker. Read them with `hyperloglog.estimate` and `would_change`."""
     ring: UInt8s
-    """(slides, workers, m): registers of each slide, or maxima from it up to the pivot; empty for 1 slide."""
+    """(slides, workers, m): registers of each slide, or maxima from it up to the pivot. Empty for 1 slide."""
     newer: UInt8s
-    """(workers, m): maxima of the complete slides from the pivot on; empty for 1 slide."""
+    """(workers, m): maxima of the complete slides from the pivot on. Empty for 1 slide."""
     clock: Rows
     """One of CLOCK."""
 
     @property
     def kept(self) -> State:
-        """What a snapshot needs; the rest follows from it."""
+        """What a snapshot needs. The rest follows from it."""
         return {"values": self.whole.values, "ring": self.ring, "newer": self.newer, "clock": self.clock}
 
     @property
@@ -52,7 +52,7 @@ class WindowCardinalities(NamedTuple):
 def window_cardinalities(
     workers: int, precision: int, *, window_ms: int, slide_ms: int
 ) -> WindowCardinalities:
-    """An empty window; `window_ms` is a multiple of `slide_ms`."""
+    """An empty window. `window_ms` is a multiple of `slide_ms`."""
     slides = window_ms // slide_ms
     banks = slides if slides > 1 else 0
     shape = (workers, 1 << precision)
@@ -79,14 +79,14 @@ def _clear(bank: UInt8s) -> None:
 
 
 @kernel
-def _clear_slide(ring: UInt8s, slot: Any) -> None:
+def _clear_slide(ring: UInt8s, slot: Whole) -> None:
     for worker in range(ring.shape[1]):
         for at in range(ring.shape[2]):
             ring[slot, worker, at] = 0
 
 
 @kernel
-def _raise_to_slide(bank: UInt8s, ring: UInt8s, slot: Any) -> None:
+def _raise_to_slide(bank: UInt8s, ring: UInt8s, slot: Whole) -> None:
     for worker in range(bank.shape[0]):
         for at in range(bank.shape[1]):
             value, other = bank[worker, at], ring[slot, worker, at]
@@ -94,7 +94,7 @@ def _raise_to_slide(bank: UInt8s, ring: UInt8s, slot: Any) -> None:
 
 
 @kernel
-def _raise_slide_to_slide(ring: UInt8s, slot: Any, source: Any) -> None:
+def _raise_slide_to_slide(ring: UInt8s, slot: Whole, source: Whole) -> None:
     for worker in range(ring.shape[1]):
         for at in range(ring.shape[2]):
             value, other = ring[slot, worker, at], ring[source, worker, at]
@@ -102,7 +102,7 @@ def _raise_slide_to_slide(ring: UInt8s, slot: Any, source: Any) -> None:
 
 
 @kernel
-def _begin_slide(window: WindowCardinalities, slide: Any) -> None:
+def _begin_slide(window: WindowCardinalities, slide: Whole) -> None:
     """`slide` begins and the one `slides` before it leaves."""
     ring, newer, clock = window.ring, window.newer, window.clock[()]
     slides = ring.shape[0]
@@ -117,8 +117,8 @@ def _begin_slide(window: WindowCardinalities, slide: Any) -> None:
 
 
 @kernel
-def advance(window: WindowCardinalities, time: Any) -> bool:
-    """Move the window to `time`; True when estimates may have changed."""
+def advance(window: WindowCardinalities, time: Whole) -> bool:
+    """Move the window to `time`. True when estimates may have changed."""
     values, ring, newer, clock = window.whole.values, window.ring, window.newer, window.clock[()]
     if time < clock["end"]:
         return False
@@ -155,7 +155,7 @@ def advance(window: WindowCardinalities, time: Any) -> bool:
 
 
 @inlined
-def touch_slide(window: WindowCardinalities, worker: Any, hashed: np.uint64) -> None:
+def touch_slide(window: WindowCardinalities, worker: Whole, hashed: np.uint64) -> None:
     """As `touch`, for a key that is known to change nothing in the window as a whole."""
     ring = window.ring
     if ring.shape[0] > 0:
@@ -165,14 +165,14 @@ def touch_slide(window: WindowCardinalities, worker: Any, hashed: np.uint64) -> 
 
 
 @kernel
-def touch(window: WindowCardinalities, worker: Any, hashed: np.uint64) -> bool:
-    """The worker gets a tuple of the key `hashed` (`sketch_hash`) in the current slide; True when that has
+def touch(window: WindowCardinalities, worker: Whole, hashed: np.uint64) -> bool:
+    """The worker gets a tuple of the key `hashed` (`sketch_hash`) in the current slide. True when that has
     changed the window."""
     touch_slide(window, worker, hashed)
     return add(window.whole, worker, hashed)
 
 
 def estimates(window: WindowCardinalities) -> Float64s:
-    """C[w] of every worker; a copy."""
+    """C[w] of every worker. A copy."""
     whole = window.whole
     return np.array([hyperloglog.estimate(whole, worker) for worker in range(len(whole.sums))])

@@ -1,19 +1,19 @@
 """D-Choices: two choices for most keys, and just as many as needed (d) for the frequent ones.
 
 Idea: a SpaceSaving summary finds the head H = {k : est(k) >= theta*N}. A tail key chooses the less
-loaded of F_1, F_2 as in PKG; a head key of F_1..F_d, where d is the least number for which the expected
+loaded of F_1, F_2 as in PKG. A head key of F_1..F_d, where d is the least number for which the expected
 load of the workers that the h hottest keys can reach stays within b_h(1/n + eps) for every prefix h
 (`find_optimal_choices`). When d reaches n, head keys take the least loaded of all workers, which is
 W-Choices. Candidates nest, so a key that becomes frequent keeps its first two workers.
 
-Parameters: `theta` frequency from which a key is head (1/(5n)); `eps` tolerated imbalance (1e-4);
-`counters` of the summary (4/theta = 20n: with fewer, the over-estimates of tail keys reach theta);
-`growth` d is computed again when N has grown by this share (0.01; 0 = at every head tuple, as in the
-paper: under 2 % difference in imbalance); `distinct` skip F_i that repeat an earlier worker (False: the
-paper's analysis is with repetition); `warm_up` tuples before which no key is head (0, as in the paper:
-early on N < 5n and every key is head, which costs some replicas); `window` cumulative, sliding or tumbling; `head`
+Parameters: `theta` frequency from which a key is head (1/(5n)). `eps` tolerated imbalance (1e-4).
+`counters` of the summary (4/theta = 20n: with fewer, the over-estimates of tail keys reach theta).
+`growth` d is computed again when N has grown by this share (0.01, 0 = at every head tuple, as in the
+paper: under 2 % difference in imbalance). `distinct` skip F_i that repeat an earlier worker (False: the
+paper's analysis is with repetition). `warm_up` tuples before which no key is head (0, as in the paper:
+early on N < 5n and every key is head, which costs some replicas). `window` cumulative, sliding or tumbling. `head`
 cumulative, of all tuples so far whatever the load, as in the paper, or of the recent ones (see `head`).
-Membership is tested after counting the current tuple; estimates are counts (upper bounds).
+Membership is tested after counting the current tuple. Estimates are counts (upper bounds).
 
 Cost per tuple: O(1) for the summary, 2 candidates for the tail, d for the head, O(1) to read and at most
 O(log n) to keep the least loaded worker when d = n. State: 84 to 100 bytes x counters, 48 to 64 x n.
@@ -117,7 +117,7 @@ def find_optimal_choices(p_sorted: Float64s, n: int, eps: float = 1e-4) -> int:
 
 @kernel
 def _head_shares(summary: Summary, threshold: float, shares: Float64s) -> int:
-    """Write est/N of the keys whose estimate reaches the threshold, descending; how many they are."""
+    """Write est/N of the keys whose estimate reaches the threshold, descending. How many they are."""
     order, meta = summary.order, summary.meta[()]
     size = 0
     while size < meta["size"]:
@@ -191,7 +191,7 @@ def _route(block: Block, head: Head, choosing: Choosing, rule: ChoiceRule) -> No
 
 
 class DChoicesOptions(HeadOptions):
-    """Options of d-choices; see the module's docstring."""
+    """Options of d-choices. See the module's docstring."""
 
     eps: float = Field(1e-4, gt=0, le=1, description="Tolerated imbalance, a share of the stream.")
     growth: float = Field(

@@ -1,8 +1,8 @@
 """The head of a stream: what d-choices, w-choices and rr-head share (002, section 4 of its Algorithm 1).
 
-A SpaceSaving summary counts every tuple; then a key is *head* (frequent) while est(k) >= theta*N, N the
+A SpaceSaving summary counts every tuple. Then a key is *head* (frequent) while est(k) >= theta*N, N the
 tuples so far. All other keys are *tail* and take the less loaded of F_1, F_2, as in PKG. The estimate is
-the count, an upper bound; early on, while N < 1/theta, every key is head, as in the paper (`warm_up` > 0
+the count, an upper bound. Early on, while N < 1/theta, every key is head, as in the paper (`warm_up` > 0
 avoids the few extra copies of keys this costs).
 
 `head=cumulative` is the paper's: N and est are of all tuples so far. Where the hot keys change, those of before
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import LAST_TIME, NEVER, Rows, State, record
+from evenflow.arrays import LAST_TIME, NEVER, Rows, State, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidates
 from evenflow.partitioners.base import Partitioner
@@ -62,20 +62,20 @@ class HeadRule(NamedTuple):
 
 @inlined
 def offered_is_head(head: Head, key: np.uint64, rule: HeadRule) -> bool:
-    """Count one tuple of this key; whether the key is head now."""
+    """Count one tuple of this key. Whether the key is head now."""
     at = offer(head.summary, key)
     total = head.summary.meta[()]["total"]
     return bool(total > rule.warm_up and count_of(head.summary, at) >= rule.theta * total)
 
 
 @inlined
-def is_older(head: Head, time: Any) -> Any:
+def is_older(head: Head, time: Whole) -> Any:
     """Whether `forget` has anything to do."""
     return time >= head.ages[()]["end"]
 
 
 @kernel
-def forget(head: Head, time: Any) -> None:
+def forget(head: Head, time: Whole) -> None:
     """Halve the summary once for each half window that has ended before `time`."""
     ages = head.ages[()]
     if ages["length"] == 0:
@@ -125,7 +125,7 @@ class HeadOptions(Window):
         return super().uses_lengths(given, windowed) or given.get("head") == "window"
 
     def new_ages(self) -> Rows:
-        """The half window of a summary that has seen nothing; a cumulative one never ends."""
+        """The half window of a summary that has seen nothing. A cumulative one never ends."""
         if self.head == "cumulative":
             return record(AGES, half=NEVER, end=LAST_TIME)
         return record(AGES, half=NEVER, length=max(1, self.window_ms // 2), end=NEVER)
@@ -135,7 +135,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(("keys", "counts", "errors
 
 
 class HeadPartitioner(Partitioner):
-    """Keeps the summary, the loads and the candidates; a subclass routes."""
+    """Keeps the summary, the loads and the candidates. A subclass routes."""
 
     options: HeadOptions
     variable_state = _VARIABLE

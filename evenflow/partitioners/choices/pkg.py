@@ -1,13 +1,13 @@
 """PKG (partial key grouping, "the power of both choices"): the less loaded of d fixed candidates.
 
-Idea: key k may go to F_1(k)..F_d(k) only; each tuple takes the candidate with the least load so far
+Idea: key k may go to F_1(k)..F_d(k) only. Each tuple takes the candidate with the least load so far
 (the first one on a tie). So a key is on at most d workers, and while no key exceeds a share of d/n the
-imbalance nearly vanishes; above that it is at least p1/d - 1/n, p1 the share of the hottest key.
+imbalance nearly vanishes. Above that it is at least p1/d - 1/n, p1 the share of the hottest key.
 F_i(k) = F_j(k) happens with probability 1/n and is kept, as the analysis assumes.
 
-Parameters: `d` choices (2; `pk5` is d = 5); `window` cumulative (002), sliding (000) or tumbling (004).
-Load is what this instance sent; several sources balance each their own share.
-Cost per tuple: O(d). State: 8 (slides + 1) bytes per worker; cumulative loads are those of one slide.
+Parameters: `d` choices (2, `pk5` is d = 5). `window` cumulative (002), sliding (000) or tumbling (004).
+Load is what this instance sent. Several sources balance each their own share.
+Cost per tuple: O(d). State: 8 (slides + 1) bytes per worker. Cumulative loads are those of one slide.
 Paper: Nasir et al., ICDE 2015, as used in 002 (PKG) and 004 (PK-2, PK-5).
 
 `a` has two workers, and each tuple takes the less loaded one:
@@ -35,7 +35,7 @@ _SIGN = np.int64(63)
 def sent_to_one_of_two(
     key: np.uint64, one: np.uint64, two: np.uint64, workers: np.uint64, loads: Int64s
 ) -> np.int64:
-    """Send a tuple to the less loaded of F_1 and F_2 (`one`, `two`: members of the family); its worker.
+    """Send a tuple to the less loaded of F_1 and F_2 (`one`, `two`: members of the family). Its worker.
 
     The choice is arithmetic on the sign of the difference: which of two balanced loads is less cannot be
     predicted, and the compiler makes a branch of a conditional expression. The new load is made from the
@@ -78,7 +78,7 @@ def _route_windowed(block: Block, among: Candidates, window: WindowLoads) -> Non
 
 @kernel
 def least_loaded(key: np.uint64, among: Candidates, d: int, loads: Int64s) -> np.int64:
-    """The least loaded of F_1(key)..F_d(key); the first of them on a tie."""
+    """The least loaded of F_1(key)..F_d(key). The first of them on a tie."""
     family = among.family
     best = candidate_kernel(key, family[0], among.workers)
     least = loads[best]
@@ -97,7 +97,7 @@ class PkgOptions(Window):
 
 
 class Pkg(Partitioner):
-    """Each key has d candidates; every tuple takes the less loaded one."""
+    """Each key has d candidates. Every tuple takes the less loaded one."""
 
     options_type = PkgOptions
     options: PkgOptions

@@ -4,12 +4,12 @@ Idea: the cheapest way to spread the head (see `head`) over all workers: its tup
 sees the loads including the head's tuples and balances around them, but the head does not look at loads
 and so does not fill the hollows that the tail leaves: 002 has it as the baseline for W-Choices.
 
-Parameters: `theta` frequency from which a key is head (1/(5n)); `counters` of the summary (4/theta = 20n);
-`warm_up` tuples before which no key is head (0); `window` cumulative, sliding or tumbling, for the tail; `head`
+Parameters: `theta` frequency from which a key is head (1/(5n)). `counters` of the summary (4/theta = 20n).
+`warm_up` tuples before which no key is head (0). `window` cumulative, sliding or tumbling, for the tail. `head`
 cumulative, of all tuples so far whatever the load, as in the paper, or of the recent ones.
 Source s of S starts its turns at worker s*n/S, as in shuffle, so that several sources do not march in
-step (the paper does not say; one source starts at worker 0).
-Cost per tuple: O(1) for the summary; 2 candidates for the tail, one comparison for the head. State: 76 to
+step (the paper does not say, one source starts at worker 0).
+Cost per tuple: O(1) for the summary. 2 candidates for the tail, one comparison for the head. State: 76 to
 92 bytes x counters, 2n loads, the next worker.
 Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), section III ("Round-Robin").
 

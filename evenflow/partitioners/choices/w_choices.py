@@ -1,14 +1,14 @@
 """W-Choices: two choices for most keys, any worker for the frequent ones.
 
-Idea: a tail key chooses the less loaded of F_1, F_2 as in PKG; a head key (see `head`) goes to the least
+Idea: a tail key chooses the less loaded of F_1, F_2 as in PKG. A head key (see `head`) goes to the least
 loaded of all n workers, the lowest number on a tie. So the frequent keys fill whatever hollows the others
 leave: while they are a fair share of the stream, the loads of one source differ by a tuple or two. The
-price is that each of them is on every worker; d-choices finds how few would do.
+price is that each of them is on every worker. d-choices finds how few would do.
 
-Parameters: `theta` frequency from which a key is head (1/(5n)); `counters` of the summary (4/theta = 20n);
-`warm_up` tuples before which no key is head (0); `window` cumulative, sliding or tumbling; `head` cumulative, of all
+Parameters: `theta` frequency from which a key is head (1/(5n)). `counters` of the summary (4/theta = 20n).
+`warm_up` tuples before which no key is head (0). `window` cumulative, sliding or tumbling. `head` cumulative, of all
 tuples so far whatever the load, as in the paper, or of the recent ones.
-Cost per tuple: O(1) for the summary, 2 candidates for the tail; the least loaded worker is read off a
+Cost per tuple: O(1) for the summary, 2 candidates for the tail. The least loaded worker is read off a
 tournament in O(1), which costs a tuple that went to it at most O(log n). State: 76 to 92 bytes x
 counters, 32 to 48 x n.
 Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), Algorithm 1.

@@ -1,19 +1,19 @@
 """The policy that all forms of Dalton share: a worker is drawn for a tuple of a hot key, and rewarded.
 
-With probability 1 - eps the best worker of the key's row; else, exploring, any worker, or any holder of a
+With probability 1 - eps the best worker of the key's row. Else, exploring, any worker, or any holder of a
 key that has as many holders as the cap allows. The reward falls with the worker's load and with the key's
-holders. `dalton` says why, and what the paper leaves open; the values are in `q_table`.
+holders. `dalton` says why, and what the paper leaves open. The values are in `q_table`.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), equations 3 and 4.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from evenflow.arrays import UInt64s
+from evenflow.arrays import UInt64s, Whole
 from evenflow.draws import draw, draw_unit
 from evenflow.kernels import kernel
 from evenflow.partitioners.dalton.q_table import QTable, best_of, count_capped, nth_holder
@@ -34,7 +34,7 @@ class Policy(NamedTuple):
 
 
 @kernel
-def choose(table: QTable, rng: UInt64s, r: Any, eps: float, oldest: Any) -> np.int64:
+def choose(table: QTable, rng: UInt64s, r: Whole, eps: float, oldest: Whole) -> np.int64:
     """The worker for a tuple of the hot key in row r: the best one, or now and then any one."""
     if draw_unit(rng) >= eps:
         return best_of(table, r)
@@ -45,8 +45,8 @@ def choose(table: QTable, rng: UInt64s, r: Any, eps: float, oldest: Any) -> np.i
 
 
 @kernel
-def reward(load: Any, total: Any, held: Any, workers: Any, policy: Policy) -> float:
-    """R of 000 (equations 3 and 4) after the tuple was sent; above -1 and below p1 when p1 + p2 = 1."""
+def reward(load: Whole, total: Whole, held: Whole, workers: Whole, policy: Policy) -> float:
+    """R of 000 (equations 3 and 4) after the tuple was sent. Above -1 and below p1 when p1 + p2 = 1."""
     average = total / workers
     return -(policy.p1 * ((load - average) / max(np.float64(load), average)) + policy.p2 * held / workers)
 
@@ -87,7 +87,7 @@ class BanditOptions(Lengths):
 
     @property
     def first_cap(self) -> int:
-        """Holders from which a key explores among them, at first; out of reach when uniform."""
+        """Holders from which a key explores among them, at first. Out of reach when uniform."""
         return self.cap if self.explore == "capped" else _UNCAPPED
 
     def policy(self, gamma: float) -> Policy:
@@ -96,5 +96,5 @@ class BanditOptions(Lengths):
 
     @property
     def last_cap(self) -> int:
-        """What the cap may grow to; 0 when there is none."""
+        """What the cap may grow to. 0 when there is none."""
         return self.cap_max if self.explore == "capped" else 0

@@ -3,11 +3,11 @@
 Idea: a first pass counts the keys of the batch exactly, so that what is hot is known before the first
 tuple is placed: f >= |B|/n, at most n keys (Theorem 3.4 holds to the letter, since the frequencies and
 the load are of the same batch), in this batch and the next. A key of one tuple is never hot. Combiners
-reduce each batch by itself, so X(k) begins empty with every batch; what was learned stays.
+reduce each batch by itself, so X(k) begins empty with every batch. What was learned stays.
 
-Parameters: those of `dalton` without statistics window; `load_scope`, what the reward balances: the loads
+Parameters: those of `dalton` without statistics window. `load_scope`, what the reward balances: the loads
 of the sliding window (the paper changes only X) or of the batch, which is what a combiner works through
-at a time. Cost per tuple: two O(1) passes; O(n * rows) per batch. State: as `dalton`, at most 2n rows
+at a time. Cost per tuple: two O(1) passes. O(n * rows) per batch. State: as `dalton`, at most 2n rows
 with room for n more, and 64 to 128 bytes of working memory per distinct key of the largest batch.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), section 3.4.
 
@@ -19,12 +19,12 @@ The first batch tells which keys the next one may split:
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s, Whole
 from evenflow.draws import generator
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
@@ -49,8 +49,8 @@ class BatchRule(NamedTuple):
 
 
 @kernel
-def _count_batch(keys: UInt64s, first: Any, counts: Counts, batch: Any) -> int:
-    """Count from tuple `first` on; the tuple for which there was no room, or their number."""
+def _count_batch(keys: UInt64s, first: Whole, counts: Counts, batch: Whole) -> int:
+    """Count from tuple `first` on. The tuple for which there was no room, or their number."""
     for i in range(first, keys.shape[0]):
         if is_full(counts):
             return i
@@ -59,8 +59,8 @@ def _count_batch(keys: UInt64s, first: Any, counts: Counts, batch: Any) -> int:
 
 
 @kernel
-def _begin_batch(frequent: UInt64s, table: QTable, member: np.uint64, batch: Any) -> None:
-    """Nobody holds anything; the frequent keys are hot in this batch and the next."""
+def _begin_batch(frequent: UInt64s, table: QTable, member: np.uint64, batch: Whole) -> None:
+    """Nobody holds anything. The frequent keys are hot in this batch and the next."""
     n = table.q.shape[1]
     slide_on(table, batch)
     purge(table, batch, batch)
@@ -111,7 +111,7 @@ def _route(block: Block, window: WindowLoads, table: QTable, rng: UInt64s, rule:
 
 
 class DaltonBatchOptions(BanditOptions):
-    """Options of dalton-batch; see the module's docstring."""
+    """Options of dalton-batch. See the module's docstring."""
 
     load_scope: Literal["window", "batch"] = Field(
         "window", description="Tuples that count as load: those of the sliding window or of the batch."

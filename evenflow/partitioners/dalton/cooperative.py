@@ -2,7 +2,7 @@
 
 Idea: each is a Dalton with statistics windows of DSYNC ms. At the end of one it tells the reducer what it
 has learned and counted (`take_messages`) and is in AWAIT until the common table comes (`receive`), else in
-PREPARE. In AWAIT it decides by the table it has and keeps its rewards back; the new table replaces the old
+PREPARE. In AWAIT it decides by the table it has and keeps its rewards back. The new table replaces the old
 one, the rewards kept back are learned on top of it, and the load of all partitioners (GL, in proportion
 when the interval changes) becomes the one that a key's local count is compared with. So a key that is
 frequent here only is not split.
@@ -18,9 +18,9 @@ they take 16 n bytes per row however long the wait. Rewards of keys that are not
 their rows.
 
 Without any reply (`evenflow simulate` without `--exchange`) the scheme goes on as a lonely Dalton that
-learns in steps: it stays in AWAIT; when an interval ends, the rewards kept back are learned on its own
+learns in steps: it stays in AWAIT. When an interval ends, the rewards kept back are learned on its own
 table, the load of its own last interval is compared with again, and the next message will ask for a longer
-interval. One message is open at a time, and it tells of its last interval; those that ended in AWAIT are
+interval. One message is open at a time, and it tells of its last interval. Those that ended in AWAIT are
 told of by their values alone.
 A row of the common table lasts this interval and the next one, in whose course its successor should come.
 
@@ -31,13 +31,13 @@ each of them. So many partitioners learn slower than one (Zipf 1.5, eight of the
 `share_steps` (not in the paper) they learn as fast as one (4.0e-3). Telling the loads alone mends nothing.
 
 Parameters: those of `dalton` with exact counts (every message needs the top n), `dsync_ms` interval at
-first (one slide); the table may change it. Loads and holders, and so rewards, are of this partitioner's
+first (one slide). The table may change it. Loads and holders, and so rewards, are of this partitioner's
 own tuples. With `share_loads` (the paper does not say) messages tell the window loads as well, and a reward
 is of the load that all partitioners together send to the worker: one's own now and the others' at the
 latest table. Those others are forgotten when an interval ends in AWAIT. X(k) of a key that came with a
 table may lack F_1(k) until the key goes there again. Source 0 of 1, whose tables come at once, equals
 `dalton` with the same statistics window while the load is steady.
-Cost per tuple: as `dalton`; O(keys of the interval) per message. State: that of `dalton` with exact counts, and
+Cost per tuple: as `dalton`. O(keys of the interval) per message. State: that of `dalton` with exact counts, and
 16 n bytes per row for the rewards kept back.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), Algorithm 2 and section 4.1.
 
@@ -50,12 +50,12 @@ Before a message has come back it does as `dalton` does:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s
+from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s, Whole
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import candidate
@@ -74,13 +74,13 @@ from evenflow.partitioners.dalton.split_keys import SplitKeys
 from evenflow.partitioners.exchange import Exchange
 
 _AWAIT, _ROUND, _LATE, _TOTAL, _TOLD = range(5)
-"""Of `sync`; the last one is the round in which loads were told, or `_NEVER_TOLD`."""
+"""Of `sync`. The last one is the round in which loads were told, or `_NEVER_TOLD`."""
 _ALONE = -1
 _NEVER_TOLD = -1
 
 
 @kernel
-def _end_interval(known: Learned, time: Any) -> None:
+def _end_interval(known: Learned, time: Whole) -> None:
     """Begin the statistics window of `time`, and the slide if it is a new one."""
     window = known.window
     clock = window.clock[()]
@@ -92,7 +92,7 @@ def _end_interval(known: Learned, time: Any) -> None:
 
 
 class DaltonCooperativeOptions(BanditOptions):
-    """Options of dalton-cooperative; see the module's docstring."""
+    """Options of dalton-cooperative. See the module's docstring."""
 
     dsync_ms: int | None = Field(
         None, ge=1, description="Interval of synchronisation at first, ms; none = one slide."
@@ -163,7 +163,7 @@ class DaltonCooperative(BanditPartitioner):
         return messages
 
     def receive(self, table: GlobalTable) -> bool:
-        """Take over the common table; False for one that came twice or is older than what is known."""
+        """Take over the common table. False for one that came twice or is older than what is known."""
         if table.round < self.round:
             return False
         low, high = dsync_bounds(self.options.slide_ms)

@@ -1,4 +1,4 @@
-"""Count-Min: a few counters per key in a table of fixed size; estimates never fall below the frequency.
+"""Count-Min: a few counters per key in a table of fixed size. Estimates never fall below the frequency.
 
 With width w, depth d and N keys counted: f <= estimate always, and estimate > f + N*e/w with probability
 at most exp(-d) for any one key (e = 2.718...). So w >= e/eps for an error of eps*N.
@@ -10,7 +10,7 @@ grow. Every estimate is then at most the plain sketch's and still at least f, so
 
 Parameters: `width` (rounded up to a power of two), `depth` (4), `seed` of the hashes. Cost per key: d
 multiply-adds and counters. State: 8 * width * depth bytes. Merging adds tables of equal seed and shape.
-Papers: Cormode and Muthukrishnan, LATIN 2004; Estan and Varghese, 2002 (conservative counting).
+Papers: Cormode and Muthukrishnan, LATIN 2004. Estan and Varghese, 2002 (conservative counting).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _increment_four(table: CountMinTable, key: np.uint64) -> np.int64:
 
 @kernel
 def increment(table: CountMinTable, key: np.uint64) -> np.int64:
-    """Count one occurrence; the estimate with it."""
+    """Count one occurrence. The estimate with it."""
     cells, hashes = table
     if hashes.shape[0] == 4:
         return _increment_four(table, key)
@@ -111,7 +111,7 @@ def width_for(error: float) -> int:
 
 
 class CountMin:
-    """A sketch of at least this width; `table` is what kernels take."""
+    """A sketch of at least this width. `table` is what kernels take."""
 
     def __init__(self, width: int, depth: int = 4, *, seed: int = 0) -> None:
         if not 1 <= width <= MAX_WIDTH or not 1 <= depth <= 64:

@@ -9,26 +9,26 @@ L and X are those of the sliding window, after this tuple. A new row is -2 every
 reward, so a key stays where it is until exploration finds a better worker. A key is hot when its count
 in the present statistics window reaches 1/n of the load of the last one, for this window and the next.
 
-Parameters: `explore` uniform (the paper: with probability `eps` any worker; a key with many tuples then
-ends up on all workers) or capped (the authors' code: a key with `cap` holders explores among them; the
-cap starts at 2 and grows by one, up to 6, when 70 % of the hot keys have reached it); `heavy_hitters`
+Parameters: `explore` uniform (the paper: with probability `eps` any worker, a key with many tuples then
+ends up on all workers) or capped (the authors' code: a key with `cap` holders explores among them, the
+cap starts at 2 and grows by one, up to 6, when 70 % of the hot keys have reached it). `heavy_hitters`
 exact counts, or a Count-Min sketch with an error of at most 1/(4n) of the load (chosen over SpaceSaving
-with 4n counters because a rare key costs it four additions, not the eviction of another; both never miss
-a frequent key); `gamma`, `eps`, `p1`, `p2`; window, slide and statistics window.
+with 4n counters because a rare key costs it four additions, not the eviction of another, both never miss
+a frequent key). `gamma`, `eps`, `p1`, `p2`. Window, slide and statistics window.
 
 Where the paper is silent: the test counts the current tuple. No key is hot in the first statistics
 window or after one without tuples, when there is no load to compare with, nor by its first tuple of a
 window: one tuple cannot be split. A tie goes to F_1(k), then to the lowest worker. Rows expire when a
-window begins. At most 4n keys are hot at once; while the load grows from window to window more could
+window begins. At most 4n keys are hot at once. While the load grows from window to window more could
 reach the threshold. Each source explores with a generator (splitmix64) of its own. A rescale forgets
-loads, holders and values, which are of workers; exact counts of keys stay.
+loads, holders and values, which are of workers. Exact counts of keys stay.
 
 X(k) is exact for every key that is hot or was hot in the window. A key that was not can only have been
 at F_1(k), and it gets hot by its second tuple of a statistics window at the earliest, so that window's
 count knows whether and when F_1(k) last had it (the sketch, which does not, takes the present slide).
 
 Cost per tuple: O(1) for hashed and amortised O(1) for hot ones, a scan of n values only when the best
-worker changes; O(n) when a capped key explores; O(n * rows) per slide. State: n * slides loads, the rows
+worker changes. O(n) when a capped key explores. O(n * rows) per slide. State: n * slides loads, the rows
 of `q_table`, 32 bytes x 2 to 4 per distinct key of a statistics window, or the sketch (44n to 87n
 counters of 8 bytes, in four rows).
 Paper: Zapridou et al., "Dalton: Learned Partitioning for Distributed Data Streams", PVLDB 16(3) 2022
@@ -47,7 +47,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.draws import generator
 from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, members
@@ -113,8 +113,8 @@ def within_reach(times: Any) -> Any:
 
 
 @kernel
-def begin_window(known: Learned, time: Any) -> None:
-    """Move the statistics window to `time`; a window without tuples in between leaves no threshold."""
+def begin_window(known: Learned, time: Whole) -> None:
+    """Move the statistics window to `time`. A window without tuples in between leaves no threshold."""
     stats = known.stats[()]
     length = stats["length"]
     if stats["end"] == NEVER:
@@ -128,7 +128,7 @@ def begin_window(known: Learned, time: Any) -> None:
 
 
 @kernel
-def slide_to(known: Learned, time: Any) -> None:
+def slide_to(known: Learned, time: Whole) -> None:
     """Move the sliding window to `time`, which lies behind its current slide."""
     window, stats = known.window, known.stats[()]
     advance(window, time)
@@ -139,8 +139,8 @@ def slide_to(known: Learned, time: Any) -> None:
 
 
 @kernel
-def route(block: Block, first: Any, known: Learned, rule: Rule) -> int:
-    """Route from tuple `first` on; the tuple it stopped at, or their number.
+def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
+    """Route from tuple `first` on. The tuple it stopped at, or their number.
 
     It stops where the caller must make room, or where a statistics window ends, if the rule says so.
     """
@@ -222,7 +222,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = {
 
 
 class BanditPartitioner(Partitioner):
-    """What `dalton` and its cooperating form share; not a scheme of its own."""
+    """What `dalton` and its cooperating form share. Not a scheme of its own."""
 
     options: BanditOptions
     variable_state = _VARIABLE
@@ -250,7 +250,7 @@ class BanditPartitioner(Partitioner):
         self._sketch = self._new_sketch()
 
     def _rescale(self) -> None:
-        """Counts of keys stay; loads, holders and values are of workers and begin again."""
+        """Counts of keys stay. Loads, holders and values are of workers and begin again."""
         self._shape()
         self._stats["inside"] = 0
         self._counts.forget_slides()
@@ -354,7 +354,7 @@ class BanditPartitioner(Partitioner):
 
 
 class DaltonOptions(BanditOptions):
-    """Options of dalton; see the module's docstring."""
+    """Options of dalton. See the module's docstring."""
 
     heavy_hitters: Literal["exact", "sketch"] = Field(
         "exact", description="Counts of keys: exact (grows with the keys of a statistics window) or a sketch."

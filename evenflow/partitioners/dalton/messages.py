@@ -34,7 +34,7 @@ class SyncMessage:
     member: int
     """Which partitioner (its `source`)."""
     round: int
-    """Counts the rounds of messages and table, from 0; a partitioner sends one message per round."""
+    """Counts the rounds of messages and table, from 0. A partitioner sends one message per round."""
     total: int
     """Tuples of the interval."""
     late: bool

@@ -1,23 +1,23 @@
 """The Q-table of a contextual bandit: for each split key, the value of every worker and the holders X(k).
 
 A row has two halves. Its *values* are alive while the key is hot, that is until the statistics window
-`expiry` has passed; its *holders* are the slide in which each worker was last given the key. A worker is
+`expiry` has passed. Its *holders* are the slide in which each worker was last given the key. A worker is
 a holder while that slide lies in the window, so X(k) is exact and empties by itself. A row whose key has
 cooled stays while some worker other than its home F_1(k) holds the key, because those holders still
-count when the key gets hot again; then the row is given up. Keys without a row have no holder but home.
+count when the key gets hot again. Then the row is given up. Keys without a row have no holder but home.
 
-The best worker of a row (highest value; home on a tie, then the lowest number) is remembered together
+The best worker of a row (highest value, home on a tie, then the lowest number) is remembered together
 with a bound of all other values, so that reading it is O(1) and a change costs a scan of the n values
 only when the best one falls to the bound.
 
 `admit` refuses a new hot key while `most` are hot: n frequent keys of the present window and n of the
-last one are what Theorem 3.4 of 000 allows; twice that is left for windows of growing load. So rows are
+last one are what Theorem 3.4 of 000 allows. Twice that is left for windows of growing load. So rows are
 at most `most` for every two statistics windows that lie in a window (`split_keys.most_rows`), which takes other hot keys
-in each of them; in practice they are a few more than are hot.
+in each of them. In practice they are a few more than are hot.
 
-Kernels only; `split_keys.SplitKeys` owns the arrays and enlarges them.
+Kernels only. `split_keys.SplitKeys` owns the arrays and enlarges them.
 Cost: O(1) to find a row (linear probing at an eighth full), O(rows * n) per slide and per statistics
-window. State: 16 n + 80 bytes per row, 16 n more where rewards are deferred; there is room for 1 to 2 times
+window. State: 16 n + 80 bytes per row, 16 n more where rewards are deferred. There is room for 1 to 2 times
 the rows that were in use at once.
 """
 
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, Rows, UInt64s
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, Rows, UInt64s, Whole
 from evenflow.kernels import kernel
 from evenflow.keys import home_slot
 
@@ -40,7 +40,7 @@ META = np.dtype([(name, np.int64) for name in ("rows", "hot", "capped", "cap")])
 
 
 class QTable(NamedTuple):
-    """What kernels take as one argument; rows in use are the first ones."""
+    """What kernels take as one argument. Rows in use are the first ones."""
 
     key: UInt64s
     slots: Int32s
@@ -50,7 +50,7 @@ class QTable(NamedTuple):
     bound: Float64s
     """No value but the best is above this."""
     q: Float64s
-    """(capacity, n): value of each worker; meaningless while the key is cold."""
+    """(capacity, n): value of each worker. Meaningless while the key is cold."""
     last: Int64s
     """(capacity, n): slide in which the worker last got the key."""
     kept: Float64s
@@ -102,7 +102,7 @@ def find(table: QTable, wanted: np.uint64) -> np.int64:
 
 
 @kernel
-def _enter(slots: Int32s, key: np.uint64, row: Any) -> None:
+def _enter(slots: Int32s, key: np.uint64, row: Whole) -> None:
     mask = np.int64(slots.shape[0] - 1)
     at = home_slot(key, mask)
     while slots[at] >= 0:
@@ -121,7 +121,7 @@ def index(table: QTable) -> None:
 
 
 @kernel
-def _scan(row: Rows, bound: Float64s, q: Float64s, r: Any) -> None:
+def _scan(row: Rows, bound: Float64s, q: Float64s, r: Whole) -> None:
     """Find the best worker and the bound afresh."""
     best = row[r]["home"]
     for worker in range(q.shape[1]):
@@ -136,13 +136,13 @@ def _scan(row: Rows, bound: Float64s, q: Float64s, r: Any) -> None:
 
 
 @kernel
-def best_of(table: QTable, r: Any) -> np.int64:
+def best_of(table: QTable, r: Whole) -> np.int64:
     """argmax of the row's values."""
     return table.row[r]["best"]
 
 
 @kernel
-def learn(table: QTable, r: Any, worker: Any, reward: float, gamma: float) -> None:
+def learn(table: QTable, r: Whole, worker: Whole, reward: float, gamma: float) -> None:
     """Q += gamma (reward - Q) (000, eq. 5)."""
     row, bound, q = table.row, table.bound, table.q
     best = row[r]["best"]
@@ -161,7 +161,7 @@ def learn(table: QTable, r: Any, worker: Any, reward: float, gamma: float) -> No
 
 
 @kernel
-def defer(table: QTable, r: Any, worker: Any, reward: float, gamma: float) -> None:
+def defer(table: QTable, r: Whole, worker: Whole, reward: float, gamma: float) -> None:
     """Note a reward to be learned later. Any number of them is one affine map Q -> kept*Q + gain."""
     kept, gain = table.kept, table.gain
     kept[r, worker] *= 1.0 - gamma
@@ -181,8 +181,8 @@ def apply_deferred(table: QTable) -> None:
 
 
 @kernel
-def hold(table: QTable, r: Any, worker: Any, slide: Any, oldest: Any) -> None:
-    """The worker gets the key in this slide; `oldest` is the first slide of the window."""
+def hold(table: QTable, r: Whole, worker: Whole, slide: Whole, oldest: Whole) -> None:
+    """The worker gets the key in this slide. `oldest` is the first slide of the window."""
     row, last, meta = table.row, table.last, table.meta[()]
     if last[r, worker] < oldest:
         row[r]["held"] += 1
@@ -192,7 +192,7 @@ def hold(table: QTable, r: Any, worker: Any, slide: Any, oldest: Any) -> None:
 
 
 @kernel
-def nth_holder(table: QTable, r: Any, wanted: Any, oldest: Any) -> np.int64:
+def nth_holder(table: QTable, r: Whole, wanted: Whole, oldest: Whole) -> np.int64:
     """The holder number `wanted` (from 0) in ascending order of workers."""
     last = table.last
     left = wanted
@@ -218,7 +218,7 @@ def count_capped(table: QTable) -> None:
 
 
 @kernel
-def slide_on(table: QTable, oldest: Any) -> None:
+def slide_on(table: QTable, oldest: Whole) -> None:
     """The window has moved: count the holders of every row afresh."""
     row, last = table.row, table.last
     for r in range(table.meta[()]["rows"]):
@@ -230,7 +230,7 @@ def slide_on(table: QTable, oldest: Any) -> None:
 
 
 @kernel
-def _move(table: QTable, source: Any, target: Any) -> None:
+def _move(table: QTable, source: Whole, target: Whole) -> None:
     q, last, kept, gain = table.q, table.last, table.kept, table.gain
     table.key[target] = table.key[source]
     table.bound[target] = table.bound[source]
@@ -245,7 +245,7 @@ def _move(table: QTable, source: Any, target: Any) -> None:
 
 
 @kernel
-def purge(table: QTable, window: Any, oldest: Any) -> None:
+def purge(table: QTable, window: Whole, oldest: Whole) -> None:
     """A statistics window begins: cool the rows that have expired, give up those that hold nothing."""
     row, last, meta = table.row, table.last, table.meta[()]
     rows = 0
@@ -264,10 +264,10 @@ def purge(table: QTable, window: Any, oldest: Any) -> None:
 
 
 @kernel
-def admit(table: QTable, key: np.uint64, r: Any, home: Home, expiry: Any) -> np.int64:
-    """Make the key hot until `expiry`; gives its row.
+def admit(table: QTable, key: np.uint64, r: Whole, home: Home, expiry: Whole) -> np.int64:
+    """Make the key hot until `expiry`. Gives its row.
 
-    `r` is its row or -1; a new row starts with home as holder when the last tuple there lies in the window.
+    `r` is its row or -1. A new row starts with home as holder when the last tuple there lies in the window.
     There must be room for a row.
     """
     row, q, last, meta = table.row, table.q, table.last, table.meta[()]
@@ -295,11 +295,11 @@ def admit(table: QTable, key: np.uint64, r: Any, home: Home, expiry: Any) -> np.
     meta["hot"] += 1
     if row[r]["held"] >= meta["cap"]:
         meta["capped"] += 1
-    return r
+    return np.int64(r)
 
 
 @kernel
-def adopt(table: QTable, told: Told, oldest: Any, window: Any) -> None:
+def adopt(table: QTable, told: Told, oldest: Whole, window: Whole) -> None:
     """The keys that were told, with their values, are the hot ones in this statistics window and the next, and no others.
 
     Deferred rewards are learned, those of other keys are dropped with their rows. There must be room for the keys.

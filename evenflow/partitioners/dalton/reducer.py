@@ -7,18 +7,18 @@ that have a row for it, weighted by how many tuples of the key each saw:
     Q(k, i) = sum_j f_j(k) Q_j(k, i) / sum_j f_j(k)
 
 The paper divides by GL and P instead, which squeezes every value towards 0 and so lets untried workers
-win; with weights that sum to 1 the result lies between the partitioners' own values. A partitioner without
+win. With weights that sum to 1 the result lies between the partitioners' own values. A partitioner without
 the row does not count, and a hot key that nobody has learned yet starts at -2 everywhere. In round 0 that
 does not happen: as in a single Dalton, the first interval only gives the load to compare with.
 
 The interval of synchronisation (DSYNC) doubles when a partitioner had to wait for longer than one, and
-halves when the reducer was idle for longer than it worked, within bounds; halves and doubles keep the
+halves when the reducer was idle for longer than it worked, within bounds. Halves and doubles keep the
 ends of intervals aligned. Time comes from `clock`, in any unit, so that tests are deterministic.
 
 Messages may come in any order, repeated or late: they are kept by partitioner, and a message of an
 earlier round is answered with the latest table. The sums run in the order of partitioners, so the table
 does not depend on the order of messages. A key just below the top n of every partitioner but one may be
-under-counted; a key with GL/n tuples is among the top n of at least one.
+under-counted. A key with GL/n tuples is among the top n of at least one.
 
 Cost: O(P n^2) per round. State: P messages.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), section 4.1.
@@ -42,9 +42,9 @@ def dsync_bounds(slide_ms: int) -> tuple[int, int]:
 
 
 class QTableReducer:
-    """Takes the messages of `members` partitioners and gives one table per round; pure but for `clock`.
+    """Takes the messages of `members` partitioners and gives one table per round. Pure but for `clock`.
 
-    `dsync_ms`: interval at first; `bounds`: its least and greatest value; `adaptive` False: it stays.
+    `dsync_ms`: interval at first. `bounds`: its least and greatest value. `adaptive` False: it stays.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class QTableReducer:
         return self._finish(began)
 
     def rescale(self, *, members: int, workers: int) -> GlobalTable | None:
-        """Other numbers of partitioners and workers from now on; the table, if that completes a round."""
+        """Other numbers of partitioners and workers from now on. The table, if that completes a round."""
         began = self._clock()
         self.members, self.workers = members, workers
         self._pending = {j: message for j, message in self._pending.items() if j < members}
         return self._finish(began)
 
     def _finish(self, began: float) -> GlobalTable | None:
-        """The table when all messages are there; the work of this call began at this time."""
+        """The table when all messages are there. The work of this call began at this time."""
         if len(self._pending) < self.members:
             self._busy += self._clock() - began
             return None
@@ -135,7 +135,7 @@ def _hot_keys(messages: list[SyncMessage], total: int, workers: int) -> UInt64s:
 
 
 def _sum_of_loads(messages: list[SyncMessage], workers: int) -> Int64s:
-    """(workers,); nothing when somebody did not tell."""
+    """(workers,). Nothing when somebody did not tell."""
     if any(len(message.loads) != workers for message in messages):
         return not_told()
     return np.sum([message.loads for message in messages], axis=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Float64s, Int64s, State, record
+from evenflow.arrays import NEVER, Float64s, Int64s, State, record, records
 from evenflow.partitioners.dalton.q_table import COLD, INITIAL, META, ROW, QTable, apply_deferred, index
 
 _LEAST_ROWS = 16
@@ -27,7 +27,7 @@ def _arrays(workers: int, capacity: int, deferring: bool, cap: int) -> QTable:
     return QTable(
         key=np.zeros(capacity, np.uint64),
         slots=np.full(8 * capacity, -1, np.int32),
-        row=np.zeros(capacity, ROW),
+        row=records(capacity, ROW),
         bound=np.zeros(capacity),
         q=np.full((capacity, workers), INITIAL),
         last=np.full((capacity, workers), NEVER, np.int64),
@@ -48,7 +48,7 @@ def most_rows(most: int, windows: int) -> int:
 
 
 class SplitKeys:
-    """The table of the keys that are split or may be; `table` is what kernels take.
+    """The table of the keys that are split or may be. `table` is what kernels take.
 
     `deferring`: rewards can be kept back (`defer`). `cap`: holders from which a row counts as capped.
     """
@@ -84,14 +84,14 @@ class SplitKeys:
         """The most that `nbytes` can be while there are no more rows.
 
         Room doubles, from 16 rows on, when it is used up: it is the least power of two above `rows`. A row takes
-        16 n + 80 bytes (32 n + 80 deferring) with its eight slots; and there is `meta`.
+        16 n + 80 bytes (32 n + 80 deferring) with its eight slots, and there is `meta`.
         """
         meta_bytes = self.table.meta.nbytes
         row_bytes = (self.nbytes - meta_bytes) // len(self.table.key)
         return max(_LEAST_ROWS, 1 << rows.bit_length()) * row_bytes + meta_bytes
 
     def grow(self) -> None:
-        """Make room for as many rows again; rows get new numbers."""
+        """Make room for as many rows again. Rows get new numbers."""
         self.load(self.state(), capacity=2 * len(self.table.key))
 
     def hot_rows(self) -> Int64s:
@@ -100,7 +100,7 @@ class SplitKeys:
         return rows[np.argsort(self.table.key[rows])]
 
     def holders(self, oldest: int) -> dict[int, set[int]]:
-        """Key -> X(key) for every key that has a row; `oldest` is the first slide of the window."""
+        """Key -> X(key) for every key that has a row. `oldest` is the first slide of the window."""
         size = len(self)
         return {
             int(key): set(np.flatnonzero(last >= oldest).tolist())

@@ -4,7 +4,7 @@ Idea: a linear-probing table whose slots bear the number of the window that fill
 earlier window counts as empty, so beginning a new window costs nothing. Nothing is deleted within a
 window, so probing stays right.
 
-A kernel cannot enlarge the table: it asks `is_full` before a tuple and returns when there is no room; Python calls
+A kernel cannot enlarge the table: it asks `is_full` before a tuple and returns when there is no room. Python calls
 `grow` and the kernel again. Cost: O(1). State: 32 bytes per slot, 2 to 4 slots per distinct key of the fullest window so
 far.
 """
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int64s, Rows, UInt64s
+from evenflow.arrays import NEVER, Int64s, Rows, UInt64s, Whole, records
 from evenflow.kernels import kernel
 from evenflow.keys import home_slot
 
@@ -34,7 +34,7 @@ class Counts(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """What was counted in a window, keys ascending; shape (keys,) each."""
+    """What was counted in a window, keys ascending. Shape (keys,) each."""
 
     keys: UInt64s
     counts: Int64s
@@ -48,8 +48,8 @@ def is_full(counts: Counts) -> bool:
 
 
 @kernel
-def slot_of(counts: Counts, key: np.uint64, window: np.int64) -> np.int64:
-    """The key's slot in this window (numbered from 1); a new one with count 0 when it had none."""
+def slot_of(counts: Counts, key: np.uint64, window: Whole) -> np.int64:
+    """The key's slot in this window (numbered from 1). A new one with count 0 when it had none."""
     cells = counts.cells
     mask = np.int64(cells.shape[0] - 1)
     at = home_slot(key, mask)
@@ -66,7 +66,7 @@ def slot_of(counts: Counts, key: np.uint64, window: np.int64) -> np.int64:
 
 
 @kernel
-def _fill(counts: Counts, window: np.int64, entries: Entries) -> None:
+def _fill(counts: Counts, window: Whole, entries: Entries) -> None:
     for row in range(entries.keys.shape[0]):
         at = slot_of(counts, entries.keys[row], window)
         counts.cells[at]["count"] = entries.counts[row]
@@ -79,11 +79,11 @@ def _slots(keys: int) -> int:
 
 
 def _empty(slots: int) -> Counts:
-    return Counts(np.zeros(slots, CELL), np.zeros(1, np.int64))
+    return Counts(records(slots, CELL), np.zeros(1, np.int64))
 
 
 class TumblingCounts:
-    """The table and its growth; kernels work on `table`."""
+    """The table and its growth. Kernels work on `table`."""
 
     def __init__(self) -> None:
         self.table = _empty(_LEAST_SLOTS)
@@ -102,7 +102,7 @@ class TumblingCounts:
         """The most that `nbytes` can be while no window has more keys.
 
         The table doubles when half of it is in use and a tuple comes. So it has at most 4 x 2^floor(log2 keys)
-        slots, and at least 64, of 32 bytes; and there is `fill`.
+        slots, and at least 64, of 32 bytes, and there is `fill`.
         """
         return _slots(keys) * CELL.itemsize + self.table.fill.nbytes
 
@@ -118,7 +118,7 @@ class TumblingCounts:
         return np.sort(cells["key"][(cells["count"] >= least) & (cells["window"] == window)])
 
     def begin(self) -> None:
-        """A new window; the table halves when the last one needed little of it."""
+        """A new window. The table halves when the last one needed little of it."""
         slots = len(self.table.cells)
         if slots > _LEAST_SLOTS and 16 * int(self.table.fill[0]) < slots:
             self.table = _empty(slots // 2)
@@ -130,7 +130,7 @@ class TumblingCounts:
         _fill(self.table, np.int64(window), entries)
 
     def grow(self, window: int) -> None:
-        """Make room; entries of earlier windows are dropped."""
+        """Make room. Entries of earlier windows are dropped."""
         entries = self.entries(window)
         self.table = _empty(2 * len(self.table.cells))
         _fill(self.table, np.int64(window), entries)

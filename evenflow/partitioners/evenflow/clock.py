@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int64s
+from evenflow.arrays import NEVER, Int64s, Whole
 from evenflow.kernels import kernel
 from evenflow.partitioners.evenflow.frequent import halve, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all, drop_unused
@@ -22,7 +22,7 @@ _AGES = 16
 
 
 @kernel
-def tuples_per_bucket(tail: Int64s, credit: Int64s, step: Int64s, live: Any) -> np.int64:
+def tuples_per_bucket(tail: Int64s, credit: Int64s, step: Int64s, live: Whole) -> np.int64:
     """What a bucket brings its worker in a window: the mean over the live ones."""
     whole = 0.0
     for worker in range(tail.shape[0]):
@@ -31,7 +31,7 @@ def tuples_per_bucket(tail: Int64s, credit: Int64s, step: Int64s, live: Any) -> 
 
 
 @kernel
-def _shift(water: Water, time: Any) -> None:
+def _shift(water: Water, time: Whole) -> None:
     """Move the loads to the slide of `time`: what leaves the window is taken off, credit fades."""
     tail, credit, progress = water.tail, water.credit, water.progress[()]
     loads, sent, clock = water.window.loads, water.window.ring, water.window.clock[()]
@@ -59,8 +59,8 @@ def _shift(water: Water, time: Any) -> None:
 
 
 @kernel
-def next_slide(water: Water, rule: Rule, time: Any, silence: bool) -> None:
-    """Move everything to the slide of `time`; after a silence a new window begins."""
+def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
+    """Move everything to the slide of `time`. After a silence a new window begins."""
     window, progress, known = water.window, water.progress[()], water.summary.meta[()]
     slides, clock = np.int64(window.ring.shape[0]), window.clock[()]
     time = _reached(water, time)
@@ -85,7 +85,7 @@ def next_slide(water: Water, rule: Rule, time: Any, silence: bool) -> None:
 
 
 @kernel
-def _reached(water: Water, time: Any) -> Any:
+def _reached(water: Water, time: Whole) -> Any:
     """The time that the clock gets with a tuple of `time`: it lies within a window of what was doubted before."""
     slides, length = np.int64(water.window.ring.shape[0]), water.window.clock[()]["length"]
     reached = time
@@ -117,7 +117,7 @@ def _believe(water: Water, rule: Rule) -> None:
 
 
 @kernel
-def _confirm(water: Water, rule: Rule, reached: Any) -> None:
+def _confirm(water: Water, rule: Rule, reached: Whole) -> None:
     """The clock has come to tuples that were doubted: their keys were here just now. They count where they did."""
     doubts, progress = water.doubts, water.progress[()]
     left = np.int64(0)
@@ -133,7 +133,7 @@ def _confirm(water: Water, rule: Rule, reached: Any) -> None:
 
 
 @kernel
-def doubt_it(water: Water, bucket: Any, home: Any, column: Any, time: Any) -> None:
+def doubt_it(water: Water, bucket: Whole, home: Whole, column: Whole, time: Whole) -> None:
     """Remember this tuple, which may come from a wrong clock, or be the first one after a silence."""
     progress = water.progress[()]
     doubt = water.doubts[progress["doubted"]]

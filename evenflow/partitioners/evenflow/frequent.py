@@ -1,24 +1,24 @@
 """Shares of the frequent keys of the recent stream: SpaceSaving in sets of eight counters, with forgetting.
 
-A key belongs to one set of eight counters; within it the rule is SpaceSaving's: a key without counter
+A key belongs to one set of eight counters. Within it the rule is SpaceSaving's: a key without counter
 takes over the least one and remembers its count as its possible error. When `2 * memory` tuples have been
 counted, every count is halved, so the summary speaks of the last `memory` to `2 * memory` tuples.
 
 Laws: count - error <= the key's (halved) occurrences <= count, so a key is never thought frequent that is
-not; the counts of a set sum to its occurrences while nothing is forgotten; hence the least of a set of m
+not. The counts of a set sum to its occurrences while nothing is forgotten. Hence the least of a set of m
 occurrences is at most m/8. A set fits two cache lines, so one tuple costs one visit, whatever the capacity.
 
-Cost per tuple: 16 comparisons, eight at once; halving adds capacity/memory of a step. State: 16 bytes per counter.
+Cost per tuple: 16 comparisons, eight at once. Halving adds capacity/memory of a step. State: 16 bytes per counter.
 Rule: Metwally et al., ICDT 2005. Sets in place of a global order: as caches do it.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Rows, UInt64s, record
+from evenflow.arrays import Int32s, Rows, UInt64s, Whole, record
 from evenflow.eights import WIDTH, equal, lowest_bit, place_of_least
 from evenflow.kernels import inlined, kernel
 
@@ -58,7 +58,7 @@ def _set_of(key: UInt64s, spot: np.uint64) -> np.uint64:
 
 @inlined
 def find(s: Frequent, spot: np.uint64, wanted: np.uint64) -> np.int64:
-    """The key's counter, or -1; `spot` is a hash of the key."""
+    """The key's counter, or -1. `spot` is a hash of the key."""
     first = _set_of(s.key, spot)
     ways = equal(s.key, first, wanted)
     return np.int64(first) + lowest_bit(ways) if ways != 0 else np.int64(-1)
@@ -100,14 +100,14 @@ def due(s: Frequent) -> bool:
 
 
 @inlined
-def sure(s: Frequent, at: Any) -> np.int64:
+def sure(s: Frequent, at: Whole) -> np.int64:
     """Occurrences that the counter's key certainly has, of those `seen`."""
     return np.int64(s.counts[at] - s.errors[at])
 
 
 @kernel
 def halve(s: Frequent) -> None:
-    """Forget half; call it when that is `due`."""
+    """Forget half. Call it when that is `due`."""
     count, error = s.counts, s.errors
     s.meta[()]["seen"] //= 2
     for at in range(count.shape[0]):
@@ -117,7 +117,7 @@ def halve(s: Frequent) -> None:
 
 @kernel
 def move_all(old: Frequent, new: Frequent, spots: UInt64s) -> None:
-    """Fill the empty summary `new` from `old`; where a set has no room, the larger counts stay.
+    """Fill the empty summary `new` from `old`. Where a set has no room, the larger counts stay.
 
     `spots[c]` is the hash of old counter c's key.
     """

@@ -1,20 +1,20 @@
 """Holders of split keys beyond the home of each: a ring per owner, cut from one bounded pool.
 
 An owner is a number 0..owners-1 (a counter of a summary). Its ring keeps the order of adoption. All rings
-share a pool of `edges` (owner, worker) pairs, so state is bounded whatever the stream does; a hash table
+share a pool of `edges` (owner, worker) pairs, so state is bounded whatever the stream does. A hash table
 tells in O(1) whether an owner has a worker already.
 
-Cost: O(1) to adopt, to ask, and to drop one edge; O(ring) to drop a ring. State: 48 to 56 bytes per edge
+Cost: O(1) to adopt, to ask, and to drop one edge. O(ring) to drop a ring. State: 48 to 56 bytes per edge
 and 20 per owner.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, Rows, record
+from evenflow.arrays import Int32s, Int64s, Rows, Whole, record, records
 from evenflow.kernels import kernel
 
 _SPREAD = 0x9E3779B1
@@ -22,10 +22,10 @@ _SPREAD = 0x9E3779B1
 EDGE = np.dtype(
     {"names": ["worker", "next", "owner", "chain", "free"], "formats": [np.int32] * 5, "itemsize": 32}
 )
-"""`next`: of the ring; `chain`: next of the hash chain; `free`: of the stack of free edges. 32 bytes: an address is a
+"""`next`: of the ring. `chain`: next of the hash chain. `free`: of the stack of free edges. 32 bytes: an address is a
 shift."""
 RING = np.dtype([(name, np.int32) for name in ("first", "last", "turn", "size", "current")])
-"""`first`: the oldest edge; `turn`: the edge before the one whose turn it is; `size`: edges; `current`: the edge in use
+"""`first`: the oldest edge. `turn`: the edge before the one whose turn it is. `size`: edges. `current`: the edge in use
 + 1 (0: none, the caller's to set)."""
 POOL = np.dtype([("edges", np.int64), ("split", np.int64)])
 """Edges in use, and owners with edges."""
@@ -48,24 +48,24 @@ class Rings(NamedTuple):
 
 def rings(owners: int, edges: int) -> Rings:
     """Empty rings."""
-    edge = np.zeros(edges, EDGE)
+    edge = records(edges, EDGE)
     edge["free"] = np.arange(edges)
     return Rings(
         edge=edge,
         used=np.zeros(edges, np.int64),
-        ring=np.zeros(owners, RING),
+        ring=records(owners, RING),
         table=np.full(1 << (2 * edges - 1).bit_length(), -1, np.int32),
         meta=record(POOL),
     )
 
 
 @kernel
-def _home(table: Int32s, owner: Any, worker: Any) -> np.int64:
+def _home(table: Int32s, owner: Whole, worker: Whole) -> np.int64:
     return ((np.int64(owner) * _SPREAD + np.int64(worker)) * _SPREAD >> 16) & (table.shape[0] - 1)
 
 
 @kernel
-def edge_to(rings: Rings, owner: Any, worker: Any) -> np.int64:
+def edge_to(rings: Rings, owner: Whole, worker: Whole) -> np.int64:
     """The owner's edge to this worker, or -1."""
     edge = rings.edge
     at = np.int64(rings.table[_home(rings.table, owner, worker)])
@@ -75,8 +75,8 @@ def edge_to(rings: Rings, owner: Any, worker: Any) -> np.int64:
 
 
 @kernel
-def adopt(rings: Rings, owner: Any, worker: Any, now: Any) -> bool:
-    """Give the owner one more worker, one it does not have; False when the pool is empty."""
+def adopt(rings: Rings, owner: Whole, worker: Whole, now: Whole) -> bool:
+    """Give the owner one more worker, one it does not have. False when the pool is empty."""
     edge, ring, pool = rings.edge, rings.ring, rings.meta[()]
     if pool["edges"] == edge.shape[0]:
         return False
@@ -100,7 +100,7 @@ def adopt(rings: Rings, owner: Any, worker: Any, now: Any) -> bool:
 
 
 @kernel
-def _give_back(rings: Rings, at: Any) -> None:
+def _give_back(rings: Rings, at: Whole) -> None:
     edge, table, pool = rings.edge, rings.table, rings.meta[()]
     home = _home(table, edge[at]["owner"], edge[at]["worker"])
     other = np.int64(table[home])
@@ -115,7 +115,7 @@ def _give_back(rings: Rings, at: Any) -> None:
 
 
 @kernel
-def drop_after(rings: Rings, owner: Any, before: Any) -> None:
+def drop_after(rings: Rings, owner: Whole, before: Whole) -> None:
     """Take the edge after `before` out of the owner's ring."""
     edge, ring = rings.edge, rings.ring
     at = np.int64(edge[before]["next"])
@@ -136,7 +136,7 @@ def drop_after(rings: Rings, owner: Any, before: Any) -> None:
 
 
 @kernel
-def drop_unused(rings: Rings, oldest: Any) -> None:
+def drop_unused(rings: Rings, oldest: Whole) -> None:
     """Take out every edge that was last used before the slide `oldest`."""
     for owner in range(rings.ring.shape[0]):
         before = np.int64(rings.ring[owner]["last"])
@@ -149,7 +149,7 @@ def drop_unused(rings: Rings, oldest: Any) -> None:
 
 
 @kernel
-def drop_all(rings: Rings, owner: Any) -> None:
+def drop_all(rings: Rings, owner: Whole) -> None:
     """The owner's key is split no more."""
     ring = rings.ring
     if ring[owner]["size"] == 0:

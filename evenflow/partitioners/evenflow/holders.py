@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int64s
+from evenflow.arrays import NEVER, Int64s, Whole
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel
 from evenflow.partitioners.evenflow.holder_rings import Rings, adopt, drop_after, edge_to
@@ -116,7 +116,7 @@ def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
 
 
 @inlined
-def may_pay(water: Water, rule: Rule, over: float, certain: Any, mean: float) -> bool:
+def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) -> bool:
     """Rule 4 without a root, and without what `_when_full` finds: whether an overload may be above the price.
 
     Rule 2: only a key with at least 1/watched of the recent stream pays, of which enough occurrences are certain.
@@ -129,7 +129,7 @@ def may_pay(water: Water, rule: Rule, over: float, certain: Any, mean: float) ->
 
 
 @kernel
-def price_of(water: Water, rule: Rule, certain: Any, mean: float, tuples: Any) -> float:
+def price_of(water: Water, rule: Rule, certain: Whole, mean: float, tuples: Whole) -> float:
     """Rule 4: price * mean * sqrt(0.01 / share), the overload that a replica of this key must save.
 
     `mean` is the load of a worker in the present window, which has so many tuples. It counts as what it will be when the
@@ -140,7 +140,7 @@ def price_of(water: Water, rule: Rule, certain: Any, mean: float, tuples: Any) -
 
 
 @kernel
-def _when_full(water: Water, rule: Rule, tuples: Any) -> float:
+def _when_full(water: Water, rule: Rule, tuples: Whole) -> float:
     """How many times its present tuples the window will hold when it has filled, at the present rate."""
     slides, clock, progress = water.window.ring.shape[0], water.window.clock[()], water.progress[()]
     if clock["slide"] == NEVER or progress["full"] > 0:  # cumulative loads, or it is known
@@ -152,7 +152,7 @@ def _when_full(water: Water, rule: Rule, tuples: Any) -> float:
 
 @kernel
 def buy(water: Water, rule: Rule, lowest: Lowest, owner: Owner, level: Level) -> Any:
-    """Rule 4: the least loaded worker becomes a holder, if it is below the mean; -1 if there is nothing to gain."""
+    """Rule 4: the least loaded worker becomes a holder, if it is below the mean. -1 if there is nothing to gain."""
     loads, holders = level.loads, water.holders
     lightest = lowest_of(lowest.loads, loads)
     mine = edge_to(holders, owner.at, lightest)
@@ -167,7 +167,7 @@ def buy(water: Water, rule: Rule, lowest: Lowest, owner: Owner, level: Level) ->
 
 
 @kernel
-def _newcomer(rule: Rule, holders: Rings, owner: Owner, level: Level, lightest: Any) -> np.int64:
+def _newcomer(rule: Rule, holders: Rings, owner: Owner, level: Level, lightest: Whole) -> np.int64:
     """The worker to adopt: the first shared candidate below the mean that is no holder, else the least."""
     loads = level.loads
     workers = np.uint64(loads.shape[0])

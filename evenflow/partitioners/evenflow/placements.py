@@ -1,16 +1,16 @@
 """Which worker each bucket of keys was given, for as long as one of its keys is in the window.
 
-Keys are hashed into `buckets` cells. A cell holds its worker and the last epoch in which it was touched
-(an epoch is a slide, or a few when a window has more than a thousand). When no key of a bucket has come
+Keys are hashed into `buckets` cells. A cell holds its worker and the last tick in which it was touched
+(a tick is a slide, or a few when a window has more than a thousand). When no key of a bucket has come
 for a whole window, the bucket is *free*: no worker holds any of its keys, so it may be given to any worker
 without splitting a key. The law: between two uses of a cell with different workers lies a whole window.
-With many more buckets than keys this is a memory per key; with fewer it degrades to hashing, never to
-splitting. So when more than half of the cells are in use there are to be four times as many (`crowded`;
+With many more buckets than keys this is a memory per key. With fewer it degrades to hashing, never to
+splitting. So when more than half of the cells are in use there are to be four times as many (`crowded`,
 Python does it, `grown`): every key keeps its worker, and cells that no key of the window needs are free
 a window later. They grow again when those have been swept.
 
-Cost per tuple: one visit. Each epoch frees the expired among a share of the cells, all of them in a
-window (of 16 epochs at least, 1024 at most: stamps of 12 bits never come round). State: 4 bytes per bucket.
+Cost per tuple: one visit. Each tick frees the expired among a share of the cells, all of them in a
+window (of 16 ticks at least, 1024 at most: stamps of 12 bits never come round). State: 4 bytes per bucket.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import NEVER, Int64s, Rows, UInt32s, record
+from evenflow.arrays import NEVER, Int64s, Rows, UInt32s, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
 
@@ -30,51 +30,48 @@ _BITS = 20
 _WORKER = np.uint32((1 << _BITS) - 1)
 _FOURFOLD = 4
 META = np.dtype(
-    [
-        (name, np.int64)
-        for name in ("stamp", "live", "swept", "epoch", "life", "span", "sweep", "most", "grew")
-    ]
+    [(name, np.int64) for name in ("stamp", "live", "swept", "tick", "life", "span", "sweep", "most", "grew")]
 )
-"""Stamp of now - 1, cells not free, next cell to sweep, epoch of now, epochs that a cell lives, slides per epoch, epochs in
-which every cell is swept, cells at most, epoch of the last growth."""
+"""Stamp of now - 1, cells not free, next cell to sweep, tick of now, ticks that a cell lives, slides per tick, ticks in
+which every cell is swept, cells at most, tick of the last growth."""
 
 
 class Placements(NamedTuple):
     """What kernels take as one argument."""
 
     cell: UInt32s
-    """stamp << 20 | worker; 0: free."""
+    """stamp << 20 | worker. 0: free."""
     meta: Rows
     """One of META."""
 
 
-def _epochs(slides: int) -> tuple[int, int, int]:
-    """Slides per epoch, epochs that a cell lives, epochs in which every cell is swept."""
+def _ticks(slides: int) -> tuple[int, int, int]:
+    """Slides per tick, ticks that a cell lives, ticks in which every cell is swept."""
     span = max(1, -(-slides // _SLOWEST))
     life = -(-(slides + span - 1) // span) if slides else _STAMPS
     return span, life, max(_FASTEST, min(_SLOWEST, life))
 
 
 def placements(buckets: int, slides: int, *, most: int = 0) -> Placements:
-    """All cells free; `slides` per window, 0 = cells live for ever and never grow. Powers of two.
+    """All cells free. `slides` per window, 0 = cells live for ever and never grow. Powers of two.
 
     There are never more than `most` cells, or `buckets` if that is more.
     """
-    span, life, sweep = _epochs(slides)
+    span, life, sweep = _ticks(slides)
     limit = max(buckets, most) if slides else buckets
     return Placements(
         np.zeros(buckets, np.uint32),
-        record(META, epoch=NEVER, life=life, span=span, sweep=sweep, most=limit, grew=NEVER),
+        record(META, tick=NEVER, life=life, span=span, sweep=sweep, most=limit, grew=NEVER),
     )
 
 
 def bound(keys: int, buckets: int, slides: int, most: int) -> int:
     """The most that `cell` can take, in bytes, while a window has no more keys.
 
-    Cells in use are those of the keys of the window and of the epochs that sweeping takes. When these are
-    less than half of the cells, cells do not grow; and they grow fourfold.
+    Cells in use are those of the keys of the window and of the ticks that sweeping takes. When these are
+    less than half of the cells, cells do not grow, and they grow fourfold.
     """
-    _, life, sweep = _epochs(slides)
+    _, life, sweep = _ticks(slides)
     windows = 2 + -(-sweep // life)
     grown_to = 2 * _FOURFOLD * windows * keys if slides else 0
     return 4 * max(buckets, min(most, 1 << grown_to.bit_length()))
@@ -87,7 +84,7 @@ def crowded(places: Placements) -> bool:
     return (
         2 * meta["live"] > cell.shape[0]
         and cell.shape[0] < meta["most"]
-        and meta["epoch"] >= meta["grew"] + meta["life"] + meta["sweep"]
+        and meta["tick"] >= meta["grew"] + meta["life"] + meta["sweep"]
     )
 
 
@@ -96,26 +93,26 @@ def grown(places: Placements) -> Placements:
     cell, meta = places.cell, places.meta.copy()
     factor = min(_FOURFOLD, int(meta["most"]) // len(cell))
     meta["live"] *= factor
-    meta["grew"] = meta["epoch"]
+    meta["grew"] = meta["tick"]
     return Placements(np.tile(cell, factor), meta)
 
 
 @inlined
-def _expired(held: Any, places: Placements) -> bool:
+def _expired(held: Whole, places: Placements) -> bool:
     meta = places.meta[()]
     age = meta["stamp"] + 1 - np.int64(held >> np.uint32(_BITS))
     return bool((age if age >= 0 else age + _STAMPS) >= meta["life"])
 
 
 @kernel
-def move_to(places: Placements, slide: Any) -> None:
+def move_to(places: Placements, slide: Whole) -> None:
     """The clock shows this slide."""
     cell, meta = places.cell, places.meta[()]
-    epoch = slide // meta["span"]
-    if meta["epoch"] == NEVER:
-        meta["epoch"] = epoch
-    passed = min(epoch - meta["epoch"], _SLOWEST)
-    meta["epoch"] = epoch
+    tick = slide // meta["span"]
+    if meta["tick"] == NEVER:
+        meta["tick"] = tick
+    passed = min(tick - meta["tick"], _SLOWEST)
+    meta["tick"] = tick
     if passed == 0:
         return
     meta["stamp"] = (meta["stamp"] + min(passed, meta["life"])) % _STAMPS
@@ -132,7 +129,7 @@ def move_to(places: Placements, slide: Any) -> None:
 
 
 @inlined
-def worker_of(places: Placements, at: Any) -> np.int64:
+def worker_of(places: Placements, at: Whole) -> np.int64:
     """The bucket's worker, or -1 when it is free."""
     cell = places.cell
     held = cell[at]
@@ -147,7 +144,7 @@ def worker_of(places: Placements, at: Any) -> np.int64:
 
 
 @inlined
-def put(places: Placements, at: Any, worker: Any) -> None:
+def put(places: Placements, at: Whole, worker: Whole) -> None:
     """A tuple of this bucket went to this worker now."""
     cell, meta = places.cell, places.meta[()]
     if cell[at] == 0:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.arrays import NEVER
+from evenflow.arrays import NEVER, Whole
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, mix64
 from evenflow.partitioners.base import Block
@@ -26,13 +26,13 @@ from evenflow.sketches.window_loads import passed
 
 _MARGIN = 3
 """Tuples that chance explains: a holder in use is filled up to the mean, and the next one is taken when it
-is this much below; an overload up to this much buys nothing."""
+is this much below. An overload up to this much buys nothing."""
 _MANY = np.int64(1 << 40)
 
 
 @inlined
-def _home(water: Water, rule: Rule, lowest: Lowest, key: Any, bucket: Any) -> Any:
-    """Rule 1: where the bucket is; a free one goes to the worker with the least load of whole keys."""
+def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, bucket: Whole) -> Any:
+    """Rule 1: where the bucket is. A free one goes to the worker with the least load of whole keys."""
     if rule.remembers:
         home = worker_of(water.places, bucket)
         if home < 0:
@@ -47,7 +47,7 @@ def _home(water: Water, rule: Rule, lowest: Lowest, key: Any, bucket: Any) -> An
 
 
 @kernel
-def _write_down(water: Water, fresh: Any) -> None:
+def _write_down(water: Water, fresh: Whole) -> None:
     """So many tuples more have come in the current slide."""
     sent = water.window.ring
     water.progress[()]["tuples"] += fresh
@@ -56,7 +56,7 @@ def _write_down(water: Water, fresh: Any) -> None:
 
 @kernel
 def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) -> int:
-    """Route from row `first` on; the row before which there must be more cells (`placements.grown`), or the end."""
+    """Route from row `first` on. The row before which there must be more cells (`placements.grown`), or the end."""
     window, holders, tail, progress = water.window, water.holders, water.tail, water.progress[()]
     loads, sent, clock, known = window.loads, window.ring, window.clock[()], water.summary.meta[()]
     n, slides = loads.shape[0], np.int64(sent.shape[0])

@@ -18,9 +18,9 @@ is no silence."""
 PROGRESS = np.dtype(
     [(name, np.int64) for name in ("since", "latest", "bucket", "tuples", "known", "full", "doubted", "aged")]
 )
-"""`since`: time from which the window fills; `latest` time; what a `bucket` brings in a window (once it is full: besides
-the first tuple); `tuples` in the window; `known`: what a bucket brought before a rescale, believed until the window has
-filled anew; `full`: tuples in the last window that was full; `doubted`: rows of doubts in use; `aged`: slide in which
+"""`since`: time from which the window fills. `latest` time. What a `bucket` brings in a window (once it is full: besides
+the first tuple). `tuples` in the window. `known`: what a bucket brought before a rescale, believed until the window has
+filled anew. `full`: tuples in the last window that was full. `doubted`: rows of doubts in use. `aged`: slide in which
 the summary forgot."""
 DOUBT = np.dtype([(name, np.int64) for name in ("bucket", "home", "column", "time")])
 """Bucket and home of a doubted tuple's key, where it counts in a row of the window, and its time."""
@@ -54,7 +54,7 @@ class Water(NamedTuple):
     places: Placements
     holders: Rings
     window: WindowLoads
-    """A row has, per worker, load of split keys, then of whole ones; then tuples."""
+    """A row has, per worker, load of split keys, then of whole ones. Then tuples."""
     tail: Int64s
     """Load of whole keys of each worker in the window, and its credit."""
     credit: Int64s

@@ -19,22 +19,22 @@ key's tuples only, so `watch` counts sqrt(S) times there.
 A wrong clock is no silence: a time beyond a silence of more than a window is believed when 64 more tuples
 say so than deny it. Until then such a tuple counts in the current slide.
 
-Parameters: `price` of a replica (the knob between imbalance and replication; very large = never split);
-`watch` how rare a split key may be; `buckets` that remember homes, at first and (`most_buckets`) when there
-are more keys in a window than that; `tail` whether homes are remembered or
-hashed (F_1: several sources must agree on the home of a rare key, so `auto` = remember for one source);
-`weights` relative speed of the workers; `window` sliding (default), tumbling or cumulative. While the first window
+Parameters: `price` of a replica (the knob between imbalance and replication, very large = never split).
+`watch` how rare a split key may be. `buckets` that remember homes, at first and (`most_buckets`) when there
+are more keys in a window than that. `tail` whether homes are remembered or
+hashed (F_1: several sources must agree on the home of a rare key, so `auto` = remember for one source).
+`weights` relative speed of the workers. `window` sliding (default), tumbling or cumulative. While the first window
 fills, the price counts as if it were full already, so that noise of small loads buys nothing. When workers
 are added, the share of the homes that they are to carry is given up and placed anew: those keys are split
 once, within the window of the rescale, which is the price of new workers that work.
 
-Cost per tuple: one counter, one bucket, at most 16 holders looked at; O(log n), amortised, to find the
-least loaded worker when it is asked for; O(n) per slide. State: 4 bytes x buckets, 240 to 400 x watch x n,
-2n loads (windowed: x slides more). At most 2 watch*n replicas are held at a time; watch counts sqrt(S) times
+Cost per tuple: one counter, one bucket, at most 16 holders looked at. O(log n), amortised, to find the
+least loaded worker when it is asked for. O(n) per slide. State: 4 bytes x buckets, 240 to 400 x watch x n,
+2n loads (windowed: x slides more). At most 2 watch*n replicas are held at a time. Watch counts sqrt(S) times
 for each of S sources, here too. Argument and figures:
 docs/evenflow-partitioner.md. Paper: none, this is our own.
 
-Each new key goes where the load is least; too few tuples to split one:
+Each new key goes where the load is least. Too few tuples to split one:
 
     >>> create("evenflow", workers=4).assign(keys, times).tolist()
     [0, 0, 1, 0, 2, 0]
@@ -49,7 +49,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, record
+from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, record, records
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 from evenflow.keys import members, mix64
@@ -84,7 +84,7 @@ _FINE = 1024
 
 
 class EvenflowOptions(Window):
-    """Options of evenflow; see the module's docstring."""
+    """Options of evenflow. See the module's docstring."""
 
     window: Literal["cumulative", "sliding", "tumbling"] = Field(
         "sliding",
@@ -133,7 +133,7 @@ class EvenflowOptions(Window):
 
 
 class Evenflow(Partitioner):
-    """Whole keys at remembered homes; the hottest ones are split, at a price, to level the load."""
+    """Whole keys at remembered homes. The hottest ones are split, at a price, to level the load."""
 
     options_type = EvenflowOptions
     options: EvenflowOptions
@@ -151,7 +151,7 @@ class Evenflow(Partitioner):
         self._shape()
         self._window = self._no_loads()
         self._progress = record(PROGRESS, since=NEVER, latest=NEVER, aged=NEVER)
-        self._doubts = np.zeros(DOUBTS, DOUBT)
+        self._doubts = records(DOUBTS, DOUBT)
 
     def _rescale(self) -> None:
         """What is known of keys is kept, and homes too, but for those that added workers need.
@@ -202,7 +202,7 @@ class Evenflow(Partitioner):
         self._step = np.maximum(1, np.rint(self._unit * weights.mean() / weights)).astype(np.int64)
 
     def _no_loads(self) -> WindowLoads:
-        """Empty loads; a row of the ring has, per worker, load of split keys, then of whole ones; then tuples."""
+        """Empty loads. A row of the ring has, per worker, load of split keys, then of whole ones. Then tuples."""
         loads, ring, clock = self.options.new_loads(2 * self.workers + 1)
         return WindowLoads(loads[: self.workers].copy(), ring, clock)
 
@@ -240,7 +240,7 @@ class Evenflow(Partitioner):
     def window_tuples(self, now: int | None = None) -> Int64s:
         """Tuples that this source sent each worker within the window: what the others `hear`.
 
-        `now`: event time, ms, if it is later than that of the last tuple; what has left the window does not count.
+        `now`: event time, ms, if it is later than that of the last tuple. What has left the window does not count.
         """
         loads, sent, clock = self._window
         own = loads - self._others
@@ -253,11 +253,11 @@ class Evenflow(Partitioner):
         return own // self._step
 
     def hear(self, others: Int64s | None, now: int | None = None) -> None:
-        """Take on a share of the imbalance of all sources; `others`: the sum of their `window_tuples()`.
+        """Take on a share of the imbalance of all sources. `others`: the sum of their `window_tuples()`.
 
         From here on this source levels as if 1/sources of the imbalance of all were its own: when every
-        source does, they make up for all of it together and do not overshoot; a source whose keys cannot be
-        split leaves its share to the next round. Holds until the next call; None = alone again.
+        source does, they make up for all of it together and do not overshoot. A source whose keys cannot be
+        split leaves its share to the next round. Holds until the next call. None = alone again.
         `now`: as for `window_tuples`.
         """
         if others is not None and others.shape != (self.workers,):

@@ -9,20 +9,20 @@ for its capacity, if that is above (1 + eps) x its share beyond rounding, to the
 greater of the two loads per capacity falls by it. What counts as a worker's load there is that of the
 virtual workers it owns now, so a move takes effect at once and none is repeated for loads of the past.
 
-Parameters: `eps` slack of a virtual worker (0.01); `alpha` virtual workers for each worker (10:
-measured, 50 copy keys a seventh more often at the same bound; more follow unequal capacities closer);
-`capacities` relative capacity of worker 0, 1, ...; a list shorter than n is repeated (none: all equal;
-the paper learns them from queues, which a partitioner does not see; measured capacities can be given
-here); `check` tuples between two looks (none: ten for each virtual worker); `load` cumulative or
+Parameters: `eps` slack of a virtual worker (0.01). `alpha` virtual workers for each worker (10:
+measured, 50 copy keys a seventh more often at the same bound, more follow unequal capacities closer).
+`capacities` relative capacity of worker 0, 1, .... A list shorter than n is repeated (none: all equal,
+the paper learns them from queues, which a partitioner does not see, measured capacities can be given
+here). `check` tuples between two looks (none: ten for each virtual worker). `load` cumulative or
 windowed. Where the paper is silent: after alpha*n probes the next virtual workers in line are tried, so
-a place is always found; a rescale deals out the virtual workers of removed workers and hands surplus ones
-to new workers, as few as the capacities demand, so that few keys move; it starts afresh when fewer than
+a place is always found. A rescale deals out the virtual workers of removed workers and hands surplus ones
+to new workers, as few as the capacities demand, so that few keys move. It starts afresh when fewer than
 alpha/2 for each worker would be left.
 
 Cost per tuple: one probe for a rare key. A key with share p probes up to p*alpha*n full ones, but within
 a step of the bound (every alpha*n/(1 + eps) tuples) these stay full, so a small cache remembers where the
 last search ended: it saves time and never changes a result. State: 20 bytes for each virtual worker and
-24 to 48 for the cache; windowed: slides x 8 more.
+24 to 48 for the cache. windowed: slides x 8 more.
 Paper: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous Clusters", arXiv 1705.09073.
 
 A virtual worker that is full is passed over, so `a` moves on:
@@ -34,12 +34,12 @@ A virtual worker that is full is passed over, so `a` moves on:
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, record
+from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, home_slot, member_kernel
@@ -60,16 +60,16 @@ class Ring(NamedTuple):
     owner: Int32s
     """The worker that each virtual one belongs to."""
     owned: Int64s
-    """(n,): virtual workers of each; room for a sum."""
+    """(n,): virtual workers of each. Room for a sum."""
     sums: Int64s
-    """(n,): tuples of each; room for a sum."""
+    """(n,): tuples of each. Room for a sum."""
     shares: Float64s
     meta: Rows
     """One of META."""
 
 
 class Cache(NamedTuple):
-    """The probe at which a key's search may begin; it never changes a result."""
+    """The probe at which a key's search may begin. It never changes a result."""
 
     key: UInt64s
     step: Int64s
@@ -87,7 +87,7 @@ class RingRule(NamedTuple):
 
 @inlined
 def _first_with_room(
-    key: np.uint64, seed: np.uint64, start: Any, loads: Int64s, room: Any
+    key: np.uint64, seed: np.uint64, start: Whole, loads: Int64s, room: Whole
 ) -> tuple[np.int64, np.int64]:
     """The first virtual worker from probe `start` on whose load is below `room`, and its probe."""
     size = np.uint64(loads.shape[0])
@@ -137,7 +137,7 @@ def _rebalance(ring: Ring, eps: float) -> None:
 
 def _deal(owner: Int32s, shares: Float64s) -> None:
     """Give away the virtual workers without owner (-1) and the surplus of owners, so that each worker owns
-    in proportion to its share (largest remainders first); in turns, so that neighbours differ."""
+    in proportion to its share (largest remainders first). In turns, so that neighbours differ."""
     exact = shares * len(owner)
     due = np.floor(exact).astype(np.int64)
     due[np.argsort(due - exact, kind="stable")[: len(owner) - due.sum()]] += 1
@@ -184,7 +184,7 @@ def _route(block: Block, ring: Ring, cache: Cache, rule: RingRule) -> None:
 
 
 class CGOptions(Window):
-    """Options of cg; see the module's docstring."""
+    """Options of cg. See the module's docstring."""
 
     eps: float = Field(
         0.01, ge=0, le=10, description="Load above the average that is tolerated, a share of it."
@@ -232,7 +232,7 @@ class ConsistentGrouping(Partitioner):
             self._lay(owner)
 
     def _lay(self, owner: Int32s) -> None:
-        """State for virtual workers with these owners; -1 is still to be dealt."""
+        """State for virtual workers with these owners. -1 is still to be dealt."""
         n, options = self.workers, self.options
         capacities = np.resize(np.array(options.capacities or (1.0,)), n)
         shares = capacities / capacities.sum()

@@ -1,21 +1,21 @@
-"""DAGreedy: hashing for most keys; a hot key goes where affinity and load together are best.
+"""DAGreedy: hashing for most keys. A hot key goes where affinity and load together are best.
 
 Idea: a key that is not hot goes to F_1(k). A hot key goes to the worker i with the largest
 alpha [i in X(k)] - (1 - alpha)(L_i - avg)/avg, over all n workers: X(k) are the workers that hold the key
 in the window, L_i the tuples of worker i in it, avg their mean before this tuple. So with alpha = 1/2 a key
 leaves a worker that has twice the average load more than the least loaded one. On a tie F_1(k) if it is
-among the best, else the lowest number; while all loads are 0 the load term is 0.
+among the best, else the lowest number. While all loads are 0 the load term is 0.
 
 A key is hot once its tuples in the present slide exceed `theta` x the tuples of the slide before, and are
 two at least, until the end of the next slide. The score is not computed for every worker: the best one is
 the least loaded holder, the least loaded worker of all, or F_1(k).
 
-Parameters: `alpha` weight of affinity (0.5; 1: a hot key stays where it is, 0: the least loaded worker);
-`theta` share from which a key is hot (1/(100n); 1/n is Dalton's); `window`, `window_ms`, `slide_ms`.
+Parameters: `alpha` weight of affinity (0.5, 1: a hot key stays where it is, 0: the least loaded worker).
+`theta` share from which a key is hot (1/(100n), 1/n is Dalton's). `window`, `window_ms`, `slide_ms`.
 Cost per tuple: O(1) amortised for counts and holders, O(log n) at most to keep the least loaded worker, and
 for a hot key O(|X(k)|) unless alpha = 0. State: see `window_holders` and `hot_keys`: it grows with the
 distinct keys, and with the holders of the hot ones.
-Paper: 000 compares with it; the rule is that of its published code, except that holders are forgotten when
+Paper: 000 compares with it. The rule is that of its published code, except that holders are forgotten when
 they leave the window, that a slide ends before its first tuple is counted, that one tuple makes no key hot
 (where several sources share a slide it would make every key hot), and the ties.
 
@@ -98,7 +98,7 @@ def _best(key: np.uint64, home: np.int64, known: Greedy, alpha: float, average: 
 
 @kernel
 def _route(block: Block, known: Greedy, rule: GreedyRule, row: int) -> int:
-    """From this row on; stops at the row for which something has to grow, and says in `stop` what."""
+    """From this row on. Stops at the row for which something has to grow, and says in `stop` what."""
     keys, times, out = block
     window, tree, pool, counts = known.window, known.tree, known.pool, known.counts
     loads = window.loads
@@ -162,7 +162,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = {
 
 
 class Dagreedy(Partitioner):
-    """Rare keys are hashed; a hot key goes to the worker with the best mix of affinity and load."""
+    """Rare keys are hashed. A hot key goes to the worker with the best mix of affinity and load."""
 
     options_type = DagreedyOptions
     options: DagreedyOptions

@@ -3,15 +3,15 @@
 Idea: a key starts with 2 workers, F_1(k) and the next one, and every tuple goes to the least loaded of
 its key's workers (the first on a tie). A frequent key, one of the most frequent tenth of those
 monitored, gains the next consecutive worker when even the least loaded of its own has a share of the load
-above ideal + sqrt(ideal) and the next one is lighter; it loses the last one when at least two of its own
+above ideal + sqrt(ideal) and the next one is lighter. It loses the last one when at least two of its own
 are below ideal - sqrt(ideal). Shares are in percent, ideal = 100/n. A key changes at most once in each
-check interval, and not before it has been monitored for that long; nothing changes during the warm-up.
+check interval, and not before it has been monitored for that long. Nothing changes during the warm-up.
 
-Parameters: `frequent` share of the monitored keys that may change (0.1); `check_ms` check interval (60 s);
-`warm_up_ms` from the first tuple on (60 s); `counters` monitored keys (20n); `window` cumulative, sliding or tumbling.
+Parameters: `frequent` share of the monitored keys that may change (0.1). `check_ms` check interval (60 s).
+`warm_up_ms` from the first tuple on (60 s). `counters` monitored keys (20n). `window` cumulative, sliding or tumbling.
 Differences from the published code: real shares instead of whole percents, which are blind for n > 100
-(there ideal - sqrt(ideal) < 0, so no key ever loses a worker again); a SpaceSaving summary instead of
-counters promoted through generations, so memory is bounded; never fewer than the 2 workers of the start. A
+(there ideal - sqrt(ideal) < 0, so no key ever loses a worker again). A SpaceSaving summary instead of
+counters promoted through generations, so memory is bounded. Never fewer than the 2 workers of the start. A
 key that drops out of the summary starts again with 2.
 
 Cost per tuple: O(1) for the summary and O(workers of the key). State: 96 to 112 bytes x counters, 2n loads.
@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, members
 from evenflow.partitioners.base import Block, Partitioner
@@ -49,7 +49,7 @@ class Neighbours(NamedTuple):
     summary: Summary
     window: WindowLoads
     owner: UInt64s
-    """(counters,): the key that the rest is of; a counter may have been taken over since."""
+    """(counters,): the key that the rest is of. A counter may have been taken over since."""
     width: Int32s
     changed: Int64s
     """Time of the last change of the width, ms."""
@@ -68,7 +68,7 @@ class NeighbourRule(NamedTuple):
 
 
 @inlined
-def _change(first: Any, width: int, loads: Int64s, total: int, least: int) -> int:
+def _change(first: Whole, width: int, loads: Int64s, total: int, least: int) -> int:
     """+1, -1 or 0: what becomes of a row of `width` workers from `first` on, the lightest with load `least`."""
     n = loads.shape[0]
     ideal = 100.0 / n
@@ -87,8 +87,8 @@ def _change(first: Any, width: int, loads: Int64s, total: int, least: int) -> in
 
 
 @inlined
-def _lightest(first: Any, width: int, loads: Int64s) -> Any:
-    """The least loaded of the workers first, first + 1, ... (modulo n); the earliest on a tie."""
+def _lightest(first: Whole, width: int, loads: Int64s) -> Any:
+    """The least loaded of the workers first, first + 1, ... (modulo n). The earliest on a tie."""
     n = loads.shape[0]
     best, at = first, first
     for _ in range(width - 1):
@@ -140,7 +140,7 @@ def _route(block: Block, known: Neighbours, rule: NeighbourRule) -> None:
 
 
 class DKGOptions(Window):
-    """Options of dkg; see the module's docstring."""
+    """Options of dkg. See the module's docstring."""
 
     frequent: float = Field(0.1, ge=0, le=1, description="Share of the monitored keys that may gain workers.")
     check_ms: int = Field(
@@ -160,7 +160,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(
 
 
 class DynamicKeyGrouping(Partitioner):
-    """Keys start with two neighbouring workers; frequent ones gain and lose neighbours with the load."""
+    """Keys start with two neighbouring workers. Frequent ones gain and lose neighbours with the load."""
 
     options_type = DKGOptions
     options: DKGOptions
@@ -175,7 +175,7 @@ class DynamicKeyGrouping(Partitioner):
         self._counts = self._counts.resized(self._capacity)
 
     def _shape(self) -> None:
-        """Everything but the summary, for the present number of workers; every key has two again."""
+        """Everything but the summary, for the present number of workers. Every key has two again."""
         self._capacity = self.options.counters or min(20 * self.workers, MAX_CAPACITY)
         self._loads = self.options.new_loads(self.workers)
         self._owner = np.zeros(self._capacity, np.uint64)

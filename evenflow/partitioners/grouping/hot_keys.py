@@ -7,7 +7,7 @@ becomes hot in the first window. After a pause (windows without tuples) no key i
 tuples counts as the one before. At most 1/share keys become hot per window, times the growth of the window
 over the one before.
 
-Structure: linear probing; an entry says in which window its count was made, so a window ends at no cost
+Structure: linear probing. An entry says in which window its count was made, so a window ends at no cost
 and nothing is ever deleted. When the table is three quarters full the kernel stops (`crowded`) and Python
 keeps the entries that still mean something (`make_room`). Cost: O(1) per tuple, amortised. State: 43 to
 256 bytes per distinct key of a window and the one before.
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Rows, State, record
+from evenflow.arrays import NEVER, Rows, State, Whole, record, records
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import home_slot
 from evenflow.sketches.window_loads import end_of
@@ -30,7 +30,7 @@ CLOCK = np.dtype(
         for name in ("window", "length", "end", "ordinal", "seen", "before", "used", "hot", "fresh")
     ]
 )
-"""The present window, its length in ms, its end in ms, its ordinal, its tuples so far, tuples of the one before; entries
+"""The present window, its length in ms, its end in ms, its ordinal, its tuples so far, tuples of the one before. Entries
 in use, keys hot now, keys hot in the next window too."""
 ENTRY = np.dtype([(name, np.int64) for name in ("key", "count", "counted", "until")])
 """The key's bits, its count, ordinal of the window of that count (0: no entry), ordinal of the last window in which it is
@@ -59,7 +59,7 @@ def crowded(table: HotTable) -> Any:
 
 
 @kernel
-def roll(table: HotTable, time: Any) -> None:
+def roll(table: HotTable, time: Whole) -> None:
     """Begin the window of `time` when it is later than the present one. Ask `window_loads.due` first."""
     clock = table.clock[()]
     if time < clock["end"]:
@@ -89,7 +89,7 @@ def _entry(entries: Rows, wanted: np.int64) -> np.int64:
 
 @kernel
 def count(table: HotTable, share: float, key: np.uint64) -> bool:
-    """One tuple of this key in the present window; whether the key is hot."""
+    """One tuple of this key in the present window. Whether the key is hot."""
     wanted, entries, clock = np.int64(key), table.entries, table.clock[()]
     entry = entries[_entry(entries, wanted)]
     ordinal = clock["ordinal"]
@@ -116,11 +116,11 @@ def _fill(entries: Rows, kept: Rows) -> None:
 
 
 class HotKeys:
-    """The table and its growth; kernels work on `table`, which `make_room` replaces."""
+    """The table and its growth. Kernels work on `table`, which `make_room` replaces."""
 
     def __init__(self, *, window_ms: int) -> None:
         clock = record(CLOCK, window=NEVER, length=window_ms, end=NEVER)
-        self.table = HotTable(np.zeros(_LEAST_CAPACITY, ENTRY), clock)
+        self.table = HotTable(records(_LEAST_CAPACITY, ENTRY), clock)
 
     @property
     def hot(self) -> int:
@@ -136,13 +136,13 @@ class HotKeys:
         """The most that `nbytes` can be while two windows in a row have no more keys together.
 
         Entries that mean something are of the present window or the one before. So the table has at most
-        4 x 2^ceil(log2 keys) entries, and at least 64, of 32 bytes; and there is the clock.
+        4 x 2^ceil(log2 keys) entries, and at least 64, of 32 bytes, and there is the clock.
         """
         entries, clock = self.table
         return _capacity(keys) * entries.itemsize + clock.nbytes
 
     def make_room(self) -> None:
-        """Forget what means nothing any more; a table a quarter to an eighth full, or less."""
+        """Forget what means nothing any more. A table a quarter to an eighth full, or less."""
         self._keep(self._meaningful())
 
     def snapshot(self) -> State:
@@ -164,7 +164,7 @@ class HotKeys:
         return entries[(entries["counted"] > 0) & present]
 
     def _keep(self, kept: Rows) -> None:
-        entries = np.zeros(_capacity(len(kept)), ENTRY)
+        entries = records(_capacity(len(kept)), ENTRY)
         _fill(entries, kept)
         self.table.clock["used"] = len(kept)
         self.table = HotTable(entries, self.table.clock)

@@ -9,20 +9,20 @@ steps adapt: f_step to the key's share of the batch so far, t_step to what is le
     freq - count >= f_step:   renew;    f_step = N_est / budget * freq / N
     now - last >= t_step:     renew;    t_step = (end - now) / (renewals left)
 
-N tuples so far; N_est and K_avg: mean tuples and keys of the past batches, newer ones weighing more.
-Decisions where the listing is silent or cannot run: steps are reached by `>=`, not only by `==`; `last`
-is set by every renewal; none follows when the budget is spent; f_step >= 1 and t_step >= 1 ms; `budget`
-in f_step is the whole one; in the first batch N_est and K_avg are N and the keys so far; the clock never
+N tuples so far. N_est and K_avg: mean tuples and keys of the past batches, newer ones weighing more.
+Decisions where the listing is silent or cannot run: steps are reached by `>=`, not only by `==`. `last`
+is set by every renewal. None follows when the budget is spent; f_step >= 1 and t_step >= 1 ms. `budget`
+in f_step is the whole one. In the first batch N_est and K_avg are N and the keys so far. The clock never
 runs backwards.
 
 `order`: "exact" (default) keeps no tree and sorts the keys by count at the end, which numpy does in well
-under a millisecond for 100,000 keys; "quasi" is the paper's. Equal counts are in the order of the keys.
+under a millisecond for 100,000 keys. "quasi" is the paper's. Equal counts are in the order of the keys.
 With either, the counts of the list are exact.
 
-Cost per tuple: O(1) with "exact"; "quasi" adds O(log K) at most budget + 1 times per key (1e6 tuples of
+Cost per tuple: O(1) with "exact". "quasi" adds O(log K) at most budget + 1 times per key (1e6 tuples of
 Zipf 1.0 over 1e5 keys: 6 ms, the 0.6 ms of the sort included, against 80 to 100 ms).
 State: room for the keys of the largest batch or up to twice as many, and for at least 1,024: 24 to 64 bytes
-per key (quasi 48 to 96 more); 4 per tuple, for the batch only.
+per key (quasi 48 to 96 more). 4 per tuple, for the batch only.
 Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 1 and section 2.4.1.
 """
 
@@ -34,7 +34,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, UInt64s, record
+from evenflow.arrays import NEVER, Int32s, Int64s, Rows, UInt64s, Whole, record, records
 from evenflow.kernels import kernel
 from evenflow.keys import home_slot
 from evenflow.partitioners.base import Block
@@ -54,7 +54,7 @@ META = np.dtype([(name, np.int64) for name in ("keys", "tuples", "now")])
 STEPS = np.dtype([("f_step", np.float64), ("t_step", np.float64)])
 """In tuples, and in ms."""
 PAST = np.dtype([("n_est", np.float64), ("k_avg", np.float64)])
-"""Tuples and keys of the past batches, newer ones weighing more; 0 while there is no past."""
+"""Tuples and keys of the past batches, newer ones weighing more. 0 while there is no past."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -94,7 +94,7 @@ class _Pace(NamedTuple):
 
 
 def _pace(capacity: int) -> _Pace:
-    return _Pace(np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), np.zeros(capacity, STEPS))
+    return _Pace(np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), records(capacity, STEPS))
 
 
 class _Order(NamedTuple):
@@ -156,7 +156,7 @@ def _find(known: _HTable, wanted: np.uint64) -> np.int64:
 
 @kernel
 def _count(keys: UInt64s, begin: int, known: _HTable, out: Int32s) -> int:
-    """Count from row `begin`; gives the row whose new key finds no room, or the number of rows."""
+    """Count from row `begin`. Gives the row whose new key finds no room, or the number of rows."""
     meta = known.meta[()]
     for row in range(begin, keys.shape[0]):
         slot = _find(known, keys[row])
@@ -203,7 +203,7 @@ def _count_and_place(block: Block, begin: int, known: _HTable, order: _Order, bu
 
 
 @kernel
-def _begin(entry: Any, known: _HTable, pace: _Pace, budget: _Budget) -> None:
+def _begin(entry: Whole, known: _HTable, pace: _Pace, budget: _Budget) -> None:
     """The steps of a new key."""
     meta, past, step = known.meta[()], budget.past[()], pace.step[entry]
     pace.last[entry] = meta["now"]
@@ -214,7 +214,7 @@ def _begin(entry: Any, known: _HTable, pace: _Pace, budget: _Budget) -> None:
 
 
 @kernel
-def _renews(entry: Any, known: _HTable, order: _Order, budget: _Budget) -> bool:
+def _renews(entry: Whole, known: _HTable, order: _Order, budget: _Budget) -> bool:
     """Whether a step is reached, of which there is one less then and the next one is another."""
     meta, past, pace = known.meta[()], budget.past[()], order.pace
     step = pace.step[entry]
@@ -232,9 +232,9 @@ def _renews(entry: Any, known: _HTable, order: _Order, budget: _Budget) -> bool:
 
 
 def descending(keys: UInt64s, counts: Int64s) -> Int64s:
-    """Positions by descending count, equal counts by ascending key; counts are at least 1.
+    """Positions by descending count, equal counts by ascending key. Counts are at least 1.
 
-    One sort of words that hold count, the key's first bits and the position; where those bits do not tell
+    One sort of words that hold count, the key's first bits and the position. Where those bits do not tell
     two keys apart, they are sorted in full.
     """
     position_bits = max(1, (len(counts) - 1).bit_length())
@@ -259,13 +259,13 @@ def descending(keys: UInt64s, counts: Int64s) -> Int64s:
 
 
 class Accumulator:
-    """Algorithm 1: `add` the tuples of a batch as they come, then `finish` it; the next one may follow."""
+    """Algorithm 1: `add` the tuples of a batch as they come, then `finish` it. The next one may follow."""
 
     def __init__(
         self, *, order: Literal["exact", "quasi"] = "exact", budget: int = 8, smoothing: float = 0.3
     ) -> None:
-        """`budget`: renewals per key and batch; `smoothing`: weight of the newest batch in N_est, K_avg."""
-        self.past = np.zeros((), PAST)
+        """`budget`: renewals per key and batch. `smoothing`: weight of the newest batch in N_est, K_avg."""
+        self.past = records((), PAST)
         """One of PAST: all that outlives a batch."""
         self._quasi = order == "quasi"
         self._budget = budget
@@ -285,7 +285,7 @@ class Accumulator:
             self._widen(2 * len(self._known.key))
 
     def finish(self) -> BufferedBatch:
-        """The batch as it stands; the accumulator is empty afterwards, and has learnt N_est and K_avg."""
+        """The batch as it stands. The accumulator is empty afterwards, and has learnt N_est and K_avg."""
         entry = self._entries[0] if len(self._entries) == 1 else np.concatenate([_NO_ENTRY, *self._entries])
         size = int(self._known.meta["keys"])
         tree_counts = renewals = None
@@ -320,7 +320,7 @@ class Accumulator:
 
         There is room for at most 2 keys, and at least 1,024: it doubles for one key too many, and after a far
         larger batch it is made for twice the mean. It takes 16 bytes a key (quasi 64) and a table of at most
-        2 x 2^ceil(log2 room) places of 4 bytes; and there is the root of the tree.
+        2 x 2^ceil(log2 room) places of 4 bytes, and there is the root of the tree.
         """
         room = max(_FIRST_ROOM, 2 * keys)
         key, freq, table, _ = self._known

@@ -1,29 +1,29 @@
 """Prompt's batch partitioner: which blocks the tuples of each key of one micro-batch go to.
 
 Balanced bin packing with fragmentable items, greedily, over the keys in descending order of count
-(N tuples, K keys, P blocks; the cut-off N/K is the mean count; a key above it is *large*):
+(N tuples, K keys, P blocks, the cut-off N/K is the mean count, a key above it is *large*):
 
-1. each large key puts a fragment of N/K tuples into the next block, round robin; the rest is its residual;
-2. the other keys, whole, one per block and pass; every pass runs through the blocks the other way round;
-3. each residual, in the same order: it joins its fragment if that block has room for all of it; if not,
+1. each large key puts a fragment of N/K tuples into the next block, round robin. The rest is its residual.
+2. the other keys, whole, one per block and pass. Every pass runs through the blocks the other way round.
+3. each residual, in the same order: it joins its fragment if that block has room for all of it. If not,
    it fills that block, and what is left goes to the block with the least room that holds all of it
    (`rest="tightest"`).
 
 Decisions where the listing is silent. Room is ceil(N/P) less what a block holds (steps 1 and 2 do not
-look at it and may exceed it). The cut-off is rounded down, which changes no key's side; it is at most
+look at it and may exceed it). The cut-off is rounded down, which changes no key's side. It is at most
 N/P (with fewer keys than blocks, no key of more tuples than a block stays whole) and at least 1. If no
 block holds what is left, it fills the emptiest and the question is asked again: the room of all blocks
 together is at least what is left, so this ends, and no block grows beyond ceil(N/P) in step 3. Ties: the
 lowest block.
 
-Each block gets its keys of step 1 within one of the others', and so in step 2; but step 3 gives many small
+Each block gets its keys of step 1 within one of the others', and so in step 2, but step 3 gives many small
 residuals to few blocks, the price of filling the tightest one first. With `rest="roomiest"` (ours) what is
 left goes to the block with the most room, which it at worst fills: blocks then fill together, so fewer
 residuals find their own block full. Zipf 1.0, 1e6 tuples, 1e5 keys, P = 16: the fullest block has 114 keys
 more than the mean instead of 2,698, and fragments / keys is 1.028 instead of 1.071, with equal loads.
 
-Cost: O(K log P), and O(P^2) for "tightest"; nothing per tuple. 100,000 keys took 1.5 to 2.3 times numpy's
-sort of their counts for P = 16 to 256, and 3.3 to 7 times for 1024. State: none; a plan takes 4 bytes per
+Cost: O(K log P), and O(P^2) for "tightest". Nothing per tuple. 100,000 keys took 1.5 to 2.3 times numpy's
+sort of their counts for P = 16 to 256, and 3.3 to 7 times for 1024. State: none. A plan takes 4 bytes per
 key and 8 to 32 per large key.
 Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 2 and section 2.4.2.
 """
@@ -31,25 +31,25 @@ Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 2 and section 2.4.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s
+from evenflow.arrays import Int32s, Int64s, Whole
 from evenflow.kernels import kernel
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BlockPlan:
-    """Where the tuples of each key go; keys are positions in the list that was planned.
+    """Where the tuples of each key go. Keys are positions in the list that was planned.
 
     Fragments of a split key stand in the order in which they were made: its first tuples go to the first
     one, and so on. They lie in different blocks.
     """
 
     block: Int32s
-    """Block of each key; of a split key, -1 - s, where s is its number among the split keys."""
+    """Block of each key. Of a split key, -1 - s, where s is its number among the split keys."""
     fragment_from: Int64s
     """Shape (split keys + 1,): where the fragments of a split key begin, and end."""
     fragment_block: Int32s
@@ -67,13 +67,13 @@ class BlockPlan:
 
     @property
     def split_ratio(self) -> float:
-        """KSR: fragments / keys; 1 when no key is split."""
+        """KSR: fragments / keys. 1 when no key is split."""
         return 1.0 + (len(self.fragment_block) - self.split) / len(self.block)
 
 
 @kernel
 def _place(counts: Int64s, cut: int, block: Int32s, large: Int64s, loads: Int64s) -> int:
-    """Steps 1 and 2, which do not look at each other, in one pass; the positions of large keys are written
+    """Steps 1 and 2, which do not look at each other, in one pass. The positions of large keys are written
     to `large`. Gives their number."""
     blocks = loads.shape[0]
     found, turn = 0, 0
@@ -97,7 +97,7 @@ def _place(counts: Int64s, cut: int, block: Int32s, large: Int64s, loads: Int64s
 
 
 @kernel
-def _first_with(room: Int64s, tag: Any) -> int:
+def _first_with(room: Int64s, tag: Whole) -> int:
     """First position of the ascending array whose value is at least `tag`."""
     low, high = 0, room.shape[0]
     while low < high:
@@ -124,7 +124,7 @@ class _Keys(NamedTuple):
     counts: Int64s
     cut: int
     block: Int32s
-    """Block of each key; of a split key, -1 - s."""
+    """Block of each key. Of a split key, -1 - s."""
     large: Int64s
     """Positions of the keys above the cut-off."""
 
@@ -137,7 +137,7 @@ class _Fragments(NamedTuple):
 
 
 @kernel
-def _fill(filled: _Blocks, into: Any, amount: Any) -> None:
+def _fill(filled: _Blocks, into: Whole, amount: Whole) -> None:
     """A block gets so many tuples."""
     loads, room, tree = filled.loads, filled.room, filled.tree
     blocks = loads.shape[0]
@@ -155,7 +155,7 @@ def _fill(filled: _Blocks, into: Any, amount: Any) -> None:
 
 @kernel
 def _spread(keys: _Keys, filled: _Blocks, fragments: _Fragments) -> int:
-    """Step 3; gives the number of split keys."""
+    """Step 3. Gives the number of split keys."""
     split, at = 0, 0
     for i in range(keys.large.shape[0]):
         key = keys.large[i]
@@ -185,7 +185,7 @@ def _spread(keys: _Keys, filled: _Blocks, fragments: _Fragments) -> int:
 
 
 @kernel
-def _next_block(filled: _Blocks, rest: Any) -> np.int64:
+def _next_block(filled: _Blocks, rest: Whole) -> np.int64:
     """The block for so many tuples of a key that its own block has no room for."""
     room = filled.room
     blocks = filled.loads.shape[0]

@@ -5,18 +5,18 @@ as a random priority, different for different keys and the same in every process
 what it holds, not on the order of arrival, and its depth is O(log K) as expected.
 
 Laws: reading it in order gives every entry once, counts descending, equal counts by key.
-Cost: O(log K) to add an entry or to raise its count; O(K) to read all. State: 20 bytes per entry, besides
+Cost: O(log K) to add an entry or to raise its count. O(K) to read all. State: 20 bytes per entry, besides
 the keys, which the owner holds.
 Paper: Abdelhamid, PhD thesis 2021 (001), section 2.4.1 (there "balanced binary search tree").
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, UInt64s
+from evenflow.arrays import Int32s, Int64s, UInt64s, Whole
 from evenflow.kernels import kernel
 from evenflow.keys import mix64
 
@@ -26,12 +26,12 @@ _PARENT = 2
 
 
 class CountTree(NamedTuple):
-    """What kernels take as one argument. An entry is a row number; `key[entry]` is the owner's array."""
+    """What kernels take as one argument. An entry is a row number. `key[entry]` is the owner's array."""
 
     counts: Int64s
     """Count of each entry, by which it is placed."""
     link: Int32s
-    """(entries, 3): left and right child, parent; -1 is none."""
+    """(entries, 3): left and right child, parent. -1 is none."""
     root: Int64s
     """[entry at the top, or -1]"""
 
@@ -53,7 +53,7 @@ def widened(tree: CountTree, capacity: int) -> CountTree:
 
 
 @kernel
-def _replace(tree: CountTree, parent: Any, old: Any, new: Any) -> None:
+def _replace(tree: CountTree, parent: Whole, old: Whole, new: Whole) -> None:
     """The parent's child `old` is now `new` (either may be none)."""
     link, root = tree.link, tree.root
     if parent < 0:
@@ -67,7 +67,7 @@ def _replace(tree: CountTree, parent: Any, old: Any, new: Any) -> None:
 
 
 @kernel
-def _lift(tree: CountTree, entry: Any) -> None:
+def _lift(tree: CountTree, entry: Whole) -> None:
     """Turn the entry and its parent, so that the entry comes out on top."""
     link = tree.link
     parent = np.int64(link[entry, _PARENT])
@@ -82,7 +82,7 @@ def _lift(tree: CountTree, entry: Any) -> None:
 
 
 @kernel
-def add_entry(tree: CountTree, key: UInt64s, entry: Any, to: Any) -> None:
+def add_entry(tree: CountTree, key: UInt64s, entry: Whole, to: Whole) -> None:
     """Place an entry that is not in the tree, with count `to`."""
     count, link, root = tree.counts, tree.link, tree.root
     count[entry] = to
@@ -106,7 +106,7 @@ def add_entry(tree: CountTree, key: UInt64s, entry: Any, to: Any) -> None:
 
 
 @kernel
-def raise_entry(tree: CountTree, key: UInt64s, entry: Any, to: Any) -> None:
+def raise_entry(tree: CountTree, key: UInt64s, entry: Whole, to: Whole) -> None:
     """Give an entry of the tree another count: take it out and place it anew."""
     link = tree.link
     while link[entry, _LEFT] >= 0 and link[entry, _RIGHT] >= 0:
@@ -119,7 +119,7 @@ def raise_entry(tree: CountTree, key: UInt64s, entry: Any, to: Any) -> None:
 
 @kernel
 def read_entries(tree: CountTree, out: Int64s) -> int:
-    """Write the entries in order; gives their number."""
+    """Write the entries in order. Gives their number."""
     link = tree.link
     written = 0
     at = tree.root[0]

@@ -2,16 +2,16 @@
 
 Idea: when a batch has ended, everything about it is known. Its keys are listed by frequency
 (`prompt_accumulator`, Algorithm 1), and packed into as many blocks as there are workers, splitting only
-keys of more than the mean count (`prompt_blocks`, Algorithm 2); a key's tuples go to its fragments in
+keys of more than the mean count (`prompt_blocks`, Algorithm 2). A key's tuples go to its fragments in
 order of arrival. What the map tasks do with their blocks is `reduce_buckets` (Algorithm 3).
 
 Parameters: `order` of the list, "exact" (sorted when the batch ends) or "quasi" (kept by CountTree while
-it arrives; then `budget` renewals per key, and `smoothing` of N_est and K_avg over the batches); `rest`,
+it arrives, then `budget` renewals per key, and `smoothing` of N_est and K_avg over the batches). `rest`,
 which block takes what is left of a split key ("tightest" as in the paper, "roomiest" is better: see
 `prompt_blocks`). The batch interval ends with the greatest time of the batch.
-Cost per tuple: O(1), one access to a hash table of the batch's keys; and per batch that of Algorithm 2.
+Cost per tuple: O(1), one access to a hash table of the batch's keys, and per batch that of Algorithm 2.
 State: three numbers, and room for a batch: 24 to 64 bytes per key of the one with the most (quasi: 48 to 96
-more), of which most is given back when later ones are far smaller; while one is planned, 4 per tuple.
+more), of which most is given back when later ones are far smaller. While one is planned, 4 per tuple.
 Releasing the batch 5 % early, to plan in the time so gained, is the engine's business.
 Paper: Abdelhamid, PhD thesis 2021 (001), chapter 2.
 
@@ -54,7 +54,7 @@ class PromptOptions(Options):
 
 
 class Prompt(Partitioner):
-    """Each micro-batch is cut into blocks of equal size and cardinality; few keys are split."""
+    """Each micro-batch is cut into blocks of equal size and cardinality. Few keys are split."""
 
     micro_batch = True
     options_type = PromptOptions

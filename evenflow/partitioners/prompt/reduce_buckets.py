@@ -6,12 +6,12 @@ every task. All other keys are this task's own, and it may place them freely: in
 each into the bucket with the most capacity left, which then stands back until every other bucket has had
 one too. So buckets get equally many clusters and nearly equally many tuples, without any talk among tasks.
 
-Capacity is |I| / r, less the split keys' tuples and what was assigned; it may be negative, and the order
-of buckets by it is that by load. `bucket_of` is the hash. Ties: the smaller key first; the lowest bucket,
+Capacity is |I| / r, less the split keys' tuples and what was assigned. It may be negative, and the order
+of buckets by it is that by load. `bucket_of` is the hash. Ties: the smaller key first. The lowest bucket,
 counted from `first`, which is another one for each task: from bucket 0 on, every task would begin there
 with its largest cluster (hashed blocks of Zipf 1.0: the fullest of 16 buckets had 216 instead of 74
 thousand tuples above the mean).
-Laws: each key is in exactly one bucket over all map tasks of a batch; the own clusters of two buckets
+Laws: each key is in exactly one bucket over all map tasks of a batch. The own clusters of two buckets
 differ by at most one in number.
 
 Cost: O(c log c) to sort c clusters, then O(c) and, while sizes still differ much, O(r^2) per r clusters.
@@ -58,7 +58,7 @@ def clusters_of(blocks: Int32s, keys: UInt64s) -> Clusters:
 @kernel
 def _worst_fit(sizes: Int64s, loads: Int64s, turn: Int64s, out: Int32s) -> None:
     """`turn` holds the buckets by (load, number). Loads of buckets still to come in a pass do not change,
-    so worst fit within a pass is to go through them in order; between passes only those that moved do."""
+    so worst fit within a pass is to go through them in order. Between passes only those that moved do."""
     buckets = loads.shape[0]
     for begin in range(0, sizes.shape[0], buckets):
         many = min(buckets, sizes.shape[0] - begin)
@@ -93,7 +93,7 @@ def allocate(keys: UInt64s, sizes: Int64s, split: Bools, buckets: int, *, first:
 
 
 def allocate_all(clusters: Clusters, buckets: int) -> Int32s:
-    """Reduce bucket of each cluster, every map task (block) deciding alone; task i counts from bucket i."""
+    """Reduce bucket of each cluster, every map task (block) deciding alone. Task i counts from bucket i."""
     out = np.empty(len(clusters.keys), np.int32)
     borders = [*np.flatnonzero(np.diff(clusters.block, prepend=-1)), len(out)]
     for begin, end in pairwise(borders):

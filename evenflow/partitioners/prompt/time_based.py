@@ -1,11 +1,11 @@
 """Time-based: the batch interval is cut into equal slots of time, and each slot is a block.
 
 Idea: what Spark Streaming's receivers do. A block holds the tuples that arrived in its slot, so no plan
-is needed and the first block is ready while the batch still fills; but blocks are as uneven as the rate
+is needed and the first block is ready while the batch still fills, but blocks are as uneven as the rate
 is, and the tuples of a key are in every block in whose slot one arrived. The baseline of Prompt.
 
 Time is that of arrival, told by a clock that never runs backwards: a tuple with an older time than one
-before it counts in that one's slot. Parameters: `interval_ms` length of the batch interval; the batch
+before it counts in that one's slot. Parameters: `interval_ms` length of the batch interval. The batch
 then stands on the grid of that length, in the interval of its greatest time, and tuples before it go to
 block 0. Without it, the interval reaches from the first time of the batch to its greatest.
 
@@ -42,7 +42,7 @@ def _route(times: Int64s, start: int, borders: UInt64s, out: Int32s) -> None:
 
 
 def slot_borders(interval: int, slots: int) -> UInt64s:
-    """Where slots 1, 2, ... of an interval of whole ms begin: ceil(i * interval / slots); shape (slots-1,)."""
+    """Where slots 1, 2, ... of an interval of whole ms begin: ceil(i * interval / slots). Shape (slots-1,)."""
     whole, rest = divmod(interval, slots)
     i = np.arange(1, slots, dtype=np.uint64)
     return i * np.uint64(whole % 2**64) + (i * np.uint64(rest) + np.uint64(slots - 1)) // np.uint64(slots)

@@ -1,4 +1,4 @@
-"""CSV: plain, .gz or .zip; any one-character delimiter; with names in the first row, or c0, c1, ...
+"""CSV: plain, .gz or .zip. Any one-character delimiter. With names in the first row, or c0, c1, ...
 
 Types are inferred, except that the key is text and dates stay the text they are. A blank text field
 is the empty text, a blank number is null. Quoted fields may hold line breaks.
@@ -32,14 +32,14 @@ from evenflow.sources.tables import DELIMITERS, delimiter_of
 _BLOCK = 16 << 20
 """Bytes parsed at once: a row fits in."""
 _HEAD_BLOCK = 1 << 20
-"""The same where only the first rows are read; with a longer row the whole file is."""
+"""The same where only the first rows are read. With a longer row the whole file is."""
 
 _SHOWN = 12
 """Columns named to people."""
 
 
 def open_csv(path: str, options: SourceOptions) -> TableSource:
-    """The file as a bounded source; of its first tuples, where no more are asked for."""
+    """The file as a bounded source. Of its first tuples, where no more are asked for."""
     table = _first_rows(Path(path), options) if options.keep_order else None
     return bounded(path, read_csv(Path(path), options) if table is None else table, options)
 
@@ -208,7 +208,7 @@ def _arrow_options(
     *,
     threads: bool | None = None,
 ) -> dict[str, Any]:
-    """What Arrow's readers take; threads None: of the reader that reads the first rows."""
+    """What Arrow's readers take. Threads None: of the reader that reads the first rows."""
     return {
         "read_options": pacsv.ReadOptions(
             use_threads=bool(threads),

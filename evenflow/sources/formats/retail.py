@@ -1,6 +1,6 @@
 """Purchases in the format of UCI's Online Retail: CSV with a header, one line of an invoice a row.
 
-`retail:online-retail.csv.gz` reads a file; `retail:tuples=50000,products=2000,rate=1,seed=1` makes purchases.
+`retail:online-retail.csv.gz` reads a file. `retail:tuples=50000,products=2000,rate=1,seed=1` makes purchases.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Taxi rides in the format of the DEBS 2015 Grand Challenge: 17 columns without a header, in order of the drop-off.
 
-`taxi:rides.csv` reads a file (also .gz or .zip); `taxi:tuples=20000,taxis=2000,rate=5,seed=1` makes rides of
+`taxi:rides.csv` reads a file (also .gz or .zip). `taxi:tuples=20000,taxis=2000,rate=5,seed=1` makes rides of
 taxis of which some drive more than others.
 
 A query that names them also gets the cells of the challenge's grid: `pickup_cell`, `dropoff_cell` (500 m) and

@@ -90,7 +90,7 @@ def _read(scale: float, which: str, columns: list[str] | None, options: SourceOp
 
 
 def file_of(which: str, scale: float) -> Path:
-    """The file of a table at this scale factor; made now where it is not there yet."""
+    """The file of a table at this scale factor. Made now where it is not there yet."""
     file = _cache() / f"scale-{scale:g}" / f"{which}.csv"
     if not file.exists():
         _make(file, scale)

@@ -5,8 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import own_grid
-from benchmarks.own_grid import FULL, PAGE, PARTS, QUICK, SPEEDS, into_page, main
+from benchmarks.own_grid import measuring, parts
+from benchmarks.own_grid.__main__ import PAGE, into_page, main
+from benchmarks.own_grid.measuring import FULL, QUICK
+from benchmarks.own_grid.parts import PARTS, SPEEDS
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -56,17 +58,17 @@ def test_a_quick_run_touches_no_picture_of_the_docs_and_fits_the_shifted_stream(
 
 
 def test_with_equal_speeds_the_imbalance_in_time_is_that_in_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_grid, "SPEEDS", (3.0,) * 16)
+    monkeypatch.setattr(parts, "SPEEDS", (3.0,) * 16)
     for name in ("hashing", "evenflow"):
-        in_time = own_grid._in_time(QUICK, name, "1.0", 1, {})
-        in_tuples = own_grid.run(QUICK, name, "1.0", 16, 1)
+        in_time = parts.in_time(QUICK, name, "1.0", 1, {})
+        in_tuples = measuring.run(QUICK, name, "1.0", 16, 1)
         np.testing.assert_allclose(in_time.imbalance, in_tuples.imbalance, atol=1e-12)
         assert in_time.ksr.tolist() == in_tuples.ksr.tolist()
 
 
 def test_the_imbalance_in_time_is_that_of_a_recount_of_each_window() -> None:
-    found = own_grid._in_time(QUICK, "evenflow", "1.5", 1, {"weights": SPEEDS}).imbalance
-    out = own_grid.routed(QUICK, "evenflow", "1.5", 16, 1, weights=SPEEDS)
+    found = parts.in_time(QUICK, "evenflow", "1.5", 1, {"weights": SPEEDS}).imbalance
+    out = measuring.routed(QUICK, "evenflow", "1.5", 16, 1, weights=SPEEDS)
     speeds = np.array(SPEEDS) * 16 / sum(SPEEDS)
     for slide in (0, 3, QUICK.window, QUICK.slides - 1):
         inside = out[max(0, slide + 1 - QUICK.window) * QUICK.slide : (slide + 1) * QUICK.slide]

@@ -10,7 +10,7 @@ from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from partitioner_service import claim
 from partitioner_service.watchdog import Watchdog
-from topics.admin import TopicState
+from topics.state import TopicState
 
 SETTINGS = Settings(query={"name": "q"}, input={"partitions": 2})
 

@@ -145,7 +145,7 @@ def test_words_become_profiles() -> None:
         ("fixed:rate=0", "more than 0"),
         ("fixed:rate=fast", "a number"),
         ("fixed:rate=nan", "finite"),
-        ("fixed:5000", "name=value"),
+        ("fixed:5000", "option=value"),
         ("fixed:rate=1,rate=2", "twice"),
         ("sine:base=10,amplitude=11,period=1s", "never below 0"),
         ("spike:base=1,peak=2,at=soon,for=1s", "not a duration"),

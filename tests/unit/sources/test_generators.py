@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
+from evenflow.laws import LAWS
 from evenflow.rank_laws import RandomExponent, zipf_cdf
-from evenflow.sources.generators import GENERATORS, generate
+from evenflow.sources.generators import generate
 from evenflow.sources.source import Batch, SourceOptions
 
 SMALL = "keys=500,tuples=20000,rate=5000,period=1s,disorder=300ms"
@@ -36,14 +37,14 @@ def key_counts(batch: Batch, keys: int) -> np.ndarray:
     return np.bincount(ids, minlength=keys)
 
 
-@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("name", LAWS)
 @settings(max_examples=10, deadline=None)
 @given(size=st.integers(1_000, 21_000))
 def test_the_cut_into_batches_changes_no_tuple(name: str, size: int) -> None:
     assert_same(whole(name, batch=size), whole(name))
 
 
-@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("name", LAWS)
 def test_the_same_seed_gives_the_same_stream_and_another_seed_another(name: str) -> None:
     assert_same(whole(name, SMALL + ",seed=4"), whole(name, SMALL + ",seed=4"))
     assert not whole(name, SMALL + ",seed=4").keys.equals(whole(name, SMALL + ",seed=5").keys)

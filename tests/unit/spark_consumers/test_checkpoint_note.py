@@ -14,7 +14,7 @@ from evenflow.settings import Settings
 from spark_consumers import application, checkpoints
 from spark_consumers.checkpoints import Checkpoint
 from tests.hostile import BYTES
-from topics.admin import TopicState
+from topics.state import TopicState
 
 ROUTED, RESULTS = (
     TopicState(name=f"q.{role}", topic_id=role, partitions=1, begin={0: 0}, end={0: 0}, config={})

@@ -16,7 +16,7 @@ from evenflow.windows import END_MARK
 from evenflow.wire import BlobHeader, FrameHeader, Segment, encode_blob, encode_frame
 from spark_consumers import ending
 from spark_consumers.ending import EndOfTopic
-from topics.admin import TopicState
+from topics.state import TopicState
 
 NO_ROWS = pa.record_batch([pa.array([], pa.int64())], names=["pane"])
 SETTINGS = Settings(input={"partitions": 2}, partitioner={"workers": 3}, spark={"buckets": 1})

@@ -11,6 +11,7 @@ import pytest
 from evenflow.errors import ConfigError, ServiceError
 from spark_consumers import jars
 from spark_consumers.jars import Coordinate, cache_dir, java_command, resolve
+from workbench.broker_jars import kafka_broker_jars
 
 FAKE_JAVA = """#!{python} -S
 import pathlib, sys
@@ -116,7 +117,7 @@ def test_the_connector_is_that_of_the_installed_pyspark_and_brings_nothing_that_
 
 
 def test_the_broker_has_every_codec_and_a_logger() -> None:
-    names = [jar.name for jar in jars.kafka_broker_jars()]
+    names = [jar.name for jar in kafka_broker_jars()]
     for wanted in ("kafka_2.13-", "snappy-java-", "lz4-java-", "zstd-jni-", "slf4j-simple-"):
         assert any(name.startswith(wanted) for name in names), wanted
     assert not any("sources" in name or "javadoc" in name for name in names)

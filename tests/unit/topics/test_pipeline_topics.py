@@ -5,8 +5,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import KafkaSettings, Settings, load_settings
-from topics.admin import TopicSpec, TopicState, check_topic, pipeline_topics
+from topics.admin import check_topic, pipeline_topics
 from topics.clients import service_error
+from topics.state import TopicSpec, TopicState
 
 
 @pytest.fixture

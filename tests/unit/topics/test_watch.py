@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from evenflow.errors import DataLossError
 from evenflow.settings import KafkaSettings
-from topics.admin import TopicState
+from topics.state import TopicState
 from topics.watch import TopicWatch
 
 ABSENT = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))

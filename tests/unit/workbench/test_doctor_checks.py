@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.settings import Settings, load_settings
-from topics.admin import TopicSpec, TopicState
+from topics.state import TopicSpec, TopicState
 from workbench.doctor import (
     check_cache,
     check_connector,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topics.admin import TopicState
+from topics.state import TopicState
 from workbench.look.sample import begin_of_newest, stretch
 
 

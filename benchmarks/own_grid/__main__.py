@@ -1,0 +1,60 @@
+"""The partitioner `evenflow` against its goals: `python -m benchmarks.own_grid [part ...]`, about twenty minutes.
+
+Streams: 100,000 keys, 180 slides of 10,000 tuples, windows of 60 slides, seeds 1 to 10 (1 to 3 where only options
+of evenflow change, and where streams change). A figure is the median over the seeds of the mean over slides 60-179 of
+window_imbalance, (max - mean load) / tuples in the window of the last 60 complete slides, and of KSR, Gamma / distinct keys
+in it.
+Prints Markdown tables. `--write` puts them into docs/evenflow-partitioner.md, each below its comment
+`<!-- own_grid PART -->`.
+`--quick`: small streams and one seed, to see that it runs. Its figures mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from inspect import getdoc
+from itertools import dropwhile
+from pathlib import Path
+
+from benchmarks.own_grid.measuring import FULL, QUICK
+from benchmarks.own_grid.parts import PARTS
+
+PAGE = Path("docs/evenflow-partitioner.md")
+
+
+def into_page(page: str, part: str, table: list[str]) -> str:
+    """The page with this table in place of the one below the part's comment. ValueError when there is none."""
+    before, comment, after = page.partition(f"<!-- own_grid {part} -->\n")
+    if not comment:
+        raise ValueError(f"the page has no place for the table {part}")
+    rest = list(dropwhile(lambda line: line.startswith("|"), after.split("\n")))
+    return before + comment + "\n".join([*table, *rest])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the parts named, or all."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.own_grid", description="evenflow's goals")
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; default: all")
+    parser.add_argument(
+        "--quick", action="store_true", help="small streams: shows that it runs, not how well"
+    )
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE}")
+    options = parser.parse_args(arguments)
+    if options.quick and options.write:
+        parser.error("the figures of --quick mean nothing: they do not belong into the page")
+    if unknown := sorted(set(options.parts) - set(PARTS)):
+        parser.error(f"unknown part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    for part in options.parts or PARTS:
+        print(f"\n{part}: {getdoc(PARTS[part])}\n")
+        table = []
+        for line in PARTS[part](QUICK if options.quick else FULL):
+            print(line, flush=True)
+            table.append(line)
+        if options.write:
+            PAGE.write_text(into_page(PAGE.read_text(), part, table))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

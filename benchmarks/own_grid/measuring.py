@@ -1,0 +1,125 @@
+"""What own_grid measures, and on what: streams, sizes, and the figures of a routed stream."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenflow.arrays import Float64s, Int32s, Int64s
+from evenflow.metrics import window_figures
+from evenflow.partitioners import Partitioner, create
+from evenflow.partitioners.fitting import fitted
+from evenflow.rank_laws import Zipf
+from evenflow.simulation import Entrant, Scenario, entrant
+from evenflow.simulation.streams import rank_hashes
+
+
+class Size(NamedTuple):
+    """How much is measured. One tuple per ms. Figures are of the slides from the first full window on."""
+
+    keys: int
+    slide: int
+    """Tuples in a slide."""
+    slides: int
+    window: int
+    """Slides in a window."""
+    change: int
+    """Slide at which the stream `shift` changes."""
+    seeds: tuple[int, ...]
+    plot: Path
+    """Where the price curve is drawn."""
+
+    @property
+    def few(self) -> Size:
+        """The same with three seeds at most, for figures that depend little on the hash."""
+        return self._replace(seeds=self.seeds[:3])
+
+    @property
+    def tuples(self) -> int:
+        """Of a whole stream."""
+        return self.slides * self.slide
+
+    def created(self, who: Entrant, workers: int, seed: int, **more: Any) -> Partitioner:
+        """The partitioner with these windows, wherever its rule knows of windows."""
+        window, slide = self.window * self.slide, self.slide
+        options = fitted(who.name, {**who.options, **more}, window_ms=window, slide_ms=slide)
+        return create(who.name, workers=workers, seed=seed, **options)
+
+
+FULL = Size(100_000, 10_000, 180, 60, 120, tuple(range(1, 11)), Path("docs/evenflow-partitioner/price.svg"))
+QUICK = Size(500, 200, 24, 6, 12, (1,), Path(".evenflow/own_grid/price.svg"))
+
+
+class Figures(NamedTuple):
+    """Of every slide: imbalance and KSR of the window that ends with it."""
+
+    imbalance: Float64s
+    ksr: Float64s
+
+
+@lru_cache(maxsize=12)
+def ranks(size: Size, kind: str, seed: int) -> Int64s:
+    """The stream: `uniform`, a Zipf exponent, or `shift` (uniform, Zipf 1.5 from slide 120 on)."""
+    rng = np.random.default_rng(seed)
+    if kind == "shift":
+        before = rng.integers(0, size.keys, size.change * size.slide)
+        return np.concatenate([before, _zipf(rng, size.keys, size.tuples - len(before), 1.5)])
+    if kind == "uniform":
+        return rng.integers(0, size.keys, size.tuples)
+    return _zipf(rng, size.keys, size.tuples, float(kind))
+
+
+hashes_of = cache(rank_hashes)
+
+
+def _zipf(rng: np.random.Generator, keys: int, tuples: int, exponent: float) -> Int64s:
+    return Zipf(keys, exponent).ranks(rng.random(tuples), 0)
+
+
+def measured(size: Size, keys: Int64s, out: Int32s, n: int) -> Figures:
+    """Figures of this routing."""
+    panes = np.arange(len(keys), dtype=np.int64) // size.slide
+    found = window_figures(out, keys, panes, n, panes_per_window=size.window)
+    return Figures(found.imbalance[: size.slides], (found.gamma / found.distinct)[: size.slides])
+
+
+def routed(size: Size, name: str, kind: str, n: int, seed: int, **more: Any) -> Int32s:
+    """Worker of each tuple of the stream, by one instance."""
+    keys = ranks(size, kind, seed)
+    p = size.created(entrant(name), n, seed, **more)
+    return p.assign(hashes_of(size.keys)[keys], np.arange(len(keys)))
+
+
+@cache
+def run(
+    size: Size, name: str, kind: str, n: int, seed: int, more: tuple[tuple[str, Any], ...] = ()
+) -> Figures:
+    """Route the stream and measure it."""
+    return measured(size, ranks(size, kind, seed), routed(size, name, kind, n, seed, **dict(more)), n)
+
+
+def median(size: Size, name: str, kind: str, n: int, **more: Any) -> tuple[float, float]:
+    """(imbalance, KSR): medians over the seeds of the means over the slides that count."""
+    return medians(size, [run(size, name, kind, n, seed, tuple(more.items())) for seed in size.seeds])
+
+
+def medians(size: Size, runs: list[Figures]) -> tuple[float, float]:
+    first = size.window
+    return (
+        float(np.median([figures.imbalance[first:].mean() for figures in runs])),
+        float(np.median([figures.ksr[first:].mean() for figures in runs])),
+    )
+
+
+def scenario_of(size: Size, seed: int, sources: int, exchange: bool) -> Scenario:
+    return Scenario(
+        workers=64,
+        sources=sources,
+        seed=seed,
+        exchange=exchange,
+        window_ms=size.window * size.slide,
+        slide_ms=size.slide,
+    )

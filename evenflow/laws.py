@@ -1,0 +1,108 @@
+"""The laws of generated streams by name, for `evenflow replay` and `evenflow simulate`: what each is and what may be set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenflow.errors import ConfigError
+from evenflow.rank_laws import (
+    Alternating,
+    Drift,
+    FlashCrowd,
+    RandomExponent,
+    RankLaw,
+    Replaced,
+    Uniform,
+    WanderingExponent,
+    Zipf,
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A number that a law takes."""
+
+    default: float | str
+    """A word: that of the setting of this name."""
+    least: float = 0
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Law:
+    """`made` makes one of it."""
+
+    what: str
+    make: Callable[..., RankLaw]
+    """Of keys, seed and the settings by name."""
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+
+    def made(self, keys: int, seed: int, **given: float) -> RankLaw:
+        """The law over so many keys. What is not given has its default. ConfigError where numbers exclude each other."""
+        values: dict[str, Any] = {}
+        for name, setting in self.settings.items():
+            default = values[setting.default] if isinstance(setting.default, str) else setting.default
+            values[name] = given.get(name, default)
+        return self.make(keys, seed, **values)
+
+
+def _random_exponent(keys: int, seed: int, low: float, high: float) -> RankLaw:
+    if high < low:
+        raise ConfigError(f"random-exponent: low={low:g} must not exceed high={high:g}")
+    return RandomExponent(keys, low, high, seed)
+
+
+def _wandering_exponent(keys: int, seed: int, z: float, low: float, high: float, step: float) -> RankLaw:
+    if high <= low:
+        raise ConfigError(f"wandering-exponent: low={low:g} must be below high={high:g}")
+    return WanderingExponent(keys, z, low=low, high=high, step=step, seed=seed)
+
+
+def _flash_crowd(keys: int, seed: int, z: float, share: float, first: int, last: int) -> RankLaw:
+    if not 0 < share < 1 or last < first:
+        raise ConfigError(
+            f"flash-crowd: share={share:g} must be above 0 and below 1, first={first} not above last={last}"
+        )
+    return FlashCrowd(keys, z, share=share, first=first, last=last)
+
+
+_Z = {"z": Setting(1.0)}
+LAWS: dict[str, Law] = {
+    "zipf": Law("Zipf(z) over the keys", lambda keys, seed, z: Zipf(keys, z), _Z),
+    "uniform": Law("every key equally likely", lambda keys, seed: Uniform(keys)),
+    "alternating": Law(
+        "uniform and Zipf(z) by turns, one period each", lambda keys, seed, z: Alternating(keys, z), _Z
+    ),
+    "random-exponent": Law(
+        "Zipf with an exponent from [low, high], new each period",
+        _random_exponent,
+        {"low": Setting(0.5), "high": Setting(1.5)},
+    ),
+    "wandering-exponent": Law(
+        "Zipf whose exponent walks between `low` and `high`, from z on, about `step` each period",
+        _wandering_exponent,
+        {**_Z, "low": Setting(0.5), "high": Setting(1.8), "step": Setting(0.15)},
+    ),
+    "drift": Law(
+        "Zipf(z) whose hot keys move on by `step` each period",
+        lambda keys, seed, z, step: Drift(keys, z, step),
+        {**_Z, "step": Setting(10, least=1, whole=True)},
+    ),
+    "replaced": Law(
+        "Zipf(z) whose `hot` hottest keys are new ones each period, and come again after `generations` of them",
+        lambda keys, seed, z, hot, generations: Replaced(keys, z, hot=hot, generations=generations),
+        {**_Z, "hot": Setting(200, least=1, whole=True), "generations": Setting(500, least=1, whole=True)},
+    ),
+    "flash-crowd": Law(
+        "Zipf(z), but in the periods `first` to `last` the coldest key has `share` of the tuples",
+        _flash_crowd,
+        {
+            **_Z,
+            "share": Setting(0.5),
+            "first": Setting(1, whole=True),
+            "last": Setting("first", whole=True),
+        },
+    ),
+}
