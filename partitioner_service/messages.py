@@ -31,3 +31,17 @@ def timestamp_of(record: Message) -> int:
     """The record timestamp in ms, -1 where there is none."""
     kind, stamp = record.timestamp()
     return -1 if kind == TIMESTAMP_NOT_AVAILABLE else int(stamp)
+
+
+def offset_of(record: Message) -> int:
+    """Where it stands in its partition. What a broker has sent always has a place."""
+    offset = record.offset()
+    assert offset is not None
+    return offset
+
+
+def partition_of(record: Message) -> int:
+    """The partition that it came from."""
+    partition = record.partition()
+    assert partition is not None
+    return partition
