@@ -12,7 +12,9 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
+from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -24,7 +26,10 @@ from benchmarks.telling import step
 from evenflow.settings import Settings
 from evenflow.wire import decode_frame
 from partitioner_service.committed import data_plane_group
-from partitioner_service.plane import DataPlane, patient_garbage_collection
+from partitioner_service.garbage import patient_garbage_collection
+from partitioner_service.loop import Loop
+from partitioner_service.parts import Parts
+from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
 from partitioner_service.sink import producer_config
 from partitioner_service.source import consumer_config
@@ -53,16 +58,29 @@ class Commits:
         return Speed((after - before) / (end - begin), after - before, meter.between(begin, end))
 
 
+class MeasuredLoop(Loop):
+    """The data plane's loop as it is, noting its commits."""
+
+    def __init__(self, settings: Settings, parts: Parts, *, commits: Commits, **more: Any) -> None:
+        super().__init__(settings, parts, **more)
+        self._commits = commits
+
+    def commit(self) -> None:
+        """As ever."""
+        super().commit()
+        self._commits.note(self.counted())
+
+    def counted(self) -> int:
+        """What the speed counts: tuples."""
+        return self.work.tuples
+
+
 class MeasuredPlane(DataPlane):
-    """The data plane as it is, noting its commits."""
+    """The data plane as it is, with a loop that is measured."""
 
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings, until_ended=True)
+    def __init__(self, settings: Settings, loop: type[MeasuredLoop] = MeasuredLoop) -> None:
         self.commits = Commits()
-
-    def _commit(self) -> None:
-        super()._commit()
-        self.commits.note(self._work.tuples)
+        super().__init__(settings, until_ended=True, loop=partial(loop, commits=self.commits))
 
 
 def compare(partitioner: str, *, smoke: bool) -> dict[str, object]:

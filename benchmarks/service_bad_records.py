@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.bad_records import KINDS, SHARES, routed
 from benchmarks.cpu import CpuMeter
-from benchmarks.data_plane import Commits, MeasuredPlane
+from benchmarks.data_plane import MeasuredLoop, MeasuredPlane
 from benchmarks.running import measured_broker
 from benchmarks.spread import Speed, in_turns, ratios, spread
 from benchmarks.telling import step
@@ -25,14 +25,12 @@ GOAL = 3.0
 _ON_A_BROKER = "number as text"
 
 
-class _ReadingPlane(MeasuredPlane):
+class _ReadingLoop(MeasuredLoop):
     """Notes what was read, not what was routed."""
 
-    def _commit(self) -> None:
-        commits, self.commits = self.commits, Commits()
-        super()._commit()
-        self.commits = commits
-        self.commits.note(sum(state.read for state in self._source.states.values()))
+    def counted(self) -> int:
+        """Records."""
+        return sum(state.read for state in self._source.states.values())
 
 
 def run(*, smoke: bool) -> dict[str, object]:
@@ -106,7 +104,7 @@ def _write(settings: Settings, count: int, bad_every: int | None) -> None:
 
 
 def _speed(settings: Settings, meter: CpuMeter) -> Speed:
-    plane = _ReadingPlane(prepare(settings))
+    plane = MeasuredPlane(prepare(settings), _ReadingLoop)
     plane.run()
     delete_topics(settings.kafka, [settings.topic("routed"), settings.topic("rejected")])
     return plane.commits.speed(meter)

@@ -12,14 +12,17 @@ import time
 from collections.abc import Callable
 from functools import partial
 from itertools import count
+from typing import Any
 
-from benchmarks.scraping import scraper
+from benchmarks.scraping import Scraper, scraper
 from benchmarks.stream import settings_for, write_input
 from benchmarks.telling import step, tell
 from benchmarks.with_and_without import Pair, Piece, cost, having, pairs
 from evenflow.settings import Settings
 from evenflow.telemetry import PartitionerRecord
 from monitoring.instruments.partitioner import PartitionerInstruments
+from partitioner_service.loop import Loop
+from partitioner_service.parts import Parts
 from partitioner_service.plane import DataPlane
 from partitioner_service.prepare import prepare
 from partitioner_service.reports import Reports
@@ -56,10 +59,9 @@ def _cost(settings: Callable[[], Settings], name: str, passes: int) -> dict[str,
     spent = 0.0
     for number in range(passes):
         with step(f"{name}, pass {number + 1} of {passes}"):
-            plane = _MeasuredPlane(prepare(settings()))
-            plane.run()
-            measured += pairs(plane.pieces[:-1])  # the last one waited for the end
-            spent += plane.reports_share / passes
+            turns = _measured(prepare(settings()))
+            measured += pairs(turns.pieces[:-1])  # the last one waited for the end
+            spent += turns.reports_share / passes
     found = cost(measured) | {"reports_share_of_cpu": round(spent, 4)}
     tell(name, found)
     return found
@@ -93,44 +95,61 @@ class _Clocked(Reports):
         return told
 
 
-class _MeasuredPlane(DataPlane):
-    """The data plane as it is, which takes what it needs for metrics off and on again."""
+class _MeasuredLoop(Loop):
+    """The data plane's loop as it is, which takes what it needs for metrics off and on again."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._instruments = PartitionerInstruments(settings)
-        super().__init__(settings, until_ended=True, onlooker=self._instruments)
-        self._instruments.watch(self.status, lambda: self.told)
-        self._reports = self._telling = _Clocked(settings)
+    def __init__(self, settings: Settings, parts: Parts, *, turns: _Turns, **more: Any) -> None:
+        super().__init__(settings, parts, **more)
+        self._turns = turns
+        self._instruments = self._onlooker
+        self._reports = self._telling = turns.telling
         self._silent = _Silent(settings)
-        self._begun: tuple[int, float, float] | None = None
-        self.pieces: list[Piece] = []
-
-    @property
-    def reports_share(self) -> float:
-        """Of the CPU time of the pieces that had them."""
-        return self._telling.spent / sum(piece.used[_LABEL] for piece in self.pieces if piece.having)
-
-    def run(self) -> None:
-        with scraper(self._instruments) as self._scrapes:
-            super().run()
 
     def _report(self) -> None:
         if self._reports is self._telling:
             super()._report()
 
-    def _commit(self) -> None:
-        super()._commit()
-        self._turn()
-
-    def _turn(self) -> None:
-        """A piece ends, the next one begins."""
-        now = self._work.tuples, time.perf_counter(), time.process_time()
-        if self._begun is not None:
-            tuples, seconds, cpu = (after - before for after, before in zip(now, self._begun, strict=True))
-            had = self._reports is self._telling
-            self.pieces.append(Piece(had, int(tuples), seconds, {_LABEL: cpu}))
-            self._scrapes.worked(seconds if had else 0.0)
-        self._begun = now
-        has = having(len(self.pieces))
+    def commit(self) -> None:
+        """As ever, then a piece ends and the next one begins."""
+        super().commit()
+        has = self._turns.turn(self.work.tuples, had=self._reports is self._telling)
         self._reports = self._telling if has else self._silent
         self._onlooker = self._instruments if has else None
+
+
+class _Turns:
+    """The pieces of a run, with metrics and without. telling: what has taken notes in those with them."""
+
+    def __init__(self, settings: Settings, scrapes: Scraper) -> None:
+        self.telling = _Clocked(settings)
+        self.pieces: list[Piece] = []
+        self._scrapes = scrapes
+        self._begun: tuple[int, float, float] | None = None
+
+    @property
+    def reports_share(self) -> float:
+        """Of the CPU time of the pieces that had them."""
+        return self.telling.spent / sum(piece.used[_LABEL] for piece in self.pieces if piece.having)
+
+    def turn(self, tuples: int, *, had: bool) -> bool:
+        """A piece ends, with metrics if it had them. Whether the next one has."""
+        now = tuples, time.perf_counter(), time.process_time()
+        if self._begun is not None:
+            routed, seconds, cpu = (after - before for after, before in zip(now, self._begun, strict=True))
+            self.pieces.append(Piece(had, int(routed), seconds, {_LABEL: cpu}))
+            self._scrapes.worked(seconds if had else 0.0)
+        self._begun = now
+        return having(len(self.pieces))
+
+
+def _measured(settings: Settings) -> _Turns:
+    """The whole input through a data plane."""
+    instruments = PartitionerInstruments(settings)
+    with scraper(instruments) as scrapes:
+        turns = _Turns(settings, scrapes)
+        plane = DataPlane(
+            settings, until_ended=True, onlooker=instruments, loop=partial(_MeasuredLoop, turns=turns)
+        )
+        instruments.watch(plane.status, lambda: plane.told)
+        plane.run()
+    return turns

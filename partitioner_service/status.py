@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from evenflow.arrays import Int64s
 from evenflow.settings import Settings
+from evenflow.telemetry import PartitionerRecord
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.rejected import Rejected
 from partitioner_service.route import Router
 from partitioner_service.source import Source
 
 _RATE_SECONDS = 2.0
+
+
+class Latest:
+    """What an instance has said last: the loop's thread writes it, other threads read it at any time.
+
+    telemetry: the newest record, None before the first. shown: the newest status without its age.
+    """
+
+    def __init__(self, instance: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.telemetry: PartitionerRecord | None = None
+        self.shown: dict[str, Any] = {"state": "starting", "instance": instance}
+        self._clock = clock
+        self._progressed_at = clock()
+
+    def progressed(self) -> None:
+        """The loop has come round."""
+        self._progressed_at = self._clock()
+
+    def show(self, status: dict[str, Any]) -> None:
+        """A new status takes the place of the last one. It is not changed any more."""
+        self.shown = status
+
+    def stopped(self) -> None:
+        """The last status stays, and says so."""
+        self.shown = {**self.shown, "state": "stopped"}
+
+    def status(self) -> dict[str, Any]:
+        """The newest status, and for how long the loop has not come round (s)."""
+        return {**self.shown, "seconds_since_progress": round(self._clock() - self._progressed_at, 3)}
 
 
 @dataclass

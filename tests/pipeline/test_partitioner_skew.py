@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from partitioner_service.closing import Closing
 from partitioner_service.committed import all_states
 from partitioner_service.plane import DataPlane
 from tests.pipeline.planes import start_thread, wait_until
@@ -155,13 +156,14 @@ def test_after_a_pause_of_the_process_a_partition_whose_log_has_grown_meanwhile_
     write(settings, [(0, {"k": "a", "t": 9_000, "v": 1}), (1, {"k": "b", "t": 1_000, "v": 1})], end=False)
     now = [0.0]
     plane = DataPlane(settings, clock=lambda: now[0])
-    plane._open()
-    try:
-        source = plane._source
+    with Closing() as closing:
+        loop = plane._opened(closing)
+        closing.when_over(loop.abandon)
+        source = loop._source
 
         def steps_until(condition):
             def step() -> bool:
-                plane._step()
+                loop.step()
                 now[0] += 0.01
                 return condition()
 
@@ -175,7 +177,7 @@ def test_after_a_pause_of_the_process_a_partition_whose_log_has_grown_meanwhile_
         steps_until(lambda: source.states[0].max_time == 21_000)
         write(settings, [(1, {"k": "b", "t": 2_000, "v": 1})], end=False)
         now[0] += 11  # partition 1 was seen at its end 31 s ago
-        plane._put_to_sleep()
+        loop._put_to_sleep()
         assert not source.states[1].asleep
         steps_until(lambda: source.states[1].max_time == 2_000 and 1 in source.ends._ends)
         assert source.states[1].rejected == 0
@@ -183,12 +185,9 @@ def test_after_a_pause_of_the_process_a_partition_whose_log_has_grown_meanwhile_
         write(settings, [(0, {"k": "a", "t": 22_000, "v": 1})], end=False)
         steps_until(lambda: source.states[0].max_time == 22_000)
         now[0] += 11
-        plane._put_to_sleep()
+        loop._put_to_sleep()
         assert source.states[1].asleep, "its log has not grown for the whole timeout"
         assert source.states[1].idle_mark == 22_000
-    finally:
-        plane._abandon()
-        plane._close()
 
 
 def test_partitions_that_no_broker_answers_for_are_absent_from_the_ends_of_logs(kafka_settings, query_name):

@@ -15,7 +15,8 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
-from partitioner_service import app, source
+from partitioner_service import app, slices, source
+from partitioner_service.aborts import Aborts
 from partitioner_service.committed import TopicIds, data_plane_group
 from partitioner_service.plane import DataPlane
 from partitioner_service.route import Slice
@@ -69,6 +70,10 @@ class Consumer:
         self.asleep: set[int] = set()
         self.records: list[Record] = []
         self.during: Any = None
+        self.callbacks: dict[str, Any] = {}
+
+    def subscribe(self, topics: list[str], **callbacks: Any) -> None:
+        self.callbacks = callbacks
 
     def consume(self, most: int, timeout: float) -> list[Record]:
         if self.during is not None:
@@ -96,25 +101,26 @@ def consumer(monkeypatch: pytest.MonkeyPatch) -> Consumer:
 
 
 def reading(settle: Any, **more: Any) -> Source:
-    return Source(
+    made = Source(
         SETTINGS,
         topic_ids=TopicIds("t", "r", "j"),
         needs_key=False,
         needs_timestamp=False,
-        settle=settle,
         stopping=lambda: False,
         **more,
     )
+    made.subscribe(settle)
+    return made
 
 
-@pytest.mark.parametrize(("callback", "may_commit"), [("_on_revoke", True), ("_on_lost", False)])
+@pytest.mark.parametrize(("callback", "may_commit"), [("on_revoke", True), ("on_lost", False)])
 def test_the_open_transaction_is_settled_while_the_partitions_are_still_ours(
     consumer: Consumer, callback: str, may_commit: bool
 ) -> None:
     settled: list[tuple[bool, list[int]]] = []
     reader = reading(lambda commit: settled.append((commit, list(reader.states))))
     reader.rewind({0: state(5), 1: state(7)})
-    getattr(reader, callback)(consumer, [TopicPartition("q.input", 0)])
+    consumer.callbacks[callback](consumer, [TopicPartition("q.input", 0)])
     assert settled == [(may_commit, [0, 1])]
     assert (reader.states, reader.committed, consumer.assigned) == ({}, {}, [])
 
@@ -127,7 +133,7 @@ def bounds(blocks: list[list[Slice]]) -> list[list[tuple[int, int]]]:
 def test_what_is_too_much_for_one_block_becomes_several(
     consumer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "MOST_BYTES", 2 * len(Record(0)))
+    monkeypatch.setattr(slices, "MOST_BYTES", 2 * len(Record(0)))
     reader = reading(lambda commit: None)
     reader.rewind({0: state(5)})
     consumer.records = [Record(5), Record(7), Record(8), EndOfPartition(9)]
@@ -142,7 +148,7 @@ def test_a_block_that_was_read_across_a_rebalance_is_thrown_away_and_read_again(
     assert bounds(reader.read(10, 0)) == [[(5, 6)]]
 
     def rebalance() -> None:
-        reader._on_revoke(consumer, [])
+        consumer.callbacks["on_revoke"](consumer, [])
         reader.rebalances += 1
         reader.rewind({0: state(3)})  # what the next assignment says
 
@@ -163,13 +169,11 @@ def test_after_an_abort_position_and_state_go_back_together(consumer: Consumer) 
     reader = reading(lambda commit: None)
     reader.committed = {0: before}
     reader.rewind({0: state(9, max_time=99, read=9, routed=8, rejected=1)})
-    plane = DataPlane(SETTINGS)
-    plane._source = reader
-    plane._after_abort(CommitAborted("x"))
+    Aborts(reader).note(CommitAborted("x"))
     assert (reader.states, consumer.assigned) == ({0: before}, [(0, 5)])
 
 
-@pytest.mark.parametrize("way", ["abort", "_on_revoke", "_on_lost"])
+@pytest.mark.parametrize("way", ["abort", "on_revoke", "on_lost"])
 def test_a_paused_partition_is_resumed_before_it_is_assigned_again(consumer: Consumer, way: str) -> None:
     # librdkafka keeps a partition paused through `assign`: forgotten, it would never be read again
     reader = reading(lambda commit: None)
@@ -179,7 +183,7 @@ def test_a_paused_partition_is_resumed_before_it_is_assigned_again(consumer: Con
     if way == "abort":
         reader.rewind({0: state(0), 1: state(0)})
     else:
-        getattr(reader, way)(consumer, [])
+        consumer.callbacks[way](consumer, [])
     assert (consumer.asleep, reader.paused) == (set(), set())
 
 

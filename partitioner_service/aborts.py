@@ -1,0 +1,35 @@
+"""What follows an aborted transaction: its blocks are read again, and after several in a row nothing is."""
+
+from __future__ import annotations
+
+import logging
+
+from evenflow.errors import ServiceError
+from partitioner_service.sink import CommitAborted
+from partitioner_service.source import Source
+
+log = logging.getLogger(__name__)
+
+_MOST = 5
+
+
+class Aborts:
+    """Counts the transactions in a row that were aborted."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._in_a_row = 0
+
+    def note(self, error: CommitAborted) -> None:
+        """One more. The source goes back to what is committed; ServiceError once there were too many."""
+        self._in_a_row += 1
+        if self._in_a_row >= _MOST:
+            raise ServiceError(
+                f"{self._in_a_row} transactions in a row were aborted, the last one because: {error}"
+            )
+        log.warning("transaction aborted, reading its blocks again: %s", error)
+        self._source.rewind(self._source.committed)
+
+    def over(self) -> None:
+        """A transaction was committed."""
+        self._in_a_row = 0

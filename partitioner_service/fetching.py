@@ -1,0 +1,58 @@
+"""Which owned partitions are fetched at present, and how many records are still to come of each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from confluent_kafka import Consumer, TopicPartition
+
+from partitioner_service.ends import Ask
+
+_ASK_EVERY = 1.0
+
+
+class Fetching:
+    """Pauses and resumes partitions. paused: those of now.
+
+    librdkafka does not hear how far the log of a paused partition grows, so `ask` is called for those once a second.
+    """
+
+    def __init__(
+        self, consumer: Consumer, topic: str, ask: Ask, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.paused: set[int] = set()
+        self._consumer = consumer
+        self._topic = topic
+        self._ask = ask
+        self._clock = clock
+        self._asked_at = clock()
+        self._grown: dict[int, int] = {}
+
+    def hold(self, wanted: set[int]) -> None:
+        """Pause exactly these partitions. All of them are assigned."""
+        pause, resume = wanted - self.paused, self.paused - wanted
+        if pause:
+            self._asked_at = self._clock()
+            self._consumer.pause([TopicPartition(self._topic, p) for p in pause])
+        if resume:
+            self._consumer.resume([TopicPartition(self._topic, p) for p in resume])
+        self.paused = wanted
+        self._ask_after_paused()
+
+    def resume_all(self) -> None:
+        """While they are still assigned: librdkafka keeps a partition paused through `assign` and rebalances."""
+        if self.paused:
+            self._consumer.resume([TopicPartition(self._topic, p) for p in sorted(self.paused)])
+            self.paused = set()
+
+    def lag(self, partition: int, position: int) -> int | None:
+        """Records between this position and the log's end; None when not known yet."""
+        _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
+        end = max(high, self._grown.get(partition, high))  # logs only grow
+        return None if end < 0 else max(0, end - position)
+
+    def _ask_after_paused(self) -> None:
+        if self.paused and self._clock() - self._asked_at >= _ASK_EVERY:
+            self._asked_at = self._clock()
+            self._grown |= self._ask(self.paused)

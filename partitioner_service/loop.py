@@ -1,0 +1,235 @@
+"""The data plane's loop: read a block, route it, write it, and commit every so often.
+
+All of it is called from the data plane's thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+
+from confluent_kafka import KafkaException
+
+from evenflow.errors import ServiceError
+from evenflow.settings import Settings
+from partitioner_service import status
+from partitioner_service.aborts import Aborts
+from partitioner_service.in_force import PlanLog, furthest
+from partitioner_service.onlooker import Onlooker
+from partitioner_service.parts import Parts
+from partitioner_service.rejected import Rejected
+from partitioner_service.reports import Reports
+from partitioner_service.route import Slice
+from partitioner_service.schema_wait import SchemaWait
+from partitioner_service.sink import CommitAborted
+from partitioner_service.talk import Talk
+from topics.registry import RegistryAway
+
+log = logging.getLogger(__name__)
+
+_STATUS_EVERY = 0.5
+_GRACE = 10.0
+
+
+class Loop:
+    """One step after the other over parts that are open. reports, latest: what it tells other parts and threads."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        parts: Parts,
+        *,
+        plan_log: PlanLog,
+        reports: Reports,
+        talk: Talk,
+        latest: status.Latest,
+        stop: threading.Event,
+        clock: Callable[[], float],
+        onlooker: Onlooker | None,
+    ) -> None:
+        self._side = parts.side
+        self._learned = parts.learned
+        self._router = parts.router
+        self._sink = parts.sink
+        self._source = parts.source
+        self._pace = parts.pace
+        self._watch = parts.watch
+        self.work = status.Work(rejected=Rejected(settings))
+        self._settings = settings
+        self._options = settings.partitioner
+        self._plan_log = plan_log
+        self._reports = reports
+        self._talk = talk
+        self._latest = latest
+        self._stop = stop
+        self._clock = clock
+        self._onlooker = onlooker
+        self._schema_wait = SchemaWait(clock=clock)
+        self._aborts = Aborts(parts.source)
+        self._rewinds = 0
+        self._status_at = -_STATUS_EVERY
+
+    def step(self) -> None:
+        """Read what has come and work through it; commit or report if it is time."""
+        blocks = self._source.read(self._options.block_tuples, self._options.linger / 1000)
+        if self._source.rewinds != self._rewinds:  # other partitions, or an aborted transaction
+            self._rewinds = self._source.rewinds
+            self._router.forget_what_was_told()
+            self._router.plans.continue_from(furthest(self._source.states))
+        self._learn_plans()
+        self._latest.progressed()
+        self._watch.check()
+        try:
+            self._work_through_all(blocks)
+            self._put_to_sleep()
+            self._tell_the_workers()
+            if not self._source.just_assigned:
+                self._pace.hold_back_the_hasty()
+            if self._clock() - self._status_at >= _STATUS_EVERY:
+                self._refresh_status()
+            open_for = self._sink.open_for
+            if open_for is not None and open_for >= self._options.commit_interval / 1000:
+                self.commit()
+            elif self._reports.due:
+                self._report()
+        except CommitAborted as error:
+            self._aborts.note(error)
+
+    def _work_through_all(self, blocks: Iterable[list[Slice]]) -> None:
+        """Route these blocks; those whose schemas cannot be had are read again a little later."""
+        try:
+            for slices in blocks:
+                self._work_through(slices)
+                self._schema_wait.over()
+        except RegistryAway as error:
+            self._source.rewind(self._source.states)
+            self._stop.wait(self._schema_wait.next(error))
+
+    def _work_through(self, slices: list[Slice]) -> None:
+        """Route a block into the open transaction."""
+        began = self._clock()
+        routed = self._router.route(slices, self._source.states)
+        workers = self._router.plans.partitioner.workers
+        self._reports.note(routed.sent, self._clock() - began, workers=workers)
+        self._sink.write_frames(routed.frames)
+        records = {piece.partition: piece.records for piece in slices}
+        for group in routed.rejections:
+            self._sink.write_rejected(records[group.partition], group)
+        self._source.states.update(routed.states)
+        self.work.tuples += routed.tuples
+        self.work.read += routed.read
+        self.work.filtered += routed.filtered
+        self.work.note_loads(routed.sent.loads)
+        self.work.rejected.note(routed.rejections)
+        self.work.blocks += 1
+        took = self._clock() - began
+        self.work.busy_seconds += took
+        if self._onlooker is not None:
+            self._onlooker.block(took)
+
+    def commit(self) -> None:
+        """Make what was written visible, together with the states of the input partitions."""
+        states = self._source.states
+        changed = {p: s for p, s in states.items() if s != self._source.committed.get(p)}
+        # Never without offsets: they are what makes the broker refuse one who is no member of the group any more.
+        changed = changed or dict(states)
+        began = self._clock()
+        self._sink.commit(changed, self._source.group_metadata)
+        self._source.committed.update(changed)
+        if self._onlooker is not None:
+            self._onlooker.commit(self._clock() - began)
+        self._aborts.over()
+        self.work.commits += 1
+        self._refresh_status()
+        self._report()
+        self._learned.save_when_due(self._router.plans.partitioner, self._router.plans.epoch)
+
+    def finish(self) -> None:
+        """Commit what is open. From now on waiting for the broker has an end."""
+        self._sink.stop_within(_GRACE)
+        try:
+            if self._sink.open_for is not None:
+                self.commit()
+        except CommitAborted as error:
+            log.warning("the last transaction was aborted; the next run reads its blocks again: %s", error)
+
+    def abandon(self) -> None:
+        """What an unfinished block wrote must never be committed with the offsets before it."""
+        self._sink.stop_within(_GRACE)
+        try:
+            self._sink.abort()
+        except (KafkaException, ServiceError) as error:
+            log.warning("could not abort; the broker does after the transaction timeout: %s", error)
+
+    def settle(self, may_commit: bool) -> None:
+        """Before partitions are given up: a transaction never spans a rebalance (rule 1)."""
+        if self._sink.open_for is None:
+            return
+        if may_commit:
+            try:
+                self.commit()
+                return
+            except CommitAborted as error:
+                log.warning(
+                    "transaction aborted in a rebalance; the next owner reads its blocks again: %s", error
+                )
+        self._sink.abort()
+
+    def all_ended(self) -> bool:
+        """Whether the whole input has ended and is committed, by whomever: a peer may die before its part has."""
+        own = self._source.states
+        if not all(state.ended for state in own.values()):
+            return False
+        if self._sink.open_for is not None:
+            try:
+                self.commit()
+            except CommitAborted as error:
+                self._aborts.note(error)
+                return False
+        everyone = self._pace.everyone()
+        if len(everyone) < self._settings.input_partitions or not all(s.ended for s in everyone.values()):
+            return False
+        # If the input had ended before this run, no partition needs to be assigned: what an assignment would refuse
+        # is refused here.
+        self._source.check(everyone)
+        return True
+
+    def _put_to_sleep(self) -> None:
+        after = self._pace.asleep()
+        if after:
+            self._sink.begin()
+            self._source.states.update(after)
+
+    def _tell_the_workers(self) -> None:
+        """Marks that moved without a tuple: of partitions that were put to sleep, or that are new to this instance."""
+        frames = self._router.punctuate(self._source.states)
+        if frames:
+            self._sink.write_frames(frames)
+
+    # ---- plans, telemetry, status
+
+    def _learn_plans(self) -> None:
+        for plan in self._plan_log.arrived():
+            self._router.plans.learn(plan, reached=furthest(self._source.states))
+
+    def _report(self) -> None:
+        told = self._reports.record(self._source, self._router, self.work, ignored=self._plan_log.ignored)
+        self._latest.telemetry = told
+        self._side.telemetry(told.encode())
+
+    def _refresh_status(self) -> None:
+        now = self._clock()
+        self.work.measure(now)
+        self._status_at = now
+        shown = status.running(self._settings, self._source, self._router, self.work)
+        standing = self._talk.tell(shown, self.work.rejected, self._pace.known())
+        self._latest.show(
+            {
+                **shown,
+                "learning_since": self._learned.since,
+                "learned_at": self._learned.kept_at,
+                "plans_ignored": self._plan_log.ignored,
+                "standing_still": [*standing, *self._schema_wait.standing_still()],
+            }
+        )

@@ -1,0 +1,80 @@
+"""What the data plane's loop works with, opened in the one order that is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from evenflow.settings import Settings
+from partitioner_service.claim import claim
+from partitioner_service.closing import Closing
+from partitioner_service.committed import TopicIds
+from partitioner_service.in_force import PlanLog
+from partitioner_service.learned import LearnedState
+from partitioner_service.pace import Pace
+from partitioner_service.records import SideRecords
+from partitioner_service.route import Router
+from partitioner_service.sink import Sink
+from partitioner_service.source import Source
+from partitioner_service.watchdog import Watchdog
+from topics import admin as topic_admin
+from topics.watch import TopicWatch
+
+_REJECTED_LIMIT = 1_048_588
+"""Kafka's own default of `max.message.bytes`, for a broker that does not say it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """All of them are open. The source has not joined its group yet."""
+
+    side: SideRecords
+    learned: LearnedState
+    router: Router
+    sink: Sink
+    source: Source
+    pace: Pace
+    watch: TopicWatch
+
+
+def open_parts(
+    closing: Closing,
+    settings: Settings,
+    *,
+    plan_log: PlanLog,
+    watchdog: Watchdog,
+    stopping: Callable[[], bool],
+    clock: Callable[[], float],
+) -> Parts:
+    """Claim the query, then open every part. `closing` closes the source first, then the pace and the side records.
+
+    Before the side records are closed, what the partitioner has learned is saved.
+    """
+    claim(settings, watchdog)
+    names = [settings.topic(role) for role in ("input", "routed", "rejected")]
+    topics = topic_admin.describe(settings.kafka, names)
+    side = SideRecords(settings)
+    closing.when_over(side.close)
+    learned = LearnedState(settings, side, clock=clock)
+    partitioner, epoch = learned.restored()
+    router = Router(settings, partitioner, epoch=epoch)
+    closing.when_over(lambda: learned.save(router.plans.partitioner, router.plans.epoch))
+    router.plans.learn_published(plan_log.published())
+    rejected_limit = int(topics[names[2]].config.get("max.message.bytes", _REJECTED_LIMIT))
+    sink = Sink(settings, rejected_limit=rejected_limit, watchdog=watchdog, clock=clock)
+    # The pace is opened after the source and closed after it, so its place among what is closed is taken now.
+    after_the_source = closing.enter_context(ExitStack())
+    source = Source(
+        settings,
+        topic_ids=TopicIds(*(topics[name].topic_id for name in names)),
+        needs_key=router.parser.needs_key,
+        needs_timestamp=router.parser.needs_timestamp,
+        stopping=stopping,
+        clock=clock,
+    )
+    closing.when_over(source.close)
+    pace = Pace(settings, source, clock=clock)
+    after_the_source.callback(closing.quietly, pace.close)
+    watch = TopicWatch(settings.kafka, topics.values(), clock=clock)
+    return Parts(side=side, learned=learned, router=router, sink=sink, source=source, pace=pace, watch=watch)

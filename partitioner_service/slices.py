@@ -1,0 +1,138 @@
+"""Records of the input topic become slices: the stretch of one partition that a block holds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from itertools import pairwise
+from operator import methodcaller
+
+import numpy as np
+from confluent_kafka import KafkaError
+
+from evenflow.errors import DataLossError
+from evenflow.markers import EndOfStream
+from evenflow.progress import PartitionState
+from evenflow.settings import Settings
+from evenflow.wire import LATEST_CAME
+from partitioner_service.blocks import EXPLODED_BYTES, MOST_BYTES, cut
+from partitioner_service.ends import LogEnds
+from partitioner_service.messages import marker_of, timestamp_of
+from partitioner_service.route import Slice
+from topics import clients
+from topics.records import Record
+
+log = logging.getLogger(__name__)
+
+_ERROR, _PARTITION, _KEY, _VALUE = map(methodcaller, ("error", "partition", "key", "value"))
+
+_FORBIDDEN = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}
+
+
+class Slicer:
+    """Cuts what was read into blocks of slices, and tells `ends` which logs were read to their end."""
+
+    def __init__(self, settings: Settings, *, needs_key: bool, needs_timestamp: bool, ends: LogEnds) -> None:
+        self._kafka = settings.kafka
+        self._topic = settings.topic("input")
+        self._needs_key = needs_key
+        self._needs_timestamp = needs_timestamp
+        self._most_bytes = MOST_BYTES if settings.query.explode is None else EXPLODED_BYTES
+        self._ends = ends
+
+    def blocks(self, messages: list[Record], states: Mapping[int, PartitionState]) -> list[list[Slice]]:
+        """The records that come next, by the states of the owned partitions. A block has a slice per partition.
+
+        Raises DataLossError when offsets are gone, ServiceError for errors that Kafka calls fatal.
+        """
+        cuts = cut(messages, with_keys=self._needs_key, most_bytes=self._most_bytes)
+        blocks = (self._slices(some, states) for some in cuts)
+        return [slices for slices in blocks if slices]
+
+    def _slices(self, messages: list[Record], states: Mapping[int, PartitionState]) -> list[Slice]:
+        records_alone, ends = self._without_events(messages)
+        slices = []
+        for partition, records in sorted(_by_partition(records_alone).items()):
+            state = states.get(partition)
+            if state is None:
+                continue
+            self._ends.left(partition)
+            if ends.get(partition, 0) <= records[-1].offset():
+                ends.pop(partition, None)  # more records came after that end
+            if records[0].offset() < state.offset:
+                records = [record for record in records if record.offset() >= state.offset]
+            if records:
+                slices.append(self._slice(partition, records))
+        for partition, offset in ends.items():  # said only once for each end: not to be forgotten
+            if partition in states:
+                self._ends.reached(partition, offset)
+        return slices
+
+    def _without_events(self, messages: list[Record]) -> tuple[list[Record], dict[int, int]]:
+        """The records among these messages, and the ends of logs that were reached, by partition."""
+        # `map` over C calls: at this rate even a loop in Python is a third of all work.
+        if not any(map(_ERROR, messages)):
+            return messages, {}
+        records, ends = [], {}
+        for message in messages:
+            error = message.error()
+            if error is None:
+                records.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ends[message.partition()] = message.offset()
+            else:
+                self._note(message, error)
+        return records, ends
+
+    def _note(self, message: Record, error: KafkaError) -> None:
+        code = error.code()
+        if code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            raise DataLossError(
+                f"the records of {self._topic}[{message.partition()}] that come next are gone ({error.str()})",
+                hint="retention deleted them before they were read; see 'Rebuild after data loss' in docs/operations.md",
+            )
+        if error.fatal() or code in _FORBIDDEN:
+            raise clients.service_error(error, self._kafka, f"reading {self._topic}")
+        log.warning("kafka says of %s: %s", self._topic, error.str())
+
+    def _slice(self, partition: int, records: list[Record]) -> Slice:
+        values = list(map(_VALUE, records))
+        markers: dict[int, EndOfStream] = {}
+        if None in values:
+            for position, value in enumerate(values):
+                if value is None:
+                    marker = _marker(records[position])
+                    if marker is not None:
+                        markers[position] = marker
+        return Slice(
+            partition=partition,
+            first=records[0].offset(),
+            last=records[-1].offset(),
+            values=values,
+            keys=list(map(_KEY, records)) if self._needs_key else None,
+            timestamps=[timestamp_of(record) for record in records] if self._needs_timestamp else None,
+            markers=markers,
+            records=records,
+            came=_came(records[0]),
+        )
+
+
+def _by_partition(messages: list[Record]) -> dict[int, list[Record]]:
+    """The records of each partition, in their order. Kafka delivers them in few long runs."""
+    numbers = np.fromiter(map(_PARTITION, messages), np.int64, len(messages))
+    cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(messages)]
+    found: dict[int, list[Record]] = {}
+    for begin, end in pairwise(cuts):
+        if begin < end:
+            found.setdefault(int(numbers[begin]), []).extend(messages[begin:end])
+    return found
+
+
+def _came(record: Record) -> int | None:
+    stamp = timestamp_of(record)
+    return stamp if 0 <= stamp <= LATEST_CAME else None
+
+
+def _marker(record: Record) -> EndOfStream | None:
+    where = record.topic(), record.partition(), record.offset()
+    return marker_of(record, damaged=lambda error: log.warning("%s[%s]@%s: %s", *where, error))
