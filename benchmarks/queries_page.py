@@ -38,9 +38,13 @@ window and leave it."""
 
 def page(known: Sequence[BuiltInQuery], runs: Runs, *, limit: int | None, on: Mapping[str, object]) -> str:
     """The page. `limit` is how many tuples of each query were taken."""
-    taken, words = "all of their data", ""
+    ran, words = "The queries ran over all of their data, once with each partitioner.", ""
     if limit is not None:
-        taken = f"the first {limit:,} tuples of their data, or more until {PANES} slides had tuples"
+        ran = (
+            f"Each query ran over the first {limit:,} tuples of its data, once with each partitioner. If these tuples lay "
+            f"in fewer than {PANES} slides, the query ran over more tuples, until {PANES} slides had tuples. If even "
+            "these tuples completed no window of the query, the query ran over all of its data."
+        )
         words = f" --limit {limit}"
     return "\n".join(
         [
@@ -55,10 +59,9 @@ def page(known: Sequence[BuiltInQuery], runs: Runs, *, limit: int | None, on: Ma
             "",
             "## Every query through the whole pipeline",
             "",
-            f"The queries ran over {taken}, once with each partitioner; a query of which these fill no window ran over "
-            "all of its data. Rows are result rows. Seconds are from the first "
-            "tuple to the last window, the start of Spark included.",
-            f"They ran on {on['cores']} cores of {on['cpu']} at a load of {on['load_average']}.",
+            f"{ran} Rows are result rows. Seconds are from the first tuple to the last window, the start of Spark "
+            "included.",
+            f"The queries ran on {on['cores']} cores of {on['cpu']} at a load of {on['load_average']}.",
             "",
             table(
                 ("query", "partitioner", "tuples", "windows", "rows", "seconds", "differences"),
