@@ -2,6 +2,6 @@
 
 A block's way through the data plane, one file each: `source` (Kafka in, ownership and committed
 state) -> `parse` (records to columns) -> `route` (lateness, partitioner, frames) -> `sink` (Kafka out,
-transactions); `plane` is the loop that holds them together. `in_force` says which plan is followed, `reports` what
+transactions). `plane` is the loop that holds them together. `in_force` says which plan is followed, `reports` what
 the controller hears. `app` is the Faust side: lifecycle, plan agent, status page. May import `topics` and `evenflow` only.
 """

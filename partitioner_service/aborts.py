@@ -21,7 +21,7 @@ class Aborts:
         self._in_a_row = 0
 
     def note(self, error: CommitAborted) -> None:
-        """One more. The source goes back to what is committed; ServiceError once there were too many."""
+        """One more. The source goes back to what is committed. ServiceError once there were too many."""
         self._in_a_row += 1
         if self._in_a_row >= _MOST:
             raise ServiceError(

@@ -61,8 +61,8 @@ def serve(
 def _run(main: Coroutine[Any, Any, None]) -> None:
     """As asyncio.run, but what does not let itself be cancelled is left behind after a moment.
 
-    A Faust that waits to join its group (a killed predecessor holds that up) can neither be stopped nor cancelled;
-    by then the data plane has committed, and nothing else is worth waiting for.
+    A Faust that waits to join its group (a killed predecessor holds that up) can neither be stopped nor cancelled.
+    By then the data plane has committed, and nothing else is worth waiting for.
     """
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
@@ -80,7 +80,7 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 def build_app(
     settings: Settings, plane: DataPlane, folder: Path, instruments: PartitionerInstruments, feed: Feed
 ) -> faust.App:
-    """The Faust app of this instance; it keeps nothing, but wants a folder. feed: what its live page shows."""
+    """The Faust app of this instance. It keeps nothing, but wants a folder. feed: what its live page shows."""
     options = settings.partitioner
     ours: dict[str, Any] = {
         "broker": [f"kafka://{server}" for server in settings.kafka.bootstrap_servers.split(",")],
@@ -117,7 +117,7 @@ def build_app(
 
 
 class DataPlaneService(Service):
-    """Holds the data plane's thread; crashes with it."""
+    """Holds the data plane's thread. Crashes with it."""
 
     logger = logging.getLogger("mode.data_plane")  # its "Starting..." is not what a person reads our log for
 
@@ -197,7 +197,7 @@ async def _control(app: faust.App, leave: asyncio.Event) -> None:
 
 
 class _ControlThread(WorkerThread):
-    """Faust's consumer thread; nothing that it does may keep a stopped process alive."""
+    """Faust's consumer thread. Nothing that it does may keep a stopped process alive."""
 
     def __init__(self, service: ServiceThread, **kwargs: Any) -> None:
         super().__init__(service, **kwargs)

@@ -6,7 +6,7 @@ Several instances may start at once, and Kafka takes offsets from outside of the
 So the beginning is locked before it is read (rule 14): `init_transactions` of the id `<query>.claim` fences
 whoever held it before, then committed offsets are read, then the first ones are committed. Whoever was fenced
 between its reading and its commit has read in vain: its commit fails, and it looks again. A commit that was under
-way when another took the lock is either aborted or, by the time `init_transactions` returns, complete; hence
+way when another took the lock is either aborted or, by the time `init_transactions` returns, complete. Hence
 offsets are read as stable ones.
 """
 
@@ -77,7 +77,7 @@ class _Claim:
         self._rejected = settings.topic("rejected")
 
     def attempt(self) -> str | None:
-        """None when the query has begun by now; Kafka's words when it refused."""
+        """None when the query has begun by now. Kafka's words when it refused."""
         try:
             producer = lock(self._settings, self._watchdog)
             first = self._first_offsets()
@@ -95,7 +95,7 @@ class _Claim:
         return None
 
     def _first_offsets(self) -> list[TopicPartition]:
-        """Where every partition begins, with its first state; none when the query has begun."""
+        """Where every partition begins, with its first state. None when the query has begun."""
         # In this order: records are written only after a claim, so whoever sees one must see all offsets too.
         topics = topic_admin.describe(self._settings.kafka, [self._input, self._routed, self._rejected])
         known = all_states(self._settings, stable=True)

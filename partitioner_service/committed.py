@@ -52,7 +52,7 @@ class Stopping(EvenflowError):
 
 
 def data_plane_group(settings: Settings) -> str:
-    """Consumer group of the data plane; its committed offsets carry the state of every input partition."""
+    """Consumer group of the data plane. Its committed offsets carry the state of every input partition."""
     return settings.data_plane_group
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 Ask = Callable[[Collection[int]], dict[int, int]]
-"""Input partitions -> where their logs end now; those that no broker answered for are absent."""
+"""Input partitions -> where their logs end now. Those that no broker answered for are absent."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class LogEnds:
         self._ends: dict[int, _End] = {}
 
     def reached(self, partition: int, offset: int) -> None:
-        """Everything below this offset was read; what lies behind the last record are marks of transactions."""
+        """Everything below this offset was read. What lies behind the last record are marks of transactions."""
         known = self._ends.get(partition)
         since = self._clock() if known is None else known.since
         self._ends[partition] = _End(offset, since)
@@ -43,12 +43,12 @@ class LogEnds:
         self._ends.clear()
 
     def since(self, partition: int) -> float:
-        """For how many seconds no record has come after the end that was seen; 0 if none was seen."""
+        """For how many seconds no record has come after the end that was seen. 0 if none was seen."""
         end = self._ends.get(partition)
         return 0.0 if end is None else self._clock() - end.since
 
     def seen(self, partition: int) -> float | None:
-        """Seconds since the end of its log was reached; None while there is more to read."""
+        """Seconds since the end of its log was reached. None while there is more to read."""
         return round(self.since(partition), 1) if partition in self._ends else None
 
     def confirmed(self, partitions: Collection[int]) -> set[int]:

@@ -47,7 +47,7 @@ class Fetching:
             self.paused = set()
 
     def lag(self, partition: int, position: int) -> int | None:
-        """Records between this position and the log's end; None when not known yet."""
+        """Records between this position and the log's end. None when not known yet."""
         _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
         end = max(high, self._grown.get(partition, high))  # logs only grow
         return None if end < 0 else max(0, end - position)

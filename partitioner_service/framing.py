@@ -63,7 +63,7 @@ class Framer:
         return packed
 
     def _parts(self, shares: Shares, cells: Sequence[int], packers: _Packers) -> Iterator[bytes]:
-        """The parts of one worker's frame; only the last one may tell."""
+        """The parts of one worker's frame. Only the last one may tell."""
         pieces = [
             (shares.epochs[cell % len(shares.epochs)], piece)
             for cell in cells

@@ -41,11 +41,11 @@ class PlanLog:
         return self._reading.ignored
 
     def offer(self, offset: int, value: bytes | None) -> None:
-        """A committed record of the topic; from any thread."""
+        """A committed record of the topic. From any thread."""
         self._arrived.put((offset, value))
 
     def published(self) -> list[Plan]:
-        """Every plan that is committed now, in order; bounded, because the topic is."""
+        """Every plan that is committed now, in order. Bounded, because the topic is."""
         return read_plans(self._settings, self._reading)
 
     def arrived(self) -> list[Plan]:
@@ -79,7 +79,7 @@ class InForce:
         return self._schedule.upcoming[0] if self._schedule.upcoming else None
 
     def learn(self, plan: Plan, *, reached: int | None) -> None:
-        """The next plan of the log; reached: largest event time (ms) routed so far, None at the start."""
+        """The next plan of the log. reached: largest event time (ms) routed so far, None at the start."""
         self._schedule.learn(plan, reached=reached)
 
     def learn_published(self, plans: list[Plan]) -> None:
@@ -101,7 +101,7 @@ class InForce:
             self._pass_to(reached)
 
     def stretches(self, times: Int64s) -> Iterator[slice]:
-        """Tuples in order of event time (ms), cut where a plan takes over; its stretch is in hand while it is in force."""
+        """Tuples in order of event time (ms), cut where a plan takes over. Its stretch is in hand while it is in force."""
         start = 0
         while start < len(times):
             self._pass_to(int(times[start]))

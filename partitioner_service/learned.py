@@ -23,10 +23,10 @@ _MOST_SLIDES = 1_024
 
 
 class LearnedState:
-    """Saves snapshots every `snapshot_interval`; gives back the last one when it fits the settings.
+    """Saves snapshots every `snapshot_interval`. Gives back the last one when it fits the settings.
 
-    since: when this process began to learn; None for a partitioner that learns nothing. kept_at: when state was last saved,
-    or taken over by this process; None before. Both in s since 1970.
+    since: when this process began to learn. None for a partitioner that learns nothing. kept_at: when state was last saved,
+    or taken over by this process. None before. Both in s since 1970.
     """
 
     def __init__(
@@ -42,7 +42,6 @@ class LearnedState:
         self.kept_at: float | None = None
         self._settings = settings
         self._options = settings.partitioner
-        self._made_with = fitted_options(settings)
         self._side = side
         self._clock = clock
         self._saved_at = clock()
@@ -51,12 +50,12 @@ class LearnedState:
     def restored(self) -> tuple[partitioners.Partitioner, int]:
         """The partitioner of the last run with the epoch of the plan it followed, or a fresh one with epoch 0.
 
-        Under a plan the number of workers is the plan's; otherwise it is that of the settings.
+        Under a plan the number of workers is the plan's. Otherwise it is that of the settings.
         """
         options = self._options
         fresh = new_partitioner(self._settings)
         self.since = self._wall() if fresh.learns else None
-        saved = self._side.snapshot(self._fit())
+        saved = self._side.snapshot()
         if saved is None:
             return fresh, 0
         snapshot, epoch = saved
@@ -78,7 +77,7 @@ class LearnedState:
         tuples = partitioner.observe().tuples
         if tuples != self._saved_tuples:
             self._saved_tuples = tuples
-            self._side.save_snapshot(partitioner.snapshot(), self._fit(), epoch, kept=self._kept)
+            self._side.save_snapshot(partitioner.snapshot(), epoch, kept=self._kept)
 
     def _kept(self) -> None:
         self.kept_at = self._wall()
@@ -87,10 +86,6 @@ class LearnedState:
         """Save it if the last time is a `snapshot_interval` ago."""
         if self._clock() - self._saved_at >= self._options.snapshot_interval / 1000:
             self.save(partitioner, epoch)
-
-    def _fit(self) -> str:
-        options = self._options
-        return f"{options.name} {options.seed} {options.instances} {sorted(self._made_with.items())}"
 
 
 def new_partitioner(settings: Settings) -> partitioners.Partitioner:
@@ -112,7 +107,7 @@ def new_partitioner(settings: Settings) -> partitioners.Partitioner:
 def source_number(instance: str, instances: int) -> int:
     """Which of the sources this instance is: the number its name ends in (0, partitioner-3), else by hash.
 
-    Two sources with one number stay correct; they draw the same random numbers where a rule draws any.
+    Two sources with one number stay correct. They draw the same random numbers where a rule draws any.
     """
     digits = re.search(r"[0-9]+$", instance)
     if digits:

@@ -71,7 +71,7 @@ class Loop:
         self._status_at = -_STATUS_EVERY
 
     def step(self) -> None:
-        """Read what has come and work through it; commit or report if it is time."""
+        """Read what has come and work through it. Commit or report if it is time."""
         blocks = self._source.read(self._options.block_tuples, self._options.linger / 1000)
         if self._source.rewinds != self._rewinds:  # other partitions, or an aborted transaction
             self._rewinds = self._source.rewinds
@@ -97,7 +97,7 @@ class Loop:
             self._aborts.note(error)
 
     def _work_through_all(self, blocks: Iterable[list[Slice]]) -> None:
-        """Route these blocks; those whose schemas cannot be had are read again a little later."""
+        """Route these blocks. Those whose schemas cannot be had are read again a little later."""
         try:
             for slices in blocks:
                 self._work_through(slices)

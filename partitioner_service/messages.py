@@ -14,7 +14,7 @@ from topics.records import Record
 def marker_of(
     record: Record, *, damaged: Callable[[ProtocolError], object] | None = None
 ) -> EndOfStream | None:
-    """The end-of-stream marker that this record is; None for any other record.
+    """The end-of-stream marker that this record is. None for any other record.
 
     A damaged marker marks nothing: it is a record like any other, and `damaged` is handed what is wrong with it.
     """

@@ -99,7 +99,7 @@ class Pace:
         }
 
     def hold_back_the_hasty(self) -> None:
-        """Pause owned partitions more than `max_skew` ahead of the slowest; resume the others.
+        """Pause owned partitions more than `max_skew` ahead of the slowest. Resume the others.
 
         A partition that has had no tuple yet is as slow as the first tuple of all.
         """

@@ -1,4 +1,4 @@
-"""The pages of an instance: `/`, `/live/`, `/status/`, `/healthy/`, `/alive/`; `/metrics/` is made by Faust's sensors."""
+"""The pages of an instance: `/`, `/live/`, `/status/`, `/healthy/`, `/alive/`. `/metrics/` is made by Faust's sensors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
         """What that page asks for every second."""
 
         async def get(self, request: Request) -> Any:
-            return self.text(state(feed.view()), content_type="application/json", headers=HEADERS)
+            return self.text(state(feed.glance()), content_type="application/json", headers=HEADERS)
 
     @app.page("/status/")
     class Status(View):
@@ -54,7 +54,7 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
 
     @app.page("/healthy/")
     class Healthy(View):
-        """200 while both halves make progress and what should move does; 503 and the reason after a minute without."""
+        """200 while both halves make progress and what should move does. 503 and the reason after a minute without."""
 
         async def get(self, request: Request) -> Any:
             shown = health.healthy(plane.status(), control_joined=joined())

@@ -56,9 +56,9 @@ from topics.registry import Registry
 class Parsed:
     """The readable records of a block, and their tuples.
 
-    rows: positions in the block of those that can be read, ascending, shape (m,); times: their event times in ms (m,); bad:
+    rows: positions in the block of those that can be read, ascending, shape (m,). times: their event times in ms (m,). bad:
     reason of every other row. counts: how many tuples each of them is, shape (m,): none where `query.where` keeps nothing,
-    several where `query.explode` takes it apart; None: each is one. keys: of the n tuples in order, binary (n,); values: the
+    several where `query.explode` takes it apart. None: each is one. keys: of the n tuples in order, binary (n,). values: the
     aggregated columns, n rows.
     """
 
@@ -71,7 +71,7 @@ class Parsed:
 
     @property
     def tuple_times(self) -> Int64s:
-        """Event time of each tuple, ms; shape (n,)."""
+        """Event time of each tuple, ms. Shape (n,)."""
         return self.times if self.counts is None else np.repeat(self.times, self.counts)
 
     @property
@@ -81,7 +81,7 @@ class Parsed:
 
 
 def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
-    """What was parsed of consecutive stretches of a block; sizes: records in each. Rows count from its own first."""
+    """What was parsed of consecutive stretches of a block. sizes: records in each. Rows count from its own first."""
     bounds = np.cumsum([0, *sizes])
     cuts = np.searchsorted(parsed.rows, bounds).tolist()
     # Where the tuples of each stretch begin, which are others than its records where records have none or several.
@@ -100,7 +100,7 @@ def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
 class Parser:
     """Parses blocks of records as `settings.input` and `settings.query` say.
 
-    schemas: of Avro and Protobuf records; None: those of the registry in the settings.
+    schemas: of Avro and Protobuf records. None: those of the registry in the settings.
     """
 
     def __init__(self, settings: Settings, *, schemas: Schemas | None = None) -> None:
@@ -146,7 +146,7 @@ class Parser:
         keys: Sequence[bytes | None] | None = None,
         timestamps: Sequence[int] | None = None,
     ) -> Parsed:
-        """Columns of n records; `keys` and `timestamps` (ms) have n entries where the query needs them.
+        """Columns of n records. `keys` and `timestamps` (ms) have n entries where the query needs them.
 
         Values, and keys, are below 2 GiB together (see `blocks`). Raises RegistryAway, before anything was done, while
         a schema that a record names cannot be had, and ConfigError where the registry refuses us.
@@ -223,7 +223,7 @@ class Parser:
         return _Columns(self._types, block, cells, faults, written=self._reader.written, csv=self._csv)
 
     def _derive(self, found: dict[str, pa.Array], faults: Faults, places: Mapping[str, int]) -> Bools | None:
-        """Add the derived columns; which tuples the condition keeps, None without one."""
+        """Add the derived columns. Which tuples the condition keeps, None without one."""
         if self._engine is None:
             return None
         derived, wrong, chosen = self._engine.compute(
@@ -283,7 +283,7 @@ class Parser:
 
 
 class _Columns(dict[str, pa.Array]):
-    """Columns of a block by name, of declared types, null where nothing is there; what is no such value is a fault."""
+    """Columns of a block by name, of declared types, null where nothing is there. What is no such value is a fault."""
 
     def __init__(
         self, types: Mapping[str, str], block: Block, cells: Cells, faults: Faults, *, written: int, csv: bool

@@ -71,7 +71,7 @@ class DataPlane:
         self._plan_log.offer(offset, record)
 
     def status(self) -> dict[str, Any]:
-        """What the status page shows; made anew at every commit."""
+        """What the status page shows. Made anew at every commit."""
         return self._latest.status()
 
     @property
@@ -82,7 +82,7 @@ class DataPlane:
     # ---- the thread
 
     def run(self) -> None:
-        """Run until stopped (or ended); raises whatever makes going on wrong."""
+        """Run until stopped (or ended). Raises whatever makes going on wrong."""
         self._watchdog.start()
         self._talk.begins()
         closing = Closing()

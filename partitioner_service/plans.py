@@ -1,4 +1,4 @@
-"""Publishing plans by hand; following them is the plan agent's work (`app`, `in_force`)."""
+"""Publishing plans by hand. Following them is the plan agent's work (`app`, `in_force`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def publish(
     """Publish the next plan epoch and return it once it counts.
 
     Raises ConfigError when it asks for more workers than routed partitions, more reducers than buckets,
-    or an event time that is none or not on a slide boundary, and for an input topic that is missing; ServiceError when
+    or an event time that is none or not on a slide boundary, and for an input topic that is missing. ServiceError when
     others publish at the same time.
     """
     most_r = settings.spark.buckets

@@ -21,14 +21,13 @@ from topics import clients, reader
 
 log = logging.getLogger(__name__)
 
-_FIT = "evenflow-fit"
 _EPOCH = "evenflow-epoch"
 _LARGEST_SNAPSHOT = 30_000_000
 _EPOCH_DIGITS = re.compile(rb"[0-9]{1,%d}" % len(str(LAST_EPOCH)))
 
 
 class SideRecords:
-    """Writes telemetry and snapshots of one instance; reads its last snapshot."""
+    """Writes telemetry and snapshots of one instance. Reads its last snapshot."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -39,10 +38,8 @@ class SideRecords:
         """One record for people and controllers."""
         self._produce("telemetry", key=self._identity, value=record)
 
-    def save_snapshot(
-        self, snapshot: bytes, fit: str, epoch: int, *, kept: Callable[[], None] = lambda: None
-    ) -> None:
-        """Learned state of this instance; `fit` says which partitioner and options it belongs to, `epoch` which plan.
+    def save_snapshot(self, snapshot: bytes, epoch: int, *, kept: Callable[[], None] = lambda: None) -> None:
+        """Learned state of this instance, and the epoch of the plan that it followed.
 
         kept: called once the broker has it.
         """
@@ -62,25 +59,22 @@ class SideRecords:
             "snapshots",
             key=self._identity,
             value=snapshot,
-            headers=[(_FIT, fit.encode()), (_EPOCH, str(epoch).encode())],
+            headers=[(_EPOCH, str(epoch).encode())],
             on_delivery=answered,
         )
 
-    def snapshot(self, fit: str) -> tuple[bytes, int] | None:
-        """The last snapshot of this instance and its plan epoch; None when there is none that fits."""
+    def snapshot(self) -> tuple[bytes, int] | None:
+        """The last snapshot of this instance and its plan epoch. None when there is none.
+
+        The snapshot itself says of which partitioner and options it is, so `restore` refuses one that does not fit.
+        """
         last = reader.read_last(
             self._settings.kafka, self._settings.topic("snapshots"), self._identity.encode()
         )
         kept = None if last is None else last.value()
         if last is None or kept is None:
             return None
-        headers = dict(last.headers() or ())
-        epoch = headers.get(_EPOCH)
-        if headers.get(_FIT) != fit.encode():
-            log.info(
-                "what an earlier run learned was of another partitioner or other options: starting without it"
-            )
-            return None
+        epoch = dict(last.headers() or ()).get(_EPOCH)
         try:
             return kept, parse_epoch(epoch if isinstance(epoch, bytes) else None)
         except ValueError as error:
@@ -100,7 +94,7 @@ class SideRecords:
 
 
 def parse_epoch(header: bytes | None) -> int:
-    """The plan epoch in a snapshot's header; raises ValueError when it is none."""
+    """The plan epoch in a snapshot's header. Raises ValueError when it is none."""
     if header is None or not _EPOCH_DIGITS.fullmatch(header):
         raise ValueError(f"no plan epoch: {shown(header)}")
     return int(header)

@@ -13,7 +13,7 @@ from evenflow.talking.words import by_reason, share, span
 from partitioner_service.route import Rejections
 
 _SHARES = (10, 1)
-"""Percent of the records; each is a warning of its own."""
+"""Percent of the records. Each is a warning of its own."""
 
 
 class Rejected:

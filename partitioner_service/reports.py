@@ -45,7 +45,7 @@ class Period:
 
 
 class Periods:
-    """Cuts processing time into periods. length: the shortest (s); now: of the clock that `roll` is called with."""
+    """Cuts processing time into periods. length: the shortest (s). now: of the clock that `roll` is called with."""
 
     def __init__(self, length: float, *, now: float) -> None:
         self._length = length
@@ -62,7 +62,7 @@ class Periods:
         self._steady = True
 
     def note(self, sent: Sent, seconds: float, *, workers: int, now: float) -> None:
-        """A block was worked on for so long; workers: in use at its end."""
+        """A block was worked on for so long. workers: in use at its end."""
         self._tuples += len(sent.hashes)
         self._busy += seconds
         self._keys.add(sent.hashes)
@@ -94,7 +94,7 @@ class Periods:
 
 
 class Reports:
-    """The telemetry of one instance. clock: for intervals (s); wall: seconds since 1970."""
+    """The telemetry of one instance. clock: for intervals (s). wall: seconds since 1970."""
 
     def __init__(
         self,

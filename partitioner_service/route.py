@@ -48,8 +48,8 @@ _WORDS = {
 class Slice:
     """The records of one input partition in a block, in offset order.
 
-    first, last: its first and last offset; values: one entry a record; keys, timestamps: only where the
-    query reads them; markers: position in the slice -> end-of-stream marker; records: the records
+    first, last: its first and last offset. values: one entry a record. keys, timestamps: only where the
+    query reads them. markers: position in the slice -> end-of-stream marker. records: the records
     themselves, opaque here, for whoever must forward a rejected one unchanged. came: timestamp (ms) of the first, None
     where it has none.
     """
@@ -69,8 +69,8 @@ class Slice:
 class Rejections:
     """Records of one slice that are rejected for one reason, an entry each.
 
-    positions: in the slice, ascending; details: what is wrong, UTF-8; words: the last detail without what its record holds,
-    for logs, '' where a detail never quotes one; marks and times (ms): what each was held against,
+    positions: in the slice, ascending. details: what is wrong, UTF-8. words: the last detail without what its record holds,
+    for logs, '' where a detail never quotes one. Marks and times (ms): what each was held against,
     and its own event time, both empty where it was not judged by time.
     """
 
@@ -85,9 +85,9 @@ class Rejections:
 
 @dataclass(frozen=True, eq=False)
 class Sent:
-    """The tuples of a block: keys, their hashes, and the worker of each; all have shape (tuples,).
+    """The tuples of a block: keys, their hashes, and the worker of each. All have shape (tuples,).
 
-    loads: tuples by worker, shape (routed partitions,); by_pane: the same by pane.
+    loads: tuples by worker, shape (routed partitions,). by_pane: the same by pane.
     """
 
     keys: pa.BinaryArray
@@ -177,7 +177,7 @@ class Router:
     def route(self, slices: Sequence[Slice], states: dict[int, PartitionState]) -> Routed:
         """Frames and rejections of a block, in the order of its slices.
 
-        states: of every partition that the instance owns; left unchanged.
+        states: of every partition that the instance owns. Left unchanged.
         """
         parsed = self._parse(slices)
         accepted: list[_Accepted] = []
@@ -198,14 +198,14 @@ class Router:
         return Routed(packed, rejections, after, sent, read, filtered)
 
     def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:
-        """Frames without tuples that tell the marks of these partitions (all that are owned); none unless due."""
+        """Frames without tuples that tell the marks of these partitions (all that are owned). None unless due."""
         told = self._to_tell(states)
         if not len(told):
             return []
         return self._framer.pack(self._no_shares(), np.empty((0, 3), np.int64), told)
 
     def _to_tell(self, states: dict[int, PartitionState]) -> Int64s:
-        """(partition, mark, next offset) of every partition once the slowest has passed a pane; shape (n, 3)."""
+        """(partition, mark, next offset) of every partition once the slowest has passed a pane. Shape (n, 3)."""
         nothing = np.empty((0, 3), np.int64)
         if not states:
             return nothing
@@ -288,7 +288,7 @@ class Router:
         return Sent(tuples.keys, hashes, workers, loads, pane_loads(panes, workers, loads)), shares
 
     def _assigned(self, hashes: UInt64s, times: Int64s) -> tuple[Int32s, tuple[int, ...]]:
-        """The cell of each tuple, worker * plans + plan; and the epochs of the plans. In order of event time.
+        """The share of each tuple, worker * plans + plan, and the epochs of the plans, in order of event time.
 
         A block holds stretches of several input partitions, whose times overlap, and a plan takes over at an event time.
         Windowed loads count a tuple that is older than the current slide in the current one: partition after

@@ -39,7 +39,7 @@ _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PR
 
 
 class CommitAborted(Exception):
-    """The transaction was aborted; nothing of it is visible. Its blocks are to be read again."""
+    """The transaction was aborted. Nothing of it is visible. Its blocks are to be read again."""
 
 
 class Sink:
@@ -70,7 +70,7 @@ class Sink:
 
     @property
     def open_for(self) -> float | None:
-        """Seconds since the transaction was begun; None when none is open."""
+        """Seconds since the transaction was begun. None when none is open."""
         return None if self._opened is None else self._clock() - self._opened
 
     def stop_within(self, seconds: float) -> None:
@@ -97,7 +97,7 @@ class Sink:
         self._producer.poll(0)
 
     def write_rejected(self, records: Sequence[Record], group: Rejections) -> None:
-        """Records of a slice unchanged, with the reason and where each stood in headers; only those if one is too large."""
+        """Records of a slice unchanged, with the reason and where each stood in headers. Only those if one is too large."""
         self.begin()
         partition = group.partition % self._rejected_partitions
         for record, told in self._told(records, group):
@@ -144,7 +144,7 @@ class Sink:
         self._opened = None
 
     def abort(self) -> None:
-        """Abort the open transaction, if any; ServiceError when the broker no longer knows it."""
+        """Abort the open transaction, if any. ServiceError when the broker no longer knows it."""
         if self._opened is None:
             return
         self._opened = None
@@ -177,7 +177,7 @@ class Sink:
         raise CommitAborted(error.str())
 
     def _cause(self, error: KafkaError) -> KafkaError:
-        """`produce` says only that the producer is dead; what killed it is said by the transaction's own calls."""
+        """`produce` says only that the producer is dead. What killed it is said by the transaction's own calls."""
         try:
             self._producer.abort_transaction(self._patience())
         except KafkaException as deeper:
@@ -217,7 +217,7 @@ class Sink:
 
 
 def _timestamp(record: Record) -> int:
-    """A record's own; one of 1970's first millisecond gets the second, as 0 means `_NOW`."""
+    """A record's own. One of 1970's first millisecond gets the second, as 0 means `_NOW`."""
     kind, stamp = record.timestamp()
     return _NOW if kind == TIMESTAMP_NOT_AVAILABLE or stamp < 0 else max(stamp, 1)
 

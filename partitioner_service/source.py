@@ -1,7 +1,7 @@
 """Kafka in: which partitions are ours and where they stand.
 
 The committed offset's metadata is the partition's whole state (pipeline rule 4): it is read when a
-partition is assigned, and nothing else is believed. A rebalance can happen inside any read; a block
+partition is assigned, and nothing else is believed. A rebalance can happen inside any read. A block
 that was read across one is thrown away and read again (rule 1).
 """
 
@@ -37,7 +37,7 @@ Settle = Callable[[bool], None]
 class Source:
     """Reads the input topic as a member of the data plane's group.
 
-    states: working state of every owned partition; committed: as of the last commit. just_assigned: nothing
+    states: working state of every owned partition. committed: as of the last commit. just_assigned: nothing
     has come since the last assignment (pausing before that can lose the position in librdkafka). ends: where the
     logs were seen to end.
     """
@@ -70,7 +70,7 @@ class Source:
         self._fetching = Fetching(self._consumer, self._topic, self._ends_now, clock=clock)
 
     def subscribe(self, settle: Settle) -> None:
-        """Join the group; partitions arrive in a later `read`. `settle` is called before ownership is given up."""
+        """Join the group. Partitions arrive in a later `read`. `settle` is called before ownership is given up."""
 
         def on_revoke(consumer: Consumer, partitions: list[TopicPartition]) -> None:
             self._give_up(consumer, lambda: settle(True))
@@ -91,7 +91,7 @@ class Source:
         return self._consumer.consumer_group_metadata()
 
     def read(self, most: int, timeout: float) -> list[list[Slice]]:
-        """The next records of owned partitions in blocks, a slice per partition; mostly one block, or none.
+        """The next records of owned partitions in blocks, a slice per partition. Mostly one block, or none.
 
         Raises what went wrong in a rebalance, DataLossError when offsets are gone, ServiceError for
         errors that Kafka calls fatal.
@@ -133,7 +133,7 @@ class Source:
             check_continues(self._settings, state, self._topic_ids, f"{self._topic}[{partition}]")
 
     def lag(self, partition: int) -> int | None:
-        """Records between our position and the log's end; None when not known yet."""
+        """Records between our position and the log's end. None when not known yet."""
         return self._fetching.lag(partition, self.states[partition].offset)
 
     def _ends_now(self, partitions: Collection[int]) -> dict[int, int]:

@@ -40,7 +40,7 @@ class Standing:
         self._read_at = clock()
 
     def concerns(self, status: Shown, everyone: Mapping[int, PartitionState]) -> list[Concern]:
-        """What is to be said of this status; `everyone`: states of all input partitions that are known."""
+        """What is to be said of this status. `everyone`: states of all input partitions that are known."""
         own: Mapping[str, Shown] = status["assignment"]
         read = {p: shown["read"] for p, shown in own.items()}
         quiet, self._own_read = read == self._own_read, read

@@ -61,7 +61,7 @@ class Work:
     commits: int = 0
     busy_seconds: float = 0.0
     loads: Int64s | None = None
-    """Tuples by worker, whatever the plans were; None before the first block."""
+    """Tuples by worker, whatever the plans were. None before the first block."""
     tuples_per_second: float = 0.0
     """Over the last `_RATE_SECONDS` or a little more."""
     _measured: tuple[float, int] | None = None
@@ -81,7 +81,7 @@ class Work:
 
 
 def running(settings: Settings, source: Source, router: Router, work: Work) -> dict[str, Any]:
-    """The status of an instance that reads, as JSON-able fields; times are event times in ms."""
+    """The status of an instance that reads, as JSON-able fields. Times are event times in ms."""
     query = settings.query
     observed = router.plans.partitioner.observe()
     upcoming = router.plans.upcoming

@@ -18,7 +18,7 @@ log = logging.getLogger("partitioner_service")
 
 
 class Talk:
-    """Called with every new status. clock: for intervals; wall: seconds since 1970."""
+    """Called with every new status. clock: for intervals. wall: seconds since 1970."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Talk:
     def tell(
         self, status: Mapping[str, Any], rejected: Rejected, everyone: Mapping[int, PartitionState]
     ) -> list[dict[str, Any]]:
-        """Say what is due; returns what stands still, for the status page."""
+        """Say what is due. Returns what stands still, for the status page."""
         found = [*self._standing.concerns(status, everyone), *rejected.concerns(status["read"])]
         self._concerns.now(found)
         self._beat(status)

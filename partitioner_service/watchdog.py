@@ -38,7 +38,7 @@ def end_process(what: str) -> None:
 
 
 class Watchdog:
-    """Deadlines of the calls of one thread; `end` is called once a call is `_GRACE` s over its timeout."""
+    """Deadlines of the calls of one thread. `end` is called once a call is `_GRACE` s over its timeout."""
 
     def __init__(
         self, *, clock: Callable[[], float] = time.monotonic, end: Callable[[str], None] = end_process
@@ -50,7 +50,7 @@ class Watchdog:
 
     @contextmanager
     def bounded(self, what: str, timeout: float) -> Iterator[None]:
-        """The body is one call that promises to return within `timeout` seconds; calls may nest."""
+        """The body is one call that promises to return within `timeout` seconds. Calls may nest."""
         outer, self._due = self._due, (what, self._clock() + timeout + _GRACE)
         try:
             yield

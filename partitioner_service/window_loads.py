@@ -24,7 +24,7 @@ _MOST_CELLS_OF_A_BLOCK = 1 << 15
 
 
 class PaneLoads(NamedTuple):
-    """Of a block. panes: those that have tuples, ascending; loads: tuples by pane and worker, shape (panes, workers).
+    """Of a block. panes: those that have tuples, ascending. loads: tuples by pane and worker, shape (panes, workers).
 
     Both are empty where the block has no tuples, or spans so many panes that they were not counted. last: its last pane.
     """
@@ -54,7 +54,7 @@ def pane_loads(panes: Int64s, workers: npt.NDArray[np.integer[Any]], loads: Int6
 class _Pane:
     loads: Int64s
     workers: int
-    """In use; 0 where that changed within the pane."""
+    """In use. 0 where that changed within the pane."""
 
 
 class WindowLoads:
@@ -69,7 +69,7 @@ class WindowLoads:
         self.last: tuple[int, float] | None = None
 
     def note(self, block: PaneLoads, *, workers: int) -> None:
-        """Tuples of a block; workers: in use."""
+        """Tuples of a block. workers: in use."""
         if block.last is not None and not len(block.panes):
             self._forget(block.last)
         for pane, added in zip(block.panes.tolist(), block.loads, strict=True):

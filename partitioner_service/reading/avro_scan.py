@@ -6,10 +6,7 @@ the depth of calls is bounded. So any bytes take time and memory of the order of
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
+from evenflow.arrays import Bools, Rows
 from evenflow.kernels import inlined, kernel
 from partitioner_service.reading.avro_schema import (
     BOOL,
@@ -18,16 +15,17 @@ from partitioner_service.reading.avro_schema import (
     END,
     ENTER,
     ENUM,
-    FIXED,
     FLOAT4,
     FLOAT8,
     JUMP,
+    LAST_VALUE,
     NESTED,
-    REPEAT,
     RETURN,
     UNION,
     VARINT,
+    Steps,
 )
+from partitioner_service.reading.binary import Walk, double, single, varint, zigzag
 
 _STEPS, _STEPS_PER_BYTE = 100_000, 100
 """Most steps through a record: types that take no bytes can name each other so often that a walk never ends."""
@@ -36,164 +34,111 @@ STACK = 256
 
 
 @inlined
-def varint(data: Any, at: int, stop: int) -> tuple[int, int]:
-    """A number of 64 bits, seven a byte, and where it ends: -1 when there is none."""
-    value = np.uint64(0)
-    shift = 0
-    while at < stop and shift < 70:
-        byte = data[at]
-        at += 1
-        if shift < 64:
-            value |= np.uint64(byte & 0x7F) << np.uint64(shift)
-        if byte < 128:
-            if shift == 63 and byte > 1:
-                return 0, -1
-            return int(np.int64(value)), at
-        shift += 7
-    return 0, -1
+def _value(it: Walk, step: Rows, at: int, stop: int, row: int) -> int:
+    """Where the value of this step ends, -1 when there is none. It is kept if a column needs it."""
+    op = step["op"]
+    column = step["column"]
+    raw = it.raw
+    if column >= 0:
+        raw.leaves[column, row] = step["leaf"]
+    if op == NESTED:
+        return at
+    if op in (VARINT, ENUM, BYTES):
+        value, at = varint(it.data, at, stop)
+        value = zigzag(value)
+        if at < 0:
+            return -1
+        if op == BYTES:
+            if value < 0 or value > stop - at:
+                return -1
+            if column >= 0:
+                raw.begins[column, row] = at
+                raw.lengths[column, row] = value
+            return at + value
+        if op == ENUM and (value < 0 or value >= step["size"]):
+            return -1
+        if column >= 0:
+            raw.ints[column, row] = value
+        return at
+    size = step["size"]
+    if stop - at < size or (op == BOOL and it.data[at] > 1):
+        return -1
+    if column >= 0:
+        if op == FLOAT8:
+            raw.floats[column, row] = double(it, at)
+        elif op == FLOAT4:
+            raw.floats[column, row] = single(it, at)
+        elif op == BOOL:
+            raw.ints[column, row] = it.data[at]
+        else:
+            raw.begins[column, row] = at
+            raw.lengths[column, row] = size
+    return at + size
 
 
 @inlined
-def zigzag(value: int) -> int:
-    """The signed number that Avro and Protobuf's sint write as this one."""
-    half = np.int64(np.uint64(value) >> np.uint64(1))
-    return int(half ^ -(value & 1))
+def _more(it: Walk, depth: int, at: int, stop: int) -> tuple[int, int]:
+    """How many items of a loop are left, after a look at how many its next block has -> (items, where they begin or -1)."""
+    left = it.stack[depth - 1]
+    if left != 0:
+        return left, at
+    left, at = varint(it.data, at, stop)
+    left = zigzag(left)
+    if at >= 0 and left < 0:  # the block says its size too
+        left = -left
+        _, at = varint(it.data, at, stop)
+    # Each item takes a byte at least.
+    return (left, at) if at >= 0 and 0 <= left <= stop - at else (0, -1)
 
 
 @inlined
-def little(data: Any, at: int, size: int) -> int:
-    """A whole number of 4 or 8 bytes, lowest first, without a sign."""
-    value = np.uint64(0)
-    for byte in range(size):
-        value |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
-    return int(np.int64(value))
+def _record(it: Walk, program: Steps, at: int, stop: int, row: int) -> bool:
+    """Go through one record. False where its bytes are no such record."""
+    stack = it.stack
+    pc = 0
+    depth = 0
+    for _ in range(_STEPS + _STEPS_PER_BYTE * (stop - at)):
+        step = program.steps[pc]
+        op = step["op"]
+        pc += 1
+        if op <= LAST_VALUE:
+            at = _value(it, step, at, stop, row)
+            if at < 0:
+                return False
+        elif op == END:
+            return at == stop
+        elif op == UNION:
+            value, at = varint(it.data, at, stop)
+            value = zigzag(value)
+            if at < 0 or value < 0 or value >= step["size"]:
+                return False
+            pc = program.branches[step["to"] + value]
+        elif op == JUMP:
+            pc = step["to"]
+        elif op in (CALL, ENTER):
+            if depth >= STACK:
+                return False
+            stack[depth] = pc if op == CALL else 0
+            depth += 1
+            if op == CALL:
+                pc = step["to"]
+        elif op == RETURN:
+            depth -= 1
+            pc = stack[depth]
+        else:  # REPEAT
+            left, at = _more(it, depth, at, stop)
+            if at < 0:
+                return False
+            if left == 0:
+                depth -= 1
+                pc = step["to"]
+            else:
+                stack[depth - 1] = left - 1
+    return False
 
 
 @kernel
-def scan(
-    data: Any,
-    starts: Any,
-    stops: Any,
-    rows: Any,
-    steps: Any,
-    branches: Any,
-    stack: Any,
-    raw: Any,
-    words: Any,
-    failed: Any,
-) -> None:
-    """Find the needed cells of these rows; failed: of each, whether its bytes are no such record.
-
-    words: int64 (1,), a place in which numbers of IEEE 754 are taken apart.
-    """
-    doubles = words.view(np.float64)
-    singles = words.view(np.float32)
-    for number in range(rows.shape[0]):
-        row = rows[number]
-        at = starts[number]
-        stop = stops[number]
-        pc = 0
-        depth = 0
-        right = True
-        steps_left = _STEPS + _STEPS_PER_BYTE * (stop - at)
-        while right:
-            steps_left -= 1
-            if steps_left < 0:
-                right = False
-                break
-            op = steps[pc, 0]
-            leaf = steps[pc, 1]
-            column = steps[pc, 2]
-            extra = steps[pc, 3]
-            pc += 1
-            if op == END:
-                right = at == stop
-                break
-            if op in (VARINT, ENUM):
-                value, at = varint(data, at, stop)
-                value = zigzag(value)
-                right = at >= 0 and (op == VARINT or 0 <= value < extra)
-                if right and column >= 0:
-                    raw.leaves[column, row] = leaf
-                    raw.ints[column, row] = value
-            elif op == BYTES:
-                value, at = varint(data, at, stop)
-                value = zigzag(value)
-                right = at >= 0 and 0 <= value <= stop - at
-                if right:
-                    if column >= 0:
-                        raw.leaves[column, row] = leaf
-                        raw.begins[column, row] = at
-                        raw.lengths[column, row] = value
-                    at += value
-            elif op == UNION:
-                value, at = varint(data, at, stop)
-                value = zigzag(value)
-                right = at >= 0 and 0 <= value < column
-                if right:
-                    pc = branches[leaf + value]
-            elif op == JUMP:
-                pc = leaf
-            elif op == FLOAT8:
-                right = stop - at >= 8
-                if right:
-                    if column >= 0:
-                        words[0] = little(data, at, 8)
-                        raw.leaves[column, row] = leaf
-                        raw.floats[column, row] = doubles[0]
-                    at += 8
-            elif op == FLOAT4:
-                right = stop - at >= 4
-                if right:
-                    if column >= 0:
-                        words[0] = little(data, at, 4)
-                        raw.leaves[column, row] = leaf
-                        raw.floats[column, row] = singles[0]
-                    at += 4
-            elif op == BOOL:
-                right = at < stop and data[at] <= 1
-                if right:
-                    if column >= 0:
-                        raw.leaves[column, row] = leaf
-                        raw.ints[column, row] = data[at]
-                    at += 1
-            elif op == FIXED:
-                right = stop - at >= extra
-                if right:
-                    if column >= 0:
-                        raw.leaves[column, row] = leaf
-                        raw.begins[column, row] = at
-                        raw.lengths[column, row] = extra
-                    at += extra
-            elif op == NESTED:
-                raw.leaves[column, row] = leaf
-            elif op in (CALL, ENTER):
-                right = depth < STACK
-                if right:
-                    stack[depth] = pc if op == CALL else 0
-                    depth += 1
-                    if op == CALL:
-                        pc = leaf
-            elif op == RETURN:
-                depth -= 1
-                pc = stack[depth]
-            elif op == REPEAT:
-                left = stack[depth - 1]
-                if left == 0:
-                    left, at = varint(data, at, stop)
-                    left = zigzag(left)
-                    right = at >= 0
-                    if right and left < 0:
-                        left = -left
-                        _, at = varint(data, at, stop)
-                        right = at >= 0
-                    # each item takes a byte at least
-                    right = right and 0 <= left <= stop - at
-                if right and left == 0:
-                    depth -= 1
-                    pc = leaf
-                elif right:
-                    stack[depth - 1] = left - 1
-            else:
-                right = False
-        failed[number] = not right
+def scan(it: Walk, program: Steps, failed: Bools) -> None:
+    """Find the needed cells of these records. failed: of each, whether its bytes are no such record."""
+    for number in range(it.rows.shape[0]):
+        failed[number] = not _record(it, program, it.starts[number], it.stops[number], it.rows[number])

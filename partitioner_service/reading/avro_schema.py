@@ -1,26 +1,38 @@
 """An Avro schema, compiled: the steps through a record that find the needed cells and pass over everything else.
 
-A step is four numbers: what to do, and up to three operands. The leaf and the column of a step are -1 where the value is
-passed over. Needed fields stand in line; what nobody needs is a subroutine for each named type, so that a schema that names
-types often, or itself, stays as small as it is.
+A step says what to do, and with what (`STEP`). Needed fields stand in line. What nobody needs is a subroutine for each
+named type, so that a schema that names types often, or itself, stays as small as it is.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import astuple, dataclass
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Int64s, Rows
 from evenflow.settings.paths import segments
 from partitioner_service.reading.leaves import Leaf, right_scale
 
-END, BOOL, VARINT, FLOAT4, FLOAT8, BYTES, FIXED, ENUM, UNION, JUMP, REPEAT, CALL, RETURN, NESTED, ENTER = (
+BOOL, VARINT, FLOAT4, FLOAT8, BYTES, FIXED, ENUM, NESTED, END, UNION, JUMP, ENTER, REPEAT, CALL, RETURN = (
     range(15)
 )
+"""What a step does. BOOL to NESTED stand for a value: it is kept, or passed over."""
+LAST_VALUE = NESTED
+STEP = np.dtype(
+    [("op", np.int64), ("leaf", np.int64), ("column", np.int64), ("size", np.int64), ("to", np.int64)]
+)
+"""A step through a record.
+
+op: what it does.
+leaf, column: of a value, -1 where it is passed over.
+size: bytes of a value of fixed size, symbols of an enum, or branches of a union.
+to: the step that comes next, where it is another than the one behind. Of a union: where its branches begin.
+"""
+_BYTES = {BOOL: 1, FLOAT4: 4, FLOAT8: 8}
 
 _SIMPLE = {
     "boolean": (BOOL, "bool"),
@@ -45,15 +57,25 @@ _DEEPEST = 100
 
 
 class Unfit(Exception):
-    """The schema is none, or none that can be read; the text says why."""
+    """The schema is none, or none that can be read. The text says why."""
+
+
+class Steps(NamedTuple):
+    """The steps through a record, from step 0 on.
+
+    steps: of STEP.
+    branches: where each branch of each union begins, as the number of a step.
+    """
+
+    steps: Rows
+    branches: Int64s
 
 
 @dataclass(frozen=True)
 class AvroProgram:
-    """steps: shape (n, 4), where each union's branches begin in `branches`; leaves: what the numbers of leaves mean."""
+    """How records are read, and what the numbers of leaves mean."""
 
-    steps: Int64s
-    branches: Int64s
+    steps: Steps
     leaves: tuple[Leaf, ...]
 
 
@@ -81,9 +103,20 @@ def compiled(texts: Sequence[str], names: Sequence[str]) -> AvroProgram:
         raise Unfit(f"it is no Avro schema: {type(error).__name__}") from None
 
 
+@dataclass
+class _Step:
+    """As STEP has it."""
+
+    op: int
+    leaf: int = -1
+    column: int = -1
+    size: int = 0
+    to: int = 0
+
+
 class _Compiler:
     def __init__(self) -> None:
-        self._steps: list[list[int]] = []
+        self._steps: list[_Step] = []
         self._branches: list[int] = []
         self._leaves: dict[Leaf, int] = {}
         self._types: dict[str, tuple[Mapping[str, Any], str]] = {}
@@ -97,19 +130,20 @@ class _Compiler:
         if not isinstance(root, dict) or root.get("type") != "record":
             raise Unfit("its records are no Avro records")
         self._value(root, space, wanted, -1, 0)
-        self._step(END)
+        self._step(_Step(END))
         begins: list[int] = []
         while len(begins) < len(self._routines):  # a routine may call others that are new
             type_, space = self._types[list(self._routines)[len(begins)]]
             begins.append(len(self._steps))
             self._body(type_, space, {}, -1, 0)
-            self._step(RETURN)
+            self._step(_Step(RETURN))
         for step in self._steps:
-            if step[0] == CALL:
-                step[1] = begins[step[1]]
+            if step.op == CALL:
+                step.to = begins[step.to]
         leaves = tuple(self._leaves)
         branches = np.array(self._branches or [0], np.int64)
-        return AvroProgram(np.array(self._steps, np.int64), branches, leaves)
+        steps = np.array([astuple(step) for step in self._steps], STEP)
+        return AvroProgram(Steps(cast(Rows, steps), branches), leaves)
 
     # ---- names
 
@@ -158,26 +192,28 @@ class _Compiler:
 
     # ---- steps
 
-    def _step(self, *numbers: int) -> int:
+    def _step(self, step: _Step) -> int:
         if len(self._steps) >= _MOST_STEPS:
             raise Unfit("it is too large")
-        self._steps.append([*numbers, 0, 0, 0, 0][:4])
+        self._steps.append(step)
         return len(self._steps) - 1
 
-    def _leaf(self, leaf: Leaf, column: int) -> int:
-        return self._leaves.setdefault(leaf, len(self._leaves)) if column >= 0 else -1
+    def _value_step(self, op: int, leaf: Leaf, column: int, size: int = 0) -> None:
+        """A step for a value that this column needs, or none (-1)."""
+        number = self._leaves.setdefault(leaf, len(self._leaves)) if column >= 0 else -1
+        self._step(_Step(op, number, column, size or _BYTES.get(op, 0)))
 
     def _value(self, schema: Any, space: str, wanted: Mapping[str, Any], column: int, depth: int) -> None:
-        """Steps through one value; wanted: needed fields within it; column: which it is itself, or -1."""
+        """Steps through one value. wanted: needed fields within it. column: which it is itself, or -1."""
         if depth > _DEEPEST:
             raise Unfit("it is nested too deeply")
         type_, space = self._resolved(schema, space)
         fields = any(name for name in wanted)
         if isinstance(type_, dict) and type_["type"] in ("record", "error") and not fields:
             if column >= 0:
-                self._step(NESTED, self._leaf(Leaf("nested"), column), column)
+                self._value_step(NESTED, Leaf("nested"), column)
             name = _full(type_["name"], type_.get("namespace", space))
-            self._step(CALL, self._routines.setdefault(name, len(self._routines)))
+            self._step(_Step(CALL, to=self._routines.setdefault(name, len(self._routines))))
             return
         self._body(type_, space, wanted, column, depth)
 
@@ -190,7 +226,7 @@ class _Compiler:
             return
         if kind in ("record", "error"):
             if column >= 0:
-                self._step(NESTED, self._leaf(Leaf("nested"), column), column)
+                self._value_step(NESTED, Leaf("nested"), column)
             for field in type_["fields"]:
                 of_field = wanted.get(field["name"], {})
                 self._value(field["type"], space, of_field, of_field.get("", -1), depth + 1)
@@ -198,7 +234,7 @@ class _Compiler:
             self._repeated(type_, space, column, depth)
         elif kind == "enum":
             symbols = tuple(enumerate(map(str, type_["symbols"])))
-            self._step(ENUM, self._leaf(Leaf("enum", symbols=symbols), column), column, len(symbols))
+            self._value_step(ENUM, Leaf("enum", symbols=symbols), column, len(symbols))
         else:
             self._scalar(type_, kind, column)
 
@@ -213,42 +249,40 @@ class _Compiler:
                 raise Unfit("a fixed type has no size")
             if logical == "uuid" and size != 16:
                 logical = ""
-            self._step(
-                FIXED, self._leaf(Leaf("bytes", logical, _scale(logical, scale)), column), column, size
-            )
+            self._value_step(FIXED, Leaf("bytes", logical, _scale(logical, scale)), column, size)
             return
         op, holds = _SIMPLE[kind]
-        self._step(op, self._leaf(Leaf(holds, logical, _scale(logical, scale)), column), column)
+        self._value_step(op, Leaf(holds, logical, _scale(logical, scale)), column)
 
     def _union(
         self, types: Sequence[Any], space: str, wanted: Mapping[str, Any], column: int, depth: int
     ) -> None:
         base = len(self._branches)
         self._branches.extend([0] * len(types))
-        self._step(UNION, base, len(types))
+        self._step(_Step(UNION, size=len(types), to=base))
         jumps = []
         for place, one in enumerate(types):
             self._branches[base + place] = len(self._steps)
             self._value(one, space, wanted, column, depth + 1)
-            jumps.append(self._step(JUMP))
+            jumps.append(self._step(_Step(JUMP)))
         for jump in jumps:
-            self._steps[jump][1] = len(self._steps)
+            self._steps[jump].to = len(self._steps)
 
     def _repeated(self, type_: Mapping[str, Any], space: str, column: int, depth: int) -> None:
-        """REPEAT reads how many come; the body goes back to it."""
+        """REPEAT reads how many come. The body goes back to it."""
         if column >= 0:
-            self._step(NESTED, self._leaf(Leaf("nested"), column), column)
+            self._value_step(NESTED, Leaf("nested"), column)
         is_map = type_["type"] == "map"
         items = type_["values"] if is_map else type_["items"]
         if not is_map and self._may_be_empty(items, space, frozenset()):
             raise Unfit("the items of an array take no bytes")
-        self._step(ENTER)
-        head = self._step(REPEAT)
+        self._step(_Step(ENTER))
+        head = self._step(_Step(REPEAT))
         if is_map:
-            self._step(BYTES, -1, -1)
+            self._step(_Step(BYTES))
         self._value(items, space, {}, -1, depth + 1)
-        self._step(JUMP, head)
-        self._steps[head][1] = len(self._steps)
+        self._step(_Step(JUMP, to=head))
+        self._steps[head].to = len(self._steps)
 
     def _may_be_empty(self, schema: Any, space: str, within: frozenset[str]) -> bool:
         type_, space = self._resolved(schema, space)

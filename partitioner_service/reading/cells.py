@@ -11,10 +11,10 @@ import numpy as np
 from evenflow.arrays import Bools, Float64s, Int32s, Int64s, UInt8s
 
 ABSENT, NULL, VALUE, LONG, ESCAPED = range(5)
-"""States of a cell. LONG: a number that the pass over the block did not convert; ESCAPED: text that is not as written."""
+"""States of a cell. LONG: a number that the pass over the block did not convert. ESCAPED: text that is not as written."""
 
 INT, FLOAT, TEXT, NUMBER, TRUTH, LIST = range(6)
-"""What a column needs. NUMBER: one that is kept as it is written; TRUTH: true or false, 1 or 0 in `ints`; LIST: a list of
+"""What a column needs. NUMBER: one that is kept as it is written. TRUTH: true or false, 1 or 0 in `ints`. LIST: a list of
 JSON, kept as it is written, brackets and all.
 """
 
@@ -22,14 +22,14 @@ _KINDS = {"int64": INT, "float64": FLOAT, "string": TEXT, "date": TEXT, "bool": 
 
 
 def kind_of(type_: str) -> int:
-    """What a column of this declared type needs; `list` is what is taken apart."""
+    """What a column of this declared type needs. `list` is what is taken apart."""
     return _KINDS.get(type_, NUMBER)
 
 
 class Cells(NamedTuple):
     """Cells of the needed columns, each array of shape (columns, rows).
 
-    begins, lengths: where the text of a cell stands in the block, without its quotes; they are set unless the cell is
+    begins, lengths: where the text of a cell stands in the block, without its quotes. They are set unless the cell is
     ABSENT or NULL. ints, floats: the number in a VALUE cell of a column that needs one.
     """
 
@@ -70,7 +70,7 @@ class Block:
 
     @classmethod
     def of(cls, values: Sequence[bytes | None]) -> Block:
-        """These records; one without a value is empty."""
+        """These records. One without a value is empty."""
         missing = None
         if None in values:
             missing = np.fromiter((value is None for value in values), np.bool_, len(values))
@@ -80,7 +80,7 @@ class Block:
         return cls(np.frombuffer(b"\n".join([*values, b""]) or b"\n", np.uint8), begins, missing)  # type: ignore[list-item]
 
     def append(self, text: UInt8s) -> int:
-        """Put text behind the records, for cells whose text stands in none of them; returns where it begins."""
+        """Put text behind the records, for cells whose text stands in none of them. Returns where it begins."""
         begin = len(self.data)
         self.data = np.concatenate([self.data, text])
         self.data.setflags(write=False)  # as it was: kernels are compiled for an array that nobody writes to

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s
-from evenflow.kernels import kernel
+from evenflow.arrays import Int64s, UInt8s
+from evenflow.kernels import inlined, kernel
 from partitioner_service.reading.cells import ABSENT, ESCAPED, FLOAT, INT, TEXT, VALUE, Block, Cells
+from partitioner_service.reading.characters import LINE_FEED, QUOTE, RETURN, spells
 from partitioner_service.reading.numbers import convert_csv
 from partitioner_service.reading.reasons import (
     BYTE_ORDER_MARK,
@@ -21,9 +22,30 @@ from partitioner_service.reading.reasons import (
 )
 from partitioner_service.reading.strings import CSV, check_utf8
 
+_MARK = tuple(b"\xef\xbb\xbf")
+
+
+class Lines(NamedTuple):
+    """Lines that are read, and what is found in them.
+
+    data: the bytes of the block.
+    delimiter: the byte between two fields.
+    places: of each field its column, -1 for those not needed.
+    """
+
+    data: UInt8s
+    delimiter: int
+    places: Int64s
+    cells: Cells
+
+
+@inlined
+def _ends_line(byte: int) -> bool:
+    return byte in (LINE_FEED, RETURN)
+
 
 @kernel
-def _quoted(data: Any, at: int, stop: int, delimiter: int) -> tuple[int, int, int]:
+def _quoted(data: UInt8s, at: int, stop: int, delimiter: int) -> tuple[int, int, int]:
     """A field from its opening quote on -> (end, where its text ends, whether it is more than what is between two quotes).
 
     What stands between the closing quote and the delimiter belongs to the field. A quote may stay open to the end.
@@ -31,31 +53,31 @@ def _quoted(data: Any, at: int, stop: int, delimiter: int) -> tuple[int, int, in
     at += 1
     more = 0
     while True:
-        while at < stop and data[at] != 34:
+        while at < stop and data[at] != QUOTE:
             at += 1
-        if at + 1 >= stop or data[at + 1] != 34:
+        if at + 1 >= stop or data[at + 1] != QUOTE:
             break
         more = 1
         at += 2
     text = at
     at = min(at + 1, stop)
-    while at < stop and data[at] != delimiter and data[at] != 10 and data[at] != 13:
+    while at < stop and data[at] != delimiter and not _ends_line(data[at]):
         more = 1
         at += 1
     return at, text, more
 
 
 @kernel
-def _line(
-    data: Any, at: int, stop: int, delimiter: int, places: Any, row: int, cells: Any
-) -> tuple[int, int]:
+def _line(it: Lines, at: int, stop: int, row: int) -> tuple[int, int]:
     """The fields of one line -> (fields, where it ends)."""
+    data, delimiter = it.data, it.delimiter
+    places, cells = it.places, it.cells
     field = 0
     while True:
         begin = at
         end = at
         state = VALUE
-        if at < stop and data[at] == 34:
+        if at < stop and data[at] == QUOTE:
             at, end, more = _quoted(data, at, stop, delimiter)
             if more:
                 state = ESCAPED
@@ -63,7 +85,7 @@ def _line(
             else:
                 begin += 1
         else:
-            while at < stop and data[at] != delimiter and data[at] != 10 and data[at] != 13:
+            while at < stop and data[at] != delimiter and not _ends_line(data[at]):
                 at += 1
             end = at
         if field < places.shape[0] and places[field] >= 0:
@@ -78,8 +100,9 @@ def _line(
 
 
 @kernel
-def _split(data: Any, begins: Any, delimiter: int, places: Any, cells: Any, faults: Any) -> None:
-    """Find the cells of the records without a fault. places: of each field its column, -1 for those not needed."""
+def _split(it: Lines, begins: Int64s, faults: Faults) -> None:
+    """Find the cells of the records without a fault."""
+    data = it.data
     for row in range(begins.shape[0] - 1):
         if faults.codes[row] != 0:
             continue
@@ -87,30 +110,30 @@ def _split(data: Any, begins: Any, delimiter: int, places: Any, cells: Any, faul
         stop = begins[row + 1] - 1
         code = 0
         at = begin
-        while at < stop and (data[at] == 10 or data[at] == 13):
+        while at < stop and _ends_line(data[at]):
             at += 1
         if at == stop:
             code = EMPTY
-        elif stop - begin > 2 and data[begin] == 0xEF and data[begin + 1] == 0xBB and data[begin + 2] == 0xBF:
+        elif stop - begin >= len(_MARK) and spells(data, begin, _MARK):
             code = BYTE_ORDER_MARK
         else:
-            fields, at = _line(data, begin, stop, delimiter, places, row, cells)
+            fields, at = _line(it, begin, stop, row)
             if at < stop:
-                at += 2 if data[at] == 13 and data[at + 1] == 10 and at + 1 < stop else 1
+                at += 2 if data[at] == RETURN and data[at + 1] == LINE_FEED and at + 1 < stop else 1
             if at < stop:
                 code = MORE_LINES
                 faults.at[row] = at - begin
-            elif fields != places.shape[0]:
+            elif fields != it.places.shape[0]:
                 code = OTHER_FIELDS
                 faults.at[row] = fields
         if code != 0:
             faults.codes[row] = code
-            for column in range(cells.states.shape[0]):
-                cells.states[column, row] = ABSENT
+            for column in range(it.cells.states.shape[0]):
+                it.cells.states[column, row] = ABSENT
 
 
 class CsvReader:
-    """Finds the cells of these columns among the fields of a record; what needs no int64 and no float64 is text."""
+    """Finds the cells of these columns among the fields of a record. What needs no int64 and no float64 is text."""
 
     written = CSV
 
@@ -120,9 +143,9 @@ class CsvReader:
         self._delimiter = ord(delimiter)
 
     def read(self, block: Block, faults: Faults) -> Cells:
-        """Cells of the records without a fault; adds the faults of others."""
+        """Cells of the records without a fault. Adds the faults of others."""
         cells = Cells.of(self._kinds, len(faults.codes))
-        _split(block.data, block.begins, self._delimiter, self._places, cells, faults)
+        _split(Lines(block.data, self._delimiter, self._places, cells), block.begins, faults)
         for column in np.flatnonzero(self._kinds == TEXT).tolist():
             faults.note(check_utf8(block.data, cells, column), NOT_UTF8, column=column)
         convert_csv(block.data, cells, self._kinds, faults)

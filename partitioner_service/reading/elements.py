@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +13,21 @@ from evenflow.arrays import Bools, Int64s, UInt8s
 from evenflow.kernels import kernel
 from evenflow.settings.explosion import BLANKS, MOST_ELEMENTS, Explosion
 from partitioner_service.reading.cells import TEXT, VALUE, Block, Cells, kind_of
+from partitioner_service.reading.characters import (
+    BACKSLASH,
+    CLOSE_LIST,
+    CLOSE_OBJECT,
+    COMMA,
+    OPEN_LIST,
+    OPEN_OBJECT,
+    QUOTE,
+    is_space,
+)
 from partitioner_service.reading.json_records import JsonReader
 from partitioner_service.reading.reasons import TOO_MANY, Faults
 from partitioner_service.reading.strings import PLAIN, texts
 
-_OPENING, _CLOSING = np.frombuffer(b'{"":', np.uint8), np.frombuffer(b"}\n", np.uint8)
+_OPENING, _CLOSING = tuple(b'{"":'), tuple(b"}\n")
 """An element of JSON is put into an object of its own, in a field without a name: so the records' own scan reads it."""
 _ADDED = len(_OPENING) + len(_CLOSING)
 
@@ -25,7 +35,7 @@ _ADDED = len(_OPENING) + len(_CLOSING)
 class Elements(NamedTuple):
     """The elements of a block's records, one behind the other.
 
-    parents: the record that each comes from, ascending, shape (n,); the rest as of a block of n records.
+    parents: the record that each comes from, ascending, shape (n,). The rest as of a block of n records.
     """
 
     parents: Int64s
@@ -34,7 +44,7 @@ class Elements(NamedTuple):
     faults: Faults
 
     def first_wrong(self) -> Faults | None:
-        """The first fault of each record, all other elements as if nothing were wrong with them; None without any."""
+        """The first fault of each record, all other elements as if nothing were wrong with them. None without any."""
         rows = np.flatnonzero(self.faults.codes)
         if not len(rows):
             return None
@@ -52,37 +62,37 @@ class Elements(NamedTuple):
 
 
 @kernel
-def _value_end(data: Any, at: int) -> int:
+def _value_end(data: UInt8s, at: int) -> int:
     """Where an element of a list ends that is known to be JSON: at the comma or the bracket behind it."""
     depth = 0
     while True:
         here = data[at]
-        if here == 34:
+        if here == QUOTE:
             at += 1
-            while data[at] != 34:
-                at += 2 if data[at] == 92 else 1
-        elif here == 91 or here == 123:
+            while data[at] != QUOTE:
+                at += 2 if data[at] == BACKSLASH else 1
+        elif here in (OPEN_LIST, OPEN_OBJECT):
             depth += 1
-        elif here == 93 or here == 125:
+        elif here in (CLOSE_LIST, CLOSE_OBJECT):
             if depth == 0:
                 return at
             depth -= 1
-        elif here == 44 and depth == 0:
+        elif here == COMMA and depth == 0:
             return at
         at += 1
 
 
 @kernel
-def _count(data: Any, begins: Any, valid: Any, counts: Any) -> int:
+def _count(data: UInt8s, begins: Int64s, valid: Bools, counts: Int64s) -> int:
     """Elements of each list, and the bytes of them all."""
     size = 0
     for row in range(begins.shape[0]):
         if not valid[row]:
             continue
         first = begins[row] + 1
-        while data[first] == 32 or data[first] == 10 or data[first] == 13 or data[first] == 9:
+        while is_space(data[first]):
             first += 1
-        if data[first] == 93:
+        if data[first] == CLOSE_LIST:
             continue
         at = begins[row] + 1  # blanks before the first element are copied with it, as those before the others
         of_row = 0
@@ -90,7 +100,7 @@ def _count(data: Any, begins: Any, valid: Any, counts: Any) -> int:
             end = _value_end(data, at)
             counts[row] += 1
             of_row += end - at
-            if data[end] == 93:
+            if data[end] == CLOSE_LIST:
                 break
             at = end + 1
         if counts[row] <= MOST_ELEMENTS:
@@ -99,8 +109,8 @@ def _count(data: Any, begins: Any, valid: Any, counts: Any) -> int:
 
 
 @kernel
-def _copy(data: Any, begins: Any, counts: Any, opening: Any, closing: Any, out: Any, bounds: Any) -> None:
-    """Each element between `opening` and `closing`; bounds: where each begins."""
+def _copy(data: UInt8s, begins: Int64s, counts: Int64s, out: UInt8s, bounds: Int64s) -> None:
+    """Each element between _OPENING and _CLOSING. bounds: where each begins."""
     to = 0
     number = 0
     for row in range(begins.shape[0]):
@@ -111,21 +121,21 @@ def _copy(data: Any, begins: Any, counts: Any, opening: Any, closing: Any, out: 
             bounds[number] = to
             number += 1
             end = _value_end(data, at)
-            for byte in range(opening.shape[0]):
-                out[to + byte] = opening[byte]
-            to += opening.shape[0]
+            for byte in range(len(_OPENING)):
+                out[to + byte] = _OPENING[byte]
+            to += len(_OPENING)
             for byte in range(at, end):
                 out[to] = data[byte]
                 to += 1
-            for byte in range(closing.shape[0]):
-                out[to + byte] = closing[byte]
-            to += closing.shape[0]
+            for byte in range(len(_CLOSING)):
+                out[to + byte] = _CLOSING[byte]
+            to += len(_CLOSING)
             at = end + 1
     bounds[number] = to
 
 
 class Exploder:
-    """Takes the records of a block apart; columns: those of an element, with their types."""
+    """Takes the records of a block apart. columns: those of an element, with their types."""
 
     def __init__(self, explosion: Explosion, columns: Mapping[str, str]) -> None:
         self._explosion = explosion
@@ -140,7 +150,7 @@ class Exploder:
     def explode(
         self, block: Block, cells: Cells, names: Sequence[str], written: int, faults: Faults
     ) -> Elements:
-        """The elements of the records without a fault; too many of them are a fault. names: of the columns of `cells`."""
+        """The elements of the records without a fault. Too many of them are a fault. names: of the columns of `cells`."""
         column = names.index(self._explosion.column)
         valid = (faults.codes == 0) & cells.there(column)
         if self._reader is None:
@@ -153,7 +163,7 @@ class Exploder:
             return self._unread(parents)
         out = np.empty(size + _ADDED * len(parents), np.uint8)
         bounds = np.zeros(len(parents) + 1, np.int64)
-        _copy(block.data, cells.begins[column], counts, _OPENING, _CLOSING, out, bounds)
+        _copy(block.data, cells.begins[column], counts, out, bounds)
         of_elements = _block(out, bounds)
         inner = Faults.none(len(parents))
         return Elements(parents, of_elements, self._reader.read(of_elements, inner), inner)

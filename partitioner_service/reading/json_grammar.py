@@ -7,58 +7,106 @@ feed, which ends every string, number and word, so only white space must look fo
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from evenflow.arrays import UInt8s
 from evenflow.kernels import inlined, kernel
+from partitioner_service.reading.characters import (
+    BACKSLASH,
+    BLANK,
+    CAPITAL_E,
+    CAPITAL_I,
+    CAPITAL_N,
+    CLOSE_OBJECT,
+    CLOSING,
+    COLON,
+    COMMA,
+    MINUS,
+    OPEN_LIST,
+    OPEN_OBJECT,
+    PLUS,
+    POINT,
+    QUOTE,
+    SLASH,
+    SMALL_B,
+    SMALL_E,
+    SMALL_F,
+    SMALL_N,
+    SMALL_R,
+    SMALL_T,
+    SMALL_U,
+    ZERO,
+    is_digit,
+    is_space,
+    spells,
+)
 from partitioner_service.reading.reasons import HALF_PAIR, NO_JSON
 from partitioner_service.reading.strings import four_digits
 
 WHOLE, FRACTION, EXPONENT, WORD = range(4)
 """How a number is written. A word: NaN, Inf, Infinity."""
+_NULL, _TRUE, _FALSE = tuple(b"null"), tuple(b"true"), tuple(b"false")
+_NAN, _INF, _INFINITY = tuple(b"NaN"), tuple(b"Inf"), tuple(b"Infinity")
+_HIGH, _LOW, _BEHIND = 0xD800, 0xDC00, 0xE000
+"""The halves of a surrogate pair: the first is from _HIGH on, the second from _LOW on, and both are below _BEHIND."""
+
+
+class Number(NamedTuple):
+    """A number as it is written.
+
+    end: where it ends, 0 where there is none.
+    how: WHOLE, FRACTION, EXPONENT or WORD.
+    digits: how many there are before an exponent.
+    decimals: how many of them stand behind the point.
+    whole: the digits as a whole number.
+    """
+
+    end: int
+    how: int
+    digits: int
+    decimals: int
+    whole: int
 
 
 @inlined
-def space(data: Any, at: int, stop: int) -> int:
-    while at < stop and (data[at] == 32 or data[at] == 10 or data[at] == 13 or data[at] == 9):
+def space(data: UInt8s, at: int, stop: int) -> int:
+    while at < stop and is_space(data[at]):
         at += 1
     return at
 
 
 @kernel
-def _escape(data: Any, at: int) -> tuple[int, int]:
+def _escape(data: UInt8s, at: int) -> tuple[int, int]:
     """The escape that begins here -> (end, code)."""
     letter = data[at + 1]
-    if letter != 117:  # u
-        fine = (
-            letter == 34 or letter == 92 or letter == 47 or letter == 98
-            or letter == 102 or letter == 110 or letter == 114 or letter == 116
-        )  # fmt: skip
+    if letter != SMALL_U:
+        fine = letter in (QUOTE, BACKSLASH, SLASH, SMALL_B, SMALL_F, SMALL_N, SMALL_R, SMALL_T)
         return at + 2, 0 if fine else NO_JSON
     code = four_digits(data, at + 2)
     if code < 0:
         return at, NO_JSON
-    if code < 0xD800 or code > 0xDFFF:
+    if code < _HIGH or code >= _BEHIND:
         return at + 6, 0
-    if code > 0xDBFF or data[at + 6] != 92 or data[at + 7] != 117:
+    if code >= _LOW or data[at + 6] != BACKSLASH or data[at + 7] != SMALL_U:
         return at, HALF_PAIR
     low = four_digits(data, at + 8)
-    return at + 12, 0 if 0xDC00 <= low <= 0xDFFF else HALF_PAIR
+    return at + 12, 0 if _LOW <= low < _BEHIND else HALF_PAIR
 
 
 @kernel
-def string(data: Any, at: int) -> tuple[int, int, int, int]:
+def string(data: UInt8s, at: int) -> tuple[int, int, int, int]:
     """From behind a quote to the next -> (where it is, all bytes or-ed, whether there are escapes, code)."""
     seen = 0
     escapes = 0
     while True:
         byte = data[at]
-        if byte == 34:
+        if byte == QUOTE:
             return at, seen, escapes, 0
-        if byte < 32:
+        if byte < BLANK:  # a control character must be escaped
             return at, seen, escapes, NO_JSON
-        if byte == 92:
+        if byte == BACKSLASH:
             escapes = 1
             at, code = _escape(data, at)
             if code != 0:
@@ -69,114 +117,112 @@ def string(data: Any, at: int) -> tuple[int, int, int, int]:
 
 
 @kernel
-def _word(data: Any, at: int) -> int:
-    """End of NaN, Inf or Infinity; 0 when there is none of them."""
-    if data[at] == 78:
-        return at + 3 if data[at + 1] == 97 and data[at + 2] == 78 else 0
-    if data[at] != 73 or data[at + 1] != 110 or data[at + 2] != 102:
+def _word(data: UInt8s, at: int) -> int:
+    """End of NaN, Inf or Infinity. 0 when there is none of them."""
+    if spells(data, at, _NAN):
+        return at + len(_NAN)
+    if not spells(data, at, _INF):
         return 0
-    if data[at + 3] != 105:
-        return at + 3
-    rest = data[at + 4] == 110 and data[at + 5] == 105 and data[at + 6] == 116 and data[at + 7] == 121
-    return at + 8 if rest else 0
+    if data[at + len(_INF)] != _INFINITY[len(_INF)]:
+        return at + len(_INF)
+    return at + len(_INFINITY) if spells(data, at, _INFINITY) else 0
 
 
 @kernel
-def number(data: Any, at: int) -> tuple[int, int, int, int, int]:
-    """A number -> (end, how it is written, digits, decimals, digits as a whole number); end 0: it is none."""
-    if data[at] == 45:
+def number(data: UInt8s, at: int) -> Number:
+    """The number that begins here."""
+    if data[at] == MINUS:
         at += 1
-    if data[at] == 78 or data[at] == 73:
-        return _word(data, at), WORD, 0, 0, 0
+    if data[at] == CAPITAL_N or data[at] == CAPITAL_I:
+        return Number(_word(data, at), WORD, 0, 0, 0)
     digits = np.int64(0)
     begin = at
-    while 48 <= data[at] <= 57:
-        digits = digits * 10 + (data[at] - 48)
+    while is_digit(data[at]):
+        digits = digits * 10 + (data[at] - ZERO)
         at += 1
     count = at - begin
-    if count == 0 or (data[begin] == 48 and count > 1):
-        return 0, WHOLE, 0, 0, 0
+    if count == 0 or (data[begin] == ZERO and count > 1):
+        return Number(0, WHOLE, 0, 0, 0)
     how = WHOLE
     decimals = 0
-    if data[at] == 46:
+    if data[at] == POINT:
         at += 1
         begin = at
-        while 48 <= data[at] <= 57:
-            digits = digits * 10 + (data[at] - 48)
+        while is_digit(data[at]):
+            digits = digits * 10 + (data[at] - ZERO)
             at += 1
         how = FRACTION
         decimals = at - begin
         if decimals == 0:
-            return 0, how, 0, 0, 0
-    if data[at] == 101 or data[at] == 69:
+            return Number(0, how, 0, 0, 0)
+    if data[at] == SMALL_E or data[at] == CAPITAL_E:
         at += 1
-        if data[at] == 43 or data[at] == 45:
+        if data[at] == PLUS or data[at] == MINUS:
             at += 1
         begin = at
-        while 48 <= data[at] <= 57:
+        while is_digit(data[at]):
             at += 1
         how = EXPONENT
         if at == begin:
-            return 0, how, 0, 0, 0
-    return at, how, count + decimals, decimals, int(digits)
+            return Number(0, how, 0, 0, 0)
+    return Number(at, how, count + decimals, decimals, int(digits))
 
 
 @kernel
-def literal(data: Any, at: int) -> int:
-    """End of null, true or false; 0 when there is none of them."""
-    if data[at] == 110:
-        return at + 4 if data[at + 1] == 117 and data[at + 2] == 108 and data[at + 3] == 108 else 0
-    if data[at] == 116:
-        return at + 4 if data[at + 1] == 114 and data[at + 2] == 117 and data[at + 3] == 101 else 0
-    if data[at] != 102:
-        return 0
-    rest = data[at + 1] == 97 and data[at + 2] == 108 and data[at + 3] == 115 and data[at + 4] == 101
-    return at + 5 if rest else 0
+def literal(data: UInt8s, at: int) -> int:
+    """End of null, true or false. 0 when there is none of them."""
+    if spells(data, at, _NULL):
+        return at + len(_NULL)
+    if spells(data, at, _TRUE):
+        return at + len(_TRUE)
+    return at + len(_FALSE) if spells(data, at, _FALSE) else 0
+
+
+@inlined
+def begins_number(byte: int) -> bool:
+    """Whether a number may begin with this."""
+    return is_digit(byte) or byte in (MINUS, CAPITAL_N, CAPITAL_I)
 
 
 @kernel
-def _scalar(data: Any, at: int) -> tuple[int, int]:
+def _scalar(data: UInt8s, at: int) -> tuple[int, int]:
     """A string, number, truth or null that nobody needs -> (end or fault, code)."""
     here = data[at]
-    if here == 34:
+    if here == QUOTE:
         end, _, _, code = string(data, at + 1)
         return end + (code == 0), code
-    end = (
-        number(data, at)[0]
-        if here == 45 or 48 <= here <= 57 or here == 78 or here == 73
-        else literal(data, at)
-    )
+    end = number(data, at).end if begins_number(here) else literal(data, at)
     if end == 0:
         return at, NO_JSON
     return end, 0
 
 
 @kernel
-def _name(data: Any, at: int, stop: int) -> tuple[int, int]:
+def _name(data: UInt8s, at: int, stop: int) -> tuple[int, int]:
     """The name of a field that nobody needs, and its colon -> (where its value begins or fault, code)."""
-    if data[at] != 34:
+    if data[at] != QUOTE:
         return at, NO_JSON
     at, _, _, code = string(data, at + 1)
     if code != 0:
         return at, code
     at = space(data, at + 1, stop)
-    if data[at] != 58:
+    if data[at] != COLON:
         return at, NO_JSON
     return space(data, at + 1, stop), 0
 
 
 @kernel
-def nested(data: Any, at: int, stop: int, scratch: Any) -> tuple[int, int]:
+def nested(data: UInt8s, at: int, stop: int, scratch: UInt8s) -> tuple[int, int]:
     """An object or a list at any depth -> (end or fault, code). `scratch` takes the brackets that are still open."""
     depth = 0
     while True:
-        if data[at] == 123 or data[at] == 91:
-            closing = data[at] + 2
+        if data[at] == OPEN_OBJECT or data[at] == OPEN_LIST:
+            closing = data[at] + CLOSING
             scratch[depth] = closing
             depth += 1
             at = space(data, at + 1, stop)
             if data[at] != closing:
-                if closing == 125:
+                if closing == CLOSE_OBJECT:
                     at, code = _name(data, at, stop)
                     if code != 0:
                         return at, code
@@ -192,10 +238,10 @@ def nested(data: Any, at: int, stop: int, scratch: Any) -> tuple[int, int]:
             if depth == 0:
                 return at, 0
             at = space(data, at, stop)
-        if data[at] != 44:
+        if data[at] != COMMA:
             return at, NO_JSON
         at = space(data, at + 1, stop)
-        if scratch[depth - 1] == 125:
+        if scratch[depth - 1] == CLOSE_OBJECT:
             at, code = _name(data, at, stop)
             if code != 0:
                 return at, code

@@ -51,7 +51,7 @@ class Leaf:
 
 
 class Raw(NamedTuple):
-    """Needed cells as they were found, each array of shape (columns, rows); leaves: NOTHING or the number of a leaf."""
+    """Needed cells as they were found, each array of shape (columns, rows). leaves: NOTHING or the number of a leaf."""
 
     leaves: npt.NDArray[np.int16]
     ints: Int64s
@@ -74,7 +74,7 @@ class Raw(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A needed column: its place, kind of cell and declared type; unit: where it is the event time, its time_unit."""
+    """A needed column: its place, kind of cell and declared type. unit: where it is the event time, its time_unit."""
 
     place: int
     kind: int
@@ -89,7 +89,7 @@ class Filler:
         self._block, self._raw, self._cells, self._faults = block, raw, cells, faults
 
     def fill(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
-        """The cells of these rows of a column, all found in one leaf; schemas: id of every record of the block."""
+        """The cells of these rows of a column, all found in one leaf. schemas: id of every record of the block."""
         if not len(rows):
             return
         if column.unit is not None and (leaf.logical in ("ms", "us", "ns") or leaf.holds == "stamp"):
@@ -113,7 +113,7 @@ class Filler:
         self._refuse(rows[wrong], FAR_TIME, column, schemas, leaf)
 
     def _way(self, column: Column, leaf: Leaf) -> Callable[[Column, Leaf, Int64s, Int64s], None] | None:
-        """How a cell of this leaf becomes one of this column; None: not at all."""
+        """How a cell of this leaf becomes one of this column. None: not at all."""
         number = leaf.holds in ("int", "uint") and leaf.logical != "date"
         if column.kind == TRUTH:
             return self._whole if leaf.holds == "bool" else None
@@ -187,7 +187,7 @@ class Filler:
         )
 
     def _write(self, column: Column, rows: Int64s, texts: pa.StringArray) -> None:
-        """Cells whose text stands in no record; a null is refused by the caller."""
+        """Cells whose text stands in no record. A null is refused by the caller."""
         _, offsets, data = texts.buffers()
         ends = np.frombuffer(offsets, np.int32, len(texts) + 1, texts.offset * 4)
         letters = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)

@@ -1,32 +1,22 @@
 """A block of Protobuf records walked one by one in a compiled pass.
 
 Nothing a record says is believed: a length never reaches beyond the message it is in. Only messages on the way to a needed
-cell are entered, so the depth is that of the longest path; groups that nobody reads are passed over, to a bounded depth.
+cell are entered, so the depth is that of the longest path. Groups that nobody reads are passed over, to a bounded depth.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
+from evenflow.arrays import Bools, Int64s, Rows, UInt8s
 from evenflow.kernels import inlined, kernel
-from partitioner_service.reading.avro_scan import little, varint, zigzag
+from partitioner_service.reading.binary import Walk, double, little, single, varint, zigzag
 from partitioner_service.reading.leaves import NOTHING
 from partitioner_service.reading.protobuf_schema import (
-    CLEARS,
-    CLEARS_END,
-    COLUMN,
-    DO,
     DOUBLE,
     FIXED32,
     FIXED64,
-    INTO,
-    LEAF,
     LENGTH,
     MESSAGE,
     NANOS,
-    NUMBER,
     PASS,
     REPEATED,
     SIGNED_32,
@@ -35,18 +25,23 @@ from partitioner_service.reading.protobuf_schema import (
     TRUE,
     UNSIGNED_32,
     VARINT,
-    WIRE,
     ZIGZAG,
+    Tables,
 )
 
 STACK = 512
+"""Twice the messages within each other, and _GROUPS."""
 _GROUPS = 100
 _BEGIN_GROUP, _END_GROUP = 3, 4
+_WIRE_BITS = 3
+"""A tag is the number of a field, and its wire type in the lowest bits."""
+_WIRE = (1 << _WIRE_BITS) - 1
+_FIRST_TAG, _BEHIND_TAGS = 1 << _WIRE_BITS, 1 << 32
 
 
 @inlined
-def _passed(data: Any, at: int, stop: int, wire: int) -> int:
-    """Where a value of this wire type (no group) ends; -1 when it does not."""
+def _passed(data: UInt8s, at: int, stop: int, wire: int) -> int:
+    """Where a value of this wire type (no group) ends. -1 when it does not."""
     if wire == VARINT:
         _, at = varint(data, at, stop)
         return at
@@ -61,23 +56,23 @@ def _passed(data: Any, at: int, stop: int, wire: int) -> int:
 
 
 @kernel
-def _group_passed(data: Any, at: int, stop: int, number: int, open_groups: Any) -> int:
-    """Where the group of this number, which has begun, ends; -1 when it does not."""
+def _group_passed(data: UInt8s, at: int, stop: int, number: int, open_groups: Int64s) -> int:
+    """Where the group of this number, which has begun, ends. -1 when it does not."""
     depth = 1
     open_groups[0] = number
     while depth > 0:
         tag, at = varint(data, at, stop)
-        if at < 0 or tag < 8 or tag >= 1 << 32:
+        if at < 0 or tag < _FIRST_TAG or tag >= _BEHIND_TAGS:
             return -1
-        wire = tag & 7
+        wire = tag & _WIRE
         if wire == _BEGIN_GROUP:
             if depth >= _GROUPS:
                 return -1
-            open_groups[depth] = tag >> 3
+            open_groups[depth] = tag >> _WIRE_BITS
             depth += 1
         elif wire == _END_GROUP:
             depth -= 1
-            if open_groups[depth] != tag >> 3:
+            if open_groups[depth] != tag >> _WIRE_BITS:
                 return -1
         else:
             at = _passed(data, at, stop, wire)
@@ -87,11 +82,12 @@ def _group_passed(data: Any, at: int, stop: int, number: int, open_groups: Any) 
 
 
 @inlined
-def _begin(program: Any, message: int, raw: Any, row: int) -> None:
+def _begin(it: Walk, tables: Tables, message: int, row: int) -> None:
     """Fill what a message holds though its field is not there, unless an earlier part of it has."""
-    for place in range(program[3][message], program[3][message + 1]):
-        leaf = program[2][place, 0]
-        column = program[2][place, 1]
+    raw = it.raw
+    for place in range(tables.default_bounds[message], tables.default_bounds[message + 1]):
+        leaf = tables.defaults[place]["leaf"]
+        column = tables.defaults[place]["column"]
         if raw.leaves[column, row] == NOTHING:
             raw.leaves[column, row] = leaf
             raw.ints[column, row] = 0
@@ -113,102 +109,99 @@ def _as_said(value: int, do: int) -> int:
     return value
 
 
+@inlined
+def _field_of(tables: Tables, message: int, number: int) -> int:
+    """The row of the message's field of this number. -1 when it is not needed."""
+    for place in range(tables.bounds[message], tables.bounds[message + 1]):
+        if tables.fields[place]["number"] == number:
+            return place
+    return -1
+
+
+@inlined
+def _keep(it: Walk, field: Rows, at: int, stop: int, row: int) -> None:
+    """Keep the value of a needed field, which begins here. It was passed over before, so it is whole."""
+    raw = it.raw
+    column = field["column"]
+    do = field["do"]
+    raw.leaves[column, row] = field["leaf"]
+    if do == REPEATED:
+        return
+    if do == SPAN:
+        length, begin = varint(it.data, at, stop)
+        raw.begins[column, row] = begin
+        raw.lengths[column, row] = length
+    elif do == DOUBLE:
+        raw.floats[column, row] = double(it, at)
+    elif do == SINGLE:
+        raw.floats[column, row] = single(it, at)
+    else:
+        if field["wire"] == VARINT:
+            value, _ = varint(it.data, at, stop)
+        else:
+            value = little(it.data, at, 8 if field["wire"] == FIXED64 else 4)
+        value = _as_said(value, do)
+        if do == NANOS:
+            raw.lengths[column, row] = value
+        else:
+            raw.ints[column, row] = value
+
+
+@inlined
+def _record(it: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
+    """Go through one record. False where its bytes are no such record."""
+    data, stack = it.data, it.stack
+    message = 0
+    depth = 0
+    _begin(it, tables, 0, row)
+    while True:
+        if at == stop:
+            if depth == 0:
+                return True
+            depth -= 2
+            message = stack[depth]
+            stop = stack[depth + 1]
+            continue
+        tag, at = varint(data, at, stop)
+        if at < 0 or tag < _FIRST_TAG or tag >= _BEHIND_TAGS:
+            return False
+        wire = tag & _WIRE
+        if wire == _BEGIN_GROUP:
+            at = _group_passed(data, at, stop, tag >> _WIRE_BITS, stack[STACK - _GROUPS :])
+            if at < 0:
+                return False
+            continue
+        begin = at
+        found = _field_of(tables, message, tag >> _WIRE_BITS)
+        known = False
+        do = PASS
+        if found >= 0:
+            field = tables.fields[found]
+            do = field["do"]
+            known = do != PASS and (do == REPEATED or field["wire"] == wire)
+            if known or do == PASS:
+                for place in range(field["clears"], field["clears_stop"]):
+                    it.raw.leaves[tables.clears[place], row] = NOTHING
+        if known and do == MESSAGE:
+            length, at = varint(data, at, stop)
+            if at < 0 or length < 0 or length > stop - at or depth + 2 > STACK - _GROUPS:
+                return False
+            stack[depth] = message
+            stack[depth + 1] = stop
+            depth += 2
+            message = tables.fields[found]["into"]
+            stop = at + length
+            _begin(it, tables, message, row)
+            continue
+        at = _passed(data, at, stop, wire)
+        if at < 0:
+            return False
+        if known:
+            _keep(it, tables.fields[found], begin, stop, row)
+
+
 @kernel
-def scan(
-    data: Any, starts: Any, stops: Any, rows: Any, program: Any, stack: Any, raw: Any, words: Any, failed: Any
-) -> None:
-    """Find the needed cells of these rows; failed: of each, whether its bytes are no such record.
-
-    program: fields, bounds, defaults, default_bounds, clears. stack: int64 (STACK,). words: int64 (1,), a place in which
-    numbers of IEEE 754 are taken apart.
-    """
-    fields = program[0]
-    bounds = program[1]
-    clears = program[4]
-    for number in range(rows.shape[0]):
-        row = rows[number]
-        at = starts[number]
-        stop = stops[number]
-        message = 0
-        depth = 0
-        right = True
-        _begin(program, 0, raw, row)
-        while right:
-            if at == stop:
-                if depth == 0:
-                    break
-                depth -= 2
-                message = stack[depth]
-                stop = stack[depth + 1]
-                continue
-            tag, at = varint(data, at, stop)
-            right = at >= 0 and 8 <= tag < 1 << 32
-            if not right:
-                break
-            wire = tag & 7
-            found = -1
-            for place in range(bounds[message], bounds[message + 1]):
-                if fields[place, NUMBER] == tag >> 3:
-                    found = place
-                    break
-            if wire == _BEGIN_GROUP:
-                at = _group_passed(data, at, stop, tag >> 3, stack[STACK - _GROUPS :])
-                right = at >= 0
-                continue
-            do = PASS if found < 0 else fields[found, DO]
-            known = do != PASS and (do == REPEATED or fields[found, WIRE] == wire)
-            if found >= 0 and (known or do == PASS):
-                for place in range(fields[found, CLEARS], fields[found, CLEARS_END]):
-                    raw.leaves[clears[place], row] = NOTHING
-            if not known:
-                at = _passed(data, at, stop, wire)
-                right = at >= 0
-                continue
-            column = fields[found, COLUMN]
-            begin = at
-            if do == MESSAGE:
-                length, at = varint(data, at, stop)
-                right = at >= 0 and 0 <= length <= stop - at and depth + 2 <= STACK - _GROUPS
-                if right:
-                    stack[depth] = message
-                    stack[depth + 1] = stop
-                    depth += 2
-                    message = fields[found, INTO]
-                    stop = at + length
-                    _begin(program, message, raw, row)
-                continue
-            at = _passed(data, at, stop, wire)
-            right = at >= 0
-            if not right:
-                break
-            raw.leaves[column, row] = fields[found, LEAF]
-            if do == REPEATED:
-                continue
-            if do == SPAN:
-                length, begin = varint(data, begin, stop)
-                raw.begins[column, row] = begin
-                raw.lengths[column, row] = length
-            elif do in (DOUBLE, SINGLE):
-                words[0] = little(data, begin, 8 if do == DOUBLE else 4)
-                raw.floats[column, row] = _double(words) if do == DOUBLE else _single(words)
-            else:
-                if wire == VARINT:
-                    value, _ = varint(data, begin, stop)
-                else:
-                    value = little(data, begin, at - begin)
-                value = _as_said(value, do)
-                if do == NANOS:
-                    raw.lengths[column, row] = value
-                else:
-                    raw.ints[column, row] = value
-        failed[number] = not right
-
-
-@inlined
-def _double(words: Any) -> float:
-    return words.view(np.float64)[0]
-
-
-@inlined
-def _single(words: Any) -> float:
-    return words.view(np.float32)[0]
+def scan(it: Walk, tables: Tables, failed: Bools) -> None:
+    """Find the needed cells of these records. failed: of each, whether its bytes are no such record."""
+    for number in range(it.rows.shape[0]):
+        failed[number] = not _record(it, tables, it.starts[number], it.stops[number], it.rows[number])

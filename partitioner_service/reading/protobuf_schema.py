@@ -9,26 +9,46 @@ import base64
 import importlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import astuple, dataclass, field
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, timestamp_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from evenflow.arrays import Int64s
+from evenflow.arrays import Int64s, Rows
 from partitioner_service.reading.avro_schema import Unfit, tree_of
 from partitioner_service.reading.leaves import Leaf
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
-"""Wire types; 3 and 4 begin and end a group."""
+"""Wire types. 3 and 4 begin and end a group."""
 WHOLE, SIGNED_32, UNSIGNED_32, ZIGZAG, TRUE, DOUBLE, SINGLE, SPAN, MESSAGE, SECONDS, NANOS, PASS, REPEATED = (
     range(13)
 )
 """What is done with a field."""
-NUMBER, WIRE, DO, LEAF, COLUMN, INTO, CLEARS, CLEARS_END = range(8)
-"""What a row of `fields` holds."""
+FIELD = np.dtype(
+    [
+        ("number", np.int64),
+        ("wire", np.int64),
+        ("do", np.int64),
+        ("leaf", np.int64),
+        ("column", np.int64),
+        ("into", np.int64),
+        ("clears", np.int64),
+        ("clears_stop", np.int64),
+    ]
+)
+"""A field of a message.
+
+number, wire: of the schema. Only a value of this wire type is read.
+do: what is done with it.
+leaf, column: of a needed cell, else -1.
+into: the message that it holds, -1 where it holds none that is entered.
+clears, clears_stop: it empties the columns clears[clears:clears_stop], those of the others of its oneof.
+"""
+DEFAULT = np.dtype([("leaf", np.int64), ("column", np.int64)])
+"""A cell that a message fills though its field is not there."""
 
 _F = FieldDescriptor
 _SCALARS = {
@@ -53,19 +73,26 @@ _WELL_KNOWN = re.compile(r"google/protobuf/[a-z_]+\.proto")
 _STAMP = timestamp_pb2.Timestamp.DESCRIPTOR.full_name
 
 
-@dataclass(frozen=True)
-class ProtobufProgram:
-    """fields: shape (n, 8), those of message m are rows bounds[m] to bounds[m + 1]; message 0 is the record.
+class Tables(NamedTuple):
+    """What the field numbers mean. Message 0 is the record.
 
-    defaults: shape (n, 2), bounded alike: leaf and column of each cell that a message fills though its field is not there.
+    fields: of FIELD. Those of message m are rows bounds[m] to bounds[m + 1].
+    defaults: of DEFAULT, bounded alike.
     clears: columns that a field of a oneof empties.
     """
 
-    fields: Int64s
+    fields: Rows
     bounds: Int64s
-    defaults: Int64s
+    defaults: Rows
     default_bounds: Int64s
     clears: Int64s
+
+
+@dataclass(frozen=True)
+class ProtobufProgram:
+    """How records are read, and what the numbers of leaves mean."""
+
+    tables: Tables
     leaves: tuple[Leaf, ...]
 
 
@@ -104,7 +131,7 @@ def _add_well_known(pool: descriptor_pool.DescriptorPool, name: str, added: set[
 
 
 def message_at(pool: descriptor_pool.DescriptorPool, file: str, path: Sequence[int]) -> Descriptor:
-    """The message at these indexes of the file; raises Unfit."""
+    """The message at these indexes of the file. Raises Unfit."""
     found = pool.FindFileByName(file)
     proto = descriptor_pb2.FileDescriptorProto()
     found.CopyToProto(proto)
@@ -121,7 +148,7 @@ def message_at(pool: descriptor_pool.DescriptorPool, file: str, path: Sequence[i
 def compiled(
     texts: Sequence[str], schema_names: Sequence[str], path: Sequence[int], names: Sequence[str]
 ) -> ProtobufProgram:
-    """How records of this message are read; raises Unfit."""
+    """How records of this message are read. Raises Unfit."""
     try:
         pool, file = pool_of(texts, schema_names)
         return _Compiler().program(message_at(pool, file, path), tree_of(names))
@@ -130,9 +157,23 @@ def compiled(
 
 
 @dataclass
+class _Field:
+    """As FIELD has it."""
+
+    number: int
+    wire: int = -1
+    do: int = PASS
+    leaf: int = -1
+    column: int = -1
+    into: int = -1
+    clears: int = 0
+    clears_stop: int = 0
+
+
+@dataclass
 class _Message:
-    fields: list[list[int]] = field(default_factory=list)
-    defaults: list[list[int]] = field(default_factory=list)
+    fields: list[_Field] = field(default_factory=list)
+    defaults: list[tuple[int, int]] = field(default_factory=list)
 
 
 class _Compiler:
@@ -143,16 +184,16 @@ class _Compiler:
 
     def program(self, root: Descriptor, wanted: dict[str, Any]) -> ProtobufProgram:
         self._message(root, wanted)
-        fields = [one for message in self._messages for one in sorted(message.fields)]
+        fields = [one for message in self._messages for one in sorted(map(astuple, message.fields))]
         defaults = [one for message in self._messages for one in message.defaults]
-        return ProtobufProgram(
-            np.array(fields, np.int64).reshape(-1, 8),
-            np.cumsum([0, *(len(message.fields) for message in self._messages)]),
-            np.array(defaults, np.int64).reshape(-1, 2),
-            np.cumsum([0, *(len(message.defaults) for message in self._messages)]),
-            np.array(self._clears or [0], np.int64),
-            tuple(self._leaves),
+        tables = Tables(
+            fields=cast(Rows, np.array(fields, FIELD)),
+            bounds=np.cumsum([0, *(len(message.fields) for message in self._messages)]),
+            defaults=cast(Rows, np.array(defaults, DEFAULT)),
+            default_bounds=np.cumsum([0, *(len(message.defaults) for message in self._messages)]),
+            clears=np.array(self._clears or [0], np.int64),
         )
+        return ProtobufProgram(tables, tuple(self._leaves))
 
     def _leaf(self, leaf: Leaf) -> int:
         return self._leaves.setdefault(leaf, len(self._leaves))
@@ -172,48 +213,48 @@ class _Compiler:
     def _one_of(self, message: _Message, fields: Sequence[FieldDescriptor], wanted: dict[str, Any]) -> None:
         """The field that comes last is the one there is."""
         for own in fields:
-            row = next((one for one in message.fields if one[NUMBER] == own.number), None)
+            row = next((one for one in message.fields if one.number == own.number), None)
             if row is None:
-                row = [own.number, -1, PASS, -1, -1, -1, 0, 0]
+                row = _Field(own.number)
                 message.fields.append(row)
-            row[CLEARS] = len(self._clears)
+            row.clears = len(self._clears)
             for other in fields:
                 if other.number != own.number and other.name in wanted:
                     self._clears.extend(_columns_in(wanted[other.name]))
-            row[CLEARS_END] = len(self._clears)
+            row.clears_stop = len(self._clears)
 
     def _field(self, message: _Message, own: FieldDescriptor, wanted: dict[str, Any]) -> None:
         column = wanted.get("", -1)
-        row = [own.number, -1, PASS, -1, column, -1, 0, 0]
+        row = _Field(own.number, column=column)
         message.fields.append(row)
         if own.is_repeated:
             if column >= 0:
-                row[DO], row[LEAF] = REPEATED, self._leaf(Leaf("nested"))
+                row.do, row.leaf = REPEATED, self._leaf(Leaf("nested"))
             return
         if own.type == _F.TYPE_MESSAGE:
-            row[WIRE], row[DO] = LENGTH, MESSAGE
-            row[INTO] = self._message(own.message_type, wanted)
+            row.wire, row.do = LENGTH, MESSAGE
+            row.into = self._message(own.message_type, wanted)
             if column >= 0:
-                into = self._messages[row[INTO]]
+                into = self._messages[row.into]
                 stamp = own.message_type.full_name == _STAMP
-                row[LEAF] = self._leaf(Leaf("stamp" if stamp else "nested"))
-                into.defaults.append([row[LEAF], column])
+                row.leaf = self._leaf(Leaf("stamp" if stamp else "nested"))
+                into.defaults.append((row.leaf, column))
                 if stamp:
-                    into.fields.append([1, VARINT, SECONDS, row[LEAF], column, -1, 0, 0])
-                    into.fields.append([2, VARINT, NANOS, row[LEAF], column, -1, 0, 0])
+                    into.fields.append(_Field(1, VARINT, SECONDS, row.leaf, column))
+                    into.fields.append(_Field(2, VARINT, NANOS, row.leaf, column))
             return
         if own.type not in _SCALARS or column < 0:
             return
-        row[WIRE], row[DO], holds = _SCALARS[own.type]
+        row.wire, row.do, holds = _SCALARS[own.type]
         symbols: tuple[tuple[int, str], ...] = ()
         if own.type == _F.TYPE_ENUM:
             names: dict[int, str] = {}
             for value in own.enum_type.values:
                 names.setdefault(value.number, value.name)
             symbols = tuple(names.items())
-        row[LEAF] = self._leaf(Leaf(holds, symbols=symbols))
+        row.leaf = self._leaf(Leaf(holds, symbols=symbols))
         if not own.has_presence:
-            message.defaults.append([row[LEAF], column])
+            message.defaults.append((row.leaf, column))
 
 
 def _columns_in(wanted: dict[str, Any]) -> list[int]:

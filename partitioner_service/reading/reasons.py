@@ -90,9 +90,9 @@ def needed(type_: str) -> str:
 
 
 class Faults(NamedTuple):
-    """What is wrong with each record of a block; shape (n,). Of several faults, the first that was found.
+    """What is wrong with each record of a block. Shape (n,). Of several faults, the first that was found.
 
-    codes: 0 where nothing is; columns: whose cell, or -1; at: a place in the record, or another number to be said.
+    codes: 0 where nothing is. columns: whose cell, or -1. at: a place in the record, or another number to be said.
     """
 
     codes: UInt8s
@@ -117,7 +117,7 @@ class Faults(NamedTuple):
 class Bad(Mapping[int, str]):
     """Row of the block -> why it is unreadable, rows ascending.
 
-    details: the same as UTF-8; kinds: number of each row's reason in `words`, with dots for what the record holds.
+    details: the same as UTF-8. kinds: number of each row's reason in `words`, with dots for what the record holds.
     """
 
     rows: Int64s
@@ -169,7 +169,7 @@ class Bad(Mapping[int, str]):
 
 
 class Explainer:
-    """Says what is wrong, for records with these columns; types: by name, as declared; fields: of a csv record."""
+    """Says what is wrong, for records with these columns. types: by name, as declared. fields: of a csv record."""
 
     def __init__(self, types: Mapping[str, str], *, fields: int = 0) -> None:
         self._columns = [(repr(name)[:200], needed(type_)) for name, type_ in types.items()]

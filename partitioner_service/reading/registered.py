@@ -7,14 +7,14 @@ are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from evenflow.arrays import Bools, Int64s
+from evenflow.arrays import Bools, Int64s, UInt8s
 from evenflow.settings import Settings
 from partitioner_service.reading import avro_scan, avro_schema, protobuf_scan, protobuf_schema
 from partitioner_service.reading.avro_schema import AvroProgram, Unfit
+from partitioner_service.reading.binary import Walk
 from partitioner_service.reading.cells import TEXT, Block, Cells
 from partitioner_service.reading.leaves import Column, Filler, Raw
 from partitioner_service.reading.protobuf_schema import ProtobufProgram
@@ -32,7 +32,7 @@ Program = AvroProgram | ProtobufProgram
 
 
 class RegisteredReader:
-    """Finds the cells of these columns; types: declared, by name. Raises what `Schemas.of` raises."""
+    """Finds the cells of these columns. types: declared, by name. Raises what `Schemas.of` raises."""
 
     written = PLAIN
 
@@ -49,7 +49,7 @@ class RegisteredReader:
         self._programs: dict[tuple[int, tuple[int, ...]], Program | None] = {}
 
     def read(self, block: Block, faults: Faults) -> Cells:
-        """Cells of the records without a fault; adds the faults of others."""
+        """Cells of the records without a fault. Adds the faults of others."""
         cells, raw = (
             Cells.of(self._kinds, len(faults.codes)),
             Raw.of(len(self._columns), len(faults.codes)),
@@ -83,7 +83,7 @@ class RegisteredReader:
         return cells
 
     def _ids(self, block: Block, faults: Faults) -> Int64s:
-        """The schema id of each record; a fault where there is none."""
+        """The schema id of each record. A fault where there is none."""
         begins, lengths = block.begins[:-1], np.diff(block.begins) - 1
         data = np.concatenate([block.data, np.zeros(_PREFIX, np.uint8)])
         ids = np.zeros(len(faults.codes), np.int64)
@@ -95,7 +95,7 @@ class RegisteredReader:
     def _groups(
         self, block: Block, ids: Int64s, rows: Int64s, starts: Int64s, faults: Faults
     ) -> Sequence[tuple[tuple[int, tuple[int, ...]], Int64s]]:
-        """Rows by schema and, for Protobuf, by message; `starts` moves behind the indexes of the message."""
+        """Rows by schema and, for Protobuf, by message. `starts` moves behind the indexes of the message."""
         groups: list[tuple[tuple[int, tuple[int, ...]], Int64s]] = []
         for number in np.unique(ids[rows]).tolist():
             of_schema = rows[ids[rows] == number]
@@ -121,7 +121,7 @@ class RegisteredReader:
         return groups
 
     def _program(self, schema: RegisteredSchema | None, number: int, path: tuple[int, ...]) -> Program | None:
-        """The compiled schema; None where it cannot be read."""
+        """The compiled schema. None where it cannot be read."""
         assert schema is not None
         if (number, path) not in self._programs:
             if len(self._programs) >= _MOST_PROGRAMS:
@@ -141,22 +141,20 @@ class RegisteredReader:
 
     def _scan(self, block: Block, rows: Int64s, starts: Int64s, program: Program, raw: Raw) -> Bools:
         failed = np.zeros(len(rows), np.bool_)
-        begins, stops, words = starts[rows], block.begins[rows + 1] - 1, np.zeros(1, np.int64)
+        is_avro = isinstance(program, AvroProgram)
+        walk = Walk(
+            data=block.data,
+            starts=starts[rows],
+            stops=block.begins[rows + 1] - 1,
+            rows=rows,
+            raw=raw,
+            stack=np.zeros(avro_scan.STACK if is_avro else protobuf_scan.STACK, np.int64),
+            word=np.zeros(1, np.int64),
+        )
         if isinstance(program, AvroProgram):
-            stack = np.zeros(avro_scan.STACK, np.int64)
-            avro_scan.scan(
-                block.data, begins, stops, rows, program.steps, program.branches, stack, raw, words, failed
-            )
+            avro_scan.scan(walk, program.steps, failed)
         else:
-            tables: Any = (
-                program.fields,
-                program.bounds,
-                program.defaults,
-                program.default_bounds,
-                program.clears,
-            )
-            stack = np.zeros(protobuf_scan.STACK, np.int64)
-            protobuf_scan.scan(block.data, begins, stops, rows, tables, stack, raw, words, failed)
+            protobuf_scan.scan(walk, program.tables, failed)
         return failed
 
 
@@ -166,8 +164,8 @@ def _note(faults: Faults, rows: Int64s, code: int, ids: Int64s) -> None:
     faults.note(wrong, code, at=ids)
 
 
-def _message_path(data: Any, at: int, stop: int) -> tuple[tuple[int, ...], int]:
-    """Indexes of the message, and where they end; none when they are not there."""
+def _message_path(data: UInt8s, at: int, stop: int) -> tuple[tuple[int, ...], int]:
+    """Indexes of the message, and where they end. None when they are not there."""
     numbers: list[int] = []
     left = 1
     while left:

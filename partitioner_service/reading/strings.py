@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Bools, Int64s, UInt8s
+from evenflow.arrays import Bools, Int32s, Int64s, UInt8s
 from evenflow.kernels import kernel
 from partitioner_service.reading.cells import ABSENT, ESCAPED, VALUE, Cells
+from partitioner_service.reading.characters import (
+    BACKSLASH,
+    BACKSPACE,
+    BLANK,
+    DELETE,
+    FORM_FEED,
+    LINE_FEED,
+    POINT,
+    QUESTION_MARK,
+    QUOTE,
+    RETURN,
+    SMALL,
+    SMALL_A,
+    SMALL_B,
+    SMALL_F,
+    SMALL_N,
+    SMALL_R,
+    SMALL_T,
+    SMALL_U,
+    TAB,
+    ZERO,
+    is_digit,
+)
 
 JSON, CSV, PLAIN = range(3)
-"""How a cell that is ESCAPED was written; of PLAIN text none is."""
+"""How a cell that is ESCAPED was written. Of PLAIN text none is."""
 
 _SHOWN = 40
-"""Bytes of a cell that a reason shows; a character that begins among them is shown whole."""
+"""Bytes of a cell that a reason shows. A character that begins among them is shown whole."""
 _BEHIND_SHOWN = 3 + 3
 """The rest of that character, at most, and three dots."""
 
 
 @kernel
-def utf8_length(data: Any, at: int, stop: int) -> int:
+def utf8_length(data: UInt8s, at: int, stop: int) -> int:
     """Bytes of the character that begins here and ends by `stop`, 0 when none does."""
     first = data[at]
     if first < 0x80:
@@ -43,7 +66,7 @@ def utf8_length(data: Any, at: int, stop: int) -> int:
 
 
 @kernel
-def is_utf8(data: Any, at: int, stop: int) -> bool:
+def is_utf8(data: UInt8s, at: int, stop: int) -> bool:
     """Whether these bytes are text."""
     while at < stop:
         length = utf8_length(data, at, stop)
@@ -56,14 +79,14 @@ def is_utf8(data: Any, at: int, stop: int) -> bool:
 @kernel
 def hexadecimal(digit: int) -> int:
     """Value of a hexadecimal digit, -1 for anything else."""
-    if 48 <= digit <= 57:
-        return digit - 48
-    letter = digit | 32
-    return letter - 87 if 97 <= letter <= 102 else -1
+    if is_digit(digit):
+        return digit - ZERO
+    letter = digit | SMALL
+    return letter - SMALL_A + 10 if SMALL_A <= letter <= SMALL_F else -1
 
 
 @kernel
-def four_digits(data: Any, at: int) -> int:
+def four_digits(data: UInt8s, at: int) -> int:
     """What stands behind `\\u`, -1 when it is not four hexadecimal digits."""
     code = 0
     for place in range(4):
@@ -75,7 +98,7 @@ def four_digits(data: Any, at: int) -> int:
 
 
 @kernel
-def _write_character(code: int, out: Any, at: int) -> int:
+def _write_character(code: int, out: UInt8s, at: int) -> int:
     if code < 0x80:
         out[at] = code
         return at + 1
@@ -96,17 +119,17 @@ def _write_character(code: int, out: Any, at: int) -> int:
 
 
 @kernel
-def unescape(data: Any, at: int, stop: int, out: Any, to: int) -> int:
-    """Write a JSON string whose escapes were proven; returns where it ends in `out`."""
+def unescape(data: UInt8s, at: int, stop: int, out: UInt8s, to: int) -> int:
+    """Write a JSON string whose escapes were proven. Returns where it ends in `out`."""
     while at < stop:
-        if data[at] != 92:
+        if data[at] != BACKSLASH:
             out[to] = data[at]
             at += 1
             to += 1
             continue
         letter = data[at + 1]
         at += 2
-        if letter == 117:  # u
+        if letter == SMALL_U:
             code = four_digits(data, at)
             at += 4
             if 0xD800 <= code <= 0xDBFF:
@@ -114,30 +137,30 @@ def unescape(data: Any, at: int, stop: int, out: Any, to: int) -> int:
                 at += 6
             to = _write_character(code, out, to)
             continue
-        if letter == 98:  # b
-            letter = 8
-        elif letter == 102:  # f
-            letter = 12
-        elif letter == 110:  # n
-            letter = 10
-        elif letter == 114:  # r
-            letter = 13
-        elif letter == 116:  # t
-            letter = 9
+        if letter == SMALL_B:
+            letter = BACKSPACE
+        elif letter == SMALL_F:
+            letter = FORM_FEED
+        elif letter == SMALL_N:
+            letter = LINE_FEED
+        elif letter == SMALL_R:
+            letter = RETURN
+        elif letter == SMALL_T:
+            letter = TAB
         out[to] = letter
         to += 1
     return to
 
 
 @kernel
-def unquote(data: Any, at: int, stop: int, out: Any, to: int) -> int:
-    """Write a csv field that begins with a quote; returns where it ends in `out`."""
+def unquote(data: UInt8s, at: int, stop: int, out: UInt8s, to: int) -> int:
+    """Write a csv field that begins with a quote. Returns where it ends in `out`."""
     at += 1
     quoted = True
     while at < stop:
-        if quoted and data[at] == 34:
+        if quoted and data[at] == QUOTE:
             at += 1
-            quoted = at < stop and data[at] == 34
+            quoted = at < stop and data[at] == QUOTE
             if not quoted:
                 continue
         out[to] = data[at]
@@ -146,89 +169,116 @@ def unquote(data: Any, at: int, stop: int, out: Any, to: int) -> int:
     return to
 
 
+class _Spans(NamedTuple):
+    """Cells of one column, each array of shape (rows,), as those of `Cells`."""
+
+    states: UInt8s
+    begins: Int64s
+    lengths: Int32s
+
+
+class _Texts(NamedTuple):
+    """Texts as Arrow has them: text n is letters[offsets[n]:offsets[n + 1]]."""
+
+    letters: UInt8s
+    offsets: Int32s
+
+
 @kernel
-def _write_all(
-    data: Any, states: Any, begins: Any, lengths: Any, written: int, out: Any, offsets: Any
-) -> None:
+def _write_all(data: UInt8s, spans: _Spans, written: int, out: _Texts) -> None:
+    """The text of each cell, empty where nothing is there. written: JSON, CSV or PLAIN."""
     to = 0
-    for row in range(states.shape[0]):
-        offsets[row] = to
-        begin = begins[row]
-        if states[row] == ESCAPED:
+    for row in range(spans.states.shape[0]):
+        out.offsets[row] = to
+        begin = spans.begins[row]
+        length = spans.lengths[row]
+        if spans.states[row] == ESCAPED:
             if written == JSON:
-                to = unescape(data, begin, begin + lengths[row], out, to)
+                to = unescape(data, begin, begin + length, out.letters, to)
             else:
-                to = unquote(data, begin, begin + lengths[row], out, to)
-        elif states[row] >= VALUE:
-            for byte in range(lengths[row]):
-                out[to + byte] = data[begin + byte]
-            to += lengths[row]
-    offsets[states.shape[0]] = to
+                to = unquote(data, begin, begin + length, out.letters, to)
+        elif spans.states[row] >= VALUE:
+            for byte in range(length):
+                out.letters[to + byte] = data[begin + byte]
+            to += length
+    out.offsets[spans.states.shape[0]] = to
 
 
 def texts(
     data: UInt8s, cells: Cells, column: int, written: int, rows: Int64s | None = None
 ) -> pa.StringArray:
-    """Text of a column, of these rows or of all; null where nothing is there. Bytes are not checked."""
-    states, begins, lengths = (
-        array[column] if rows is None else array[column, rows]
-        for array in (cells.states, cells.begins, cells.lengths)
-    )
-    valid = states >= VALUE
-    out = np.empty(int(lengths.sum(where=valid, dtype=np.int64)), np.uint8)
-    offsets = np.empty(len(states) + 1, np.int32)
-    _write_all(data, states, begins, lengths, written, out, offsets)
+    """Text of a column, of these rows or of all. Null where nothing is there. Bytes are not checked."""
+    spans = _spans(cells, column, rows)
+    valid = spans.states >= VALUE
+    out = _no_texts(len(valid), int(spans.lengths.sum(where=valid, dtype=np.int64)))
+    _write_all(data, spans, written, out)
     nulls = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.StringArray.from_buffers(len(states), pa.py_buffer(offsets), pa.py_buffer(out), nulls)
+    return pa.StringArray.from_buffers(
+        len(valid), pa.py_buffer(out.offsets), pa.py_buffer(out.letters), nulls
+    )
+
+
+def _spans(cells: Cells, column: int, rows: Int64s | None = None) -> _Spans:
+    """The cells of a column, of these rows or of all."""
+    arrays = (cells.states, cells.begins, cells.lengths)
+    return _Spans(*(array[column] if rows is None else array[column, rows] for array in arrays))
+
+
+def _no_texts(count: int, letters: int) -> _Texts:
+    """Room for so many texts with so many bytes in all."""
+    return _Texts(np.empty(letters, np.uint8), np.empty(count + 1, np.int32))
 
 
 @kernel
-def _write_shown(data: Any, begins: Any, lengths: Any, out: Any, offsets: Any) -> None:
+def _write_shown(data: UInt8s, begins: Int64s, lengths: Int32s, out: _Texts) -> None:
+    """How each cell begins. A byte that cannot be printed is a question mark."""
+    letters = out.letters
     to = 0
     for row in range(begins.shape[0]):
-        offsets[row] = to
+        out.offsets[row] = to
         at = begins[row]
         stop = at + lengths[row]
         most = min(stop, at + _SHOWN)
         while at < most:
             length = utf8_length(data, at, stop)
             if length < 2:
-                out[to] = data[at] if 32 <= data[at] < 127 else 63
+                letters[to] = data[at] if BLANK <= data[at] < DELETE else QUESTION_MARK
                 length = 1
                 to += 1
             else:
                 for byte in range(length):
-                    out[to + byte] = data[at + byte]
+                    letters[to + byte] = data[at + byte]
                 to += length
             at += length
         if at < stop:
             for _ in range(3):
-                out[to] = 46
+                letters[to] = POINT
                 to += 1
-    offsets[begins.shape[0]] = to
+    out.offsets[begins.shape[0]] = to
 
 
 def shown(data: UInt8s, cells: Cells, columns: Int64s, rows: Int64s) -> pa.BinaryArray:
     """How these cells, each (column, row), begin as they were written."""
     begins, lengths = cells.begins[columns, rows], cells.lengths[columns, rows]
-    out = np.empty(int((np.minimum(lengths, _SHOWN) + _BEHIND_SHOWN).sum(dtype=np.int64)), np.uint8)
-    offsets = np.empty(len(rows) + 1, np.int32)
-    _write_shown(data, begins, lengths, out, offsets)
+    out = _no_texts(len(rows), int((np.minimum(lengths, _SHOWN) + _BEHIND_SHOWN).sum(dtype=np.int64)))
+    _write_shown(data, begins, lengths, out)
     return pa.BinaryArray.from_buffers(
-        pa.binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(out)]
+        pa.binary(), len(rows), [None, pa.py_buffer(out.offsets), pa.py_buffer(out.letters)]
     )
 
 
 @kernel
-def _check(data: Any, states: Any, begins: Any, lengths: Any, wrong: Any) -> None:
-    for row in range(states.shape[0]):
-        if states[row] >= VALUE and not is_utf8(data, begins[row], begins[row] + lengths[row]):
+def _check(data: UInt8s, spans: _Spans, wrong: Bools) -> None:
+    """Cells that are not UTF-8 become ABSENT, and their rows wrong."""
+    for row in range(spans.states.shape[0]):
+        begin = spans.begins[row]
+        if spans.states[row] >= VALUE and not is_utf8(data, begin, begin + spans.lengths[row]):
             wrong[row] = True
-            states[row] = ABSENT
+            spans.states[row] = ABSENT
 
 
 def check_utf8(data: UInt8s, cells: Cells, column: int) -> Bools:
-    """Which cells of a column are not UTF-8; they are ABSENT then."""
+    """Which cells of a column are not UTF-8. They are ABSENT then."""
     wrong = np.zeros(cells.states.shape[1], np.bool_)
-    _check(data, cells.states[column], cells.begins[column], cells.lengths[column], wrong)
+    _check(data, _spans(cells, column), wrong)
     return wrong

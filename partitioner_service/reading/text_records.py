@@ -15,7 +15,7 @@ class TextReader:
     written = PLAIN
 
     def read(self, block: Block, faults: Faults) -> Cells:
-        """Cells of the records without a fault; adds the faults of others."""
+        """Cells of the records without a fault. Adds the faults of others."""
         cells = Cells.of(np.array([TEXT]), len(faults.codes))
         cells.states[0][faults.codes == 0] = VALUE
         cells.begins[0] = block.begins[:-1]

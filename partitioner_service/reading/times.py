@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Bools, Float64s, Int64s, viewed
+from evenflow.arrays import Bools, Float64s, Int32s, Int64s, UInt8s, viewed
 from evenflow.kernels import inlined, kernel
+from partitioner_service.reading.characters import (
+    BLANK,
+    CAPITAL_T,
+    CAPITAL_Z,
+    COLON,
+    FORM_FEED,
+    MINUS,
+    PLUS,
+    POINT,
+    ZERO,
+    is_digit,
+    is_space,
+)
 
+_NO_DAY = -(2**62)
+"""In place of a day: there is none."""
 MAX_TIME = 8_640_000_000_000_000
 """Largest event time in ms either side of 1970 (about 273,000 years): what ISO 8601 libraries can hold."""
 
@@ -29,7 +42,7 @@ def from_seconds(seconds: Float64s) -> tuple[Int64s, Bools]:
 
 
 def from_iso(column: pa.StringArray) -> tuple[Int64s, Bools]:
-    """Times of ISO 8601 text (no zone means UTC; digits beyond the ms are cut), and which texts are none. Null: 0."""
+    """Times of ISO 8601 text (no zone means UTC, digits beyond the ms are cut), and which texts are none. Null: 0."""
     count = len(column)
     _, offsets, data = column.buffers()
     ends = viewed(offsets, np.int32, column.offset, count + 1)
@@ -40,10 +53,10 @@ def from_iso(column: pa.StringArray) -> tuple[Int64s, Bools]:
 
 
 @inlined
-def _two(letters: Any, at: int) -> int:
-    """A number of two digits; 100 when they are none."""
-    tens = letters[at] - 48
-    ones = letters[at + 1] - 48
+def _two(letters: UInt8s, at: int) -> int:
+    """A number of two digits. 100 when they are none."""
+    tens = letters[at] - ZERO
+    ones = letters[at + 1] - ZERO
     return tens * 10 + ones if 0 <= tens <= 9 and 0 <= ones <= 9 else 100
 
 
@@ -60,45 +73,45 @@ def _days(year: int, month: int, day: int) -> int:
 
 
 @kernel
-def _date(letters: Any, at: int) -> int:
-    """Days since 1970 of YYYY-MM-DD; -(2**62) when there is none."""
+def _date(letters: UInt8s, at: int) -> int:
+    """Days since 1970 of YYYY-MM-DD. _NO_DAY when there is none."""
     century = _two(letters, at)
     of_century = _two(letters, at + 2)
     month = _two(letters, at + 5)
     day = _two(letters, at + 8)
-    if century > 99 or of_century > 99 or letters[at + 4] != 45 or letters[at + 7] != 45:
-        return -(2**62)
+    if century > 99 or of_century > 99 or letters[at + 4] != MINUS or letters[at + 7] != MINUS:
+        return _NO_DAY
     year = century * 100 + of_century
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     longest = 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
     if month == 2:
         longest = 29 if leap else 28
     if not 1 <= month <= 12 or not 1 <= day <= longest:
-        return -(2**62)
+        return _NO_DAY
     return _days(year, month, day)
 
 
 @kernel
-def _clock(letters: Any, at: int, stop: int) -> tuple[int, int]:
-    """HH:MM[:SS[.digits]] -> (ms, end); end 0 when there is none."""
-    if stop - at < 5 or letters[at + 2] != 58:
+def _clock(letters: UInt8s, at: int, stop: int) -> tuple[int, int]:
+    """HH:MM[:SS[.digits]] -> (ms, end). End 0 when there is none."""
+    if stop - at < 5 or letters[at + 2] != COLON:
         return 0, 0
     hours = _two(letters, at)
     minutes = _two(letters, at + 3)
     seconds = 0
     at += 5
     fraction = 0
-    if at < stop and letters[at] == 58:
+    if at < stop and letters[at] == COLON:
         if stop - at < 3:
             return 0, 0
         seconds = _two(letters, at + 1)
         at += 3
-        if at < stop and letters[at] == 46:
+        if at < stop and letters[at] == POINT:
             at += 1
             begin = at
             weight = 100
-            while at < stop and 48 <= letters[at] <= 57:
-                fraction += (letters[at] - 48) * weight
+            while at < stop and is_digit(letters[at]):
+                fraction += (letters[at] - ZERO) * weight
                 weight //= 10
                 at += 1
             if not 1 <= at - begin <= 9:
@@ -109,22 +122,22 @@ def _clock(letters: Any, at: int, stop: int) -> tuple[int, int]:
 
 
 @kernel
-def _zone(letters: Any, at: int, stop: int) -> tuple[int, int]:
+def _zone(letters: UInt8s, at: int, stop: int) -> tuple[int, int]:
     """Nothing, or a blank at most and then Z, +HH:MM, -HH:MM, +HHMM or -HHMM -> (ms east, whether it is right)."""
     if at == stop:
         return 0, 1
     first = letters[at]
-    if first == 32 or first == 9 or first == 10 or first == 12 or first == 13:
+    if is_space(first) or first == FORM_FEED:
         at += 1
         if at == stop:
             return 0, 0
-    if letters[at] == 90:
+    if letters[at] == CAPITAL_Z:
         return 0, int(at + 1 == stop)
-    if letters[at] != 43 and letters[at] != 45:
+    if letters[at] != PLUS and letters[at] != MINUS:
         return 0, 0
-    east = 1 if letters[at] == 43 else -1
+    east = 1 if letters[at] == PLUS else -1
     colon = int(stop - at == 6)
-    if stop - at != 5 + colon or (colon and letters[at + 3] != 58):
+    if stop - at != 5 + colon or (colon and letters[at + 3] != COLON):
         return 0, 0
     hours = _two(letters, at + 1)
     minutes = _two(letters, at + 3 + colon)
@@ -132,7 +145,7 @@ def _zone(letters: Any, at: int, stop: int) -> tuple[int, int]:
 
 
 @kernel
-def _read_iso(letters: Any, ends: Any, valid: Any, times: Any, wrong: Any) -> None:
+def _read_iso(letters: UInt8s, ends: Int32s, valid: Bools, times: Int64s, wrong: Bools) -> None:
     for row in range(valid.shape[0]):
         if not valid[row]:
             continue
@@ -142,11 +155,11 @@ def _read_iso(letters: Any, ends: Any, valid: Any, times: Any, wrong: Any) -> No
         if stop - at < 10:
             continue
         days = _date(letters, at)
-        if days == -(2**62):
+        if days == _NO_DAY:
             continue
         time = days * 86_400_000
         if stop - at > 10:
-            if letters[at + 10] != 84 and letters[at + 10] != 32:
+            if letters[at + 10] != CAPITAL_T and letters[at + 10] != BLANK:
                 continue
             of_day, at = _clock(letters, at + 11, stop)
             if at == 0:

@@ -9,9 +9,7 @@ import pytest
 
 from evenflow.markers import HEADER
 from evenflow.plans import Plan
-from evenflow.settings import Settings
 from partitioner_service.committed import all_states
-from partitioner_service.learned import LearnedState
 from partitioner_service.plane import DataPlane
 from tests.pipeline.planes import run, start_thread, telemetry, total, wait_until
 from tests.pipeline.routed import (
@@ -135,9 +133,8 @@ def test_hostile_markers_plans_and_snapshots_end_no_partitioner_and_its_neighbou
     ]
     for body in plans:
         client.produce(settings.topic("plan"), key=b"any", value=body)
-    fit = _fit(settings)
     for epoch in (b"1", b"1e400"):
-        headers = [("evenflow-fit", fit.encode()), ("evenflow-epoch", epoch)]
+        headers = [("evenflow-epoch", epoch)]
         client.produce(settings.topic("snapshots"), key="0", value=b"\xff" * 99, headers=headers)
     clients.flush(client, settings.kafka)
     write(settings, [(0, {"k": "a", "t": t, "v": 1}) for t in range(5)])
@@ -149,7 +146,3 @@ def test_hostile_markers_plans_and_snapshots_end_no_partitioner_and_its_neighbou
     assert (said.epoch, said.plans_ignored, said.tuples) == (0, 5, 5)
     assert caplog.text.count("ignoring the record at offset") == 5
     assert caplog.text.count("plan epoch 9 is impossible") == 1
-
-
-def _fit(settings: Settings) -> str:
-    return LearnedState(settings, None)._fit()  # type: ignore[arg-type]

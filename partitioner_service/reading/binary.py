@@ -1,0 +1,79 @@
+"""What the scans of Avro and Protobuf share: the records that they walk through, and the numbers on the wire."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evenflow.arrays import Int64s, UInt8s
+from evenflow.kernels import inlined
+from partitioner_service.reading.leaves import Raw
+
+_CONTINUES = 0x80
+"""Set in every byte of a varint but its last."""
+
+
+class Walk(NamedTuple):
+    """Records of one schema, and what is found in them.
+
+    rows: numbers of the records within the block, shape (n,). Record rows[i] is data[starts[i]:stops[i]].
+    stack: what a scan comes back to, as long as its STACK.
+    word: shape (1,), a place in which numbers of IEEE 754 are taken apart.
+    """
+
+    data: UInt8s
+    starts: Int64s
+    stops: Int64s
+    rows: Int64s
+    raw: Raw
+    stack: Int64s
+    word: Int64s
+
+
+@inlined
+def varint(data: UInt8s, at: int, stop: int) -> tuple[int, int]:
+    """A number of 64 bits, seven a byte, and where it ends: -1 when there is none."""
+    value = np.uint64(0)
+    shift = 0
+    while at < stop and shift < 70:
+        byte = data[at]
+        at += 1
+        if shift < 64:
+            value |= np.uint64(byte & 0x7F) << np.uint64(shift)
+        if byte < _CONTINUES:
+            if shift == 63 and byte > 1:
+                return 0, -1
+            return int(np.int64(value)), at
+        shift += 7
+    return 0, -1
+
+
+@inlined
+def zigzag(value: int) -> int:
+    """The signed number that Avro and Protobuf's sint write as this one."""
+    half = np.int64(np.uint64(value) >> np.uint64(1))
+    return int(half ^ -(value & 1))
+
+
+@inlined
+def little(data: UInt8s, at: int, size: int) -> int:
+    """A whole number of 4 or 8 bytes, lowest first, without a sign."""
+    value = np.uint64(0)
+    for byte in range(size):
+        value |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
+    return int(np.int64(value))
+
+
+@inlined
+def double(it: Walk, at: int) -> float:
+    """The number of IEEE 754 in the next 8 bytes."""
+    it.word[0] = little(it.data, at, 8)
+    return float(it.word.view(np.float64)[0])
+
+
+@inlined
+def single(it: Walk, at: int) -> float:
+    """The number of IEEE 754 in the next 4 bytes."""
+    it.word[0] = little(it.data, at, 4)
+    return float(it.word.view(np.float32)[0])
