@@ -27,6 +27,6 @@ def top(
 
     feed = Feed(settled(settings_of(context)))
     try:
-        Top(feed.view, every=every).run()
+        Top(feed.glance, every=every).run()
     finally:
         feed.close()

@@ -26,8 +26,8 @@ from evenflow.talking import on_every_line
 from evenflow.telemetry import DecisionRecord, Telemetry
 from monitoring.health import Checks, Turns
 from monitoring.instruments.controller import ControllerInstruments
+from monitoring.live.glance import Glance
 from monitoring.live.picture import Picture
-from monitoring.live.view import View
 from monitoring.serving import served
 from topics.admin import ensure_topics, pipeline_topics
 from topics.follower import Follower, offset_of
@@ -68,8 +68,8 @@ def control(
     controller: Controller | None = None
     loop, led = Turns("the controller's loop", clock=clock), threading.Event()
 
-    def view() -> View | None:
-        return None if controller is None else controller.picture.view()
+    def glance() -> Glance | None:
+        return None if controller is None else controller.picture.glance()
 
     def health() -> Checks:
         # Who waits for the lease is well.
@@ -82,7 +82,7 @@ def control(
     if replicas is None and settings.control.replicas_of is not None:
         replicas = ScaledReplicas(settings, clock=clock)
     # A port in use is refused before another controller is fenced.
-    pages = served(instruments, host, port, setting="control.web_port", health=health, view=view)
+    pages = served(instruments, host, port, setting="control.web_port", health=health, glance=glance)
     with stopped_by_signals(stop), pages, leading(settings, stop, clock=clock) as leads:
         if stop.is_set():
             return

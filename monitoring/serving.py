@@ -21,13 +21,13 @@ from prometheus_client.exposition import ThreadingWSGIServer
 from evenflow.errors import ConfigError
 from monitoring.health import Checks
 from monitoring.instruments.sheet import Instruments
+from monitoring.live.glance import Glance
 from monitoring.live.page import HEADERS, PAGE, PATH, STATE, state
-from monitoring.live.view import View
 
 _LOG = logging.getLogger("evenflow.metrics")
 _CLOSING = 5.0
 METRICS, ALIVE, HEALTHY = "/metrics/", "/alive/", "/healthy/"
-Look = Callable[[], View | None]
+Look = Callable[[], Glance | None]
 Page = Callable[[], tuple[str, str, str]]
 """Status, content type and text."""
 
@@ -40,16 +40,16 @@ def served(
     *,
     setting: str,
     health: Callable[[], Checks] = Checks,
-    view: Look | None = None,
+    glance: Look | None = None,
 ) -> Iterator[int]:
     """Serve them from threads of their own, at the port that is given out (0: a free one).
 
-    setting: whose value `port` is. health: what probes are told. view: what the live page shows, None before there is
+    setting: whose value `port` is. health: what probes are told. glance: what the live page shows, None before there is
     anything. Where it is left out there is no such page. Raises ConfigError where nothing can listen there.
     """
     try:
         kind = _Server6 if ":" in host else _Server
-        server = make_server(host, port, _pages(instruments, health, view), kind, handler_class=_Quiet)
+        server = make_server(host, port, _pages(instruments, health, glance), kind, handler_class=_Quiet)
     except (OSError, OverflowError) as error:
         raise ConfigError(
             f"metrics cannot be served at {host}:{port}: {error}",
@@ -59,7 +59,7 @@ def served(
     thread.start()
     try:
         where = f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}"
-        _LOG.info("metrics: %s%s%s", where, METRICS, f", live page: {where}{PATH}" if view else "")
+        _LOG.info("metrics: %s%s%s", where, METRICS, f", live page: {where}{PATH}" if glance else "")
         yield server.server_port
     finally:
         server.shutdown()
@@ -87,15 +87,15 @@ class _Quiet(WSGIRequestHandler):
 
 
 def _pages(
-    instruments: Instruments, health: Callable[[], Checks], view: Look | None
+    instruments: Instruments, health: Callable[[], Checks], glance: Look | None
 ) -> Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]:
     metrics = make_wsgi_app(instruments.registry)
     pages: dict[str, Page] = {
         ALIVE: lambda: _checked("alive", health().alive),
         HEALTHY: lambda: _checked("healthy", health().healthy),
     }
-    if view is not None:
-        pages |= {STATE: lambda: _state(view()), PATH: lambda: (_OK, "text/html; charset=utf-8", PAGE)}
+    if glance is not None:
+        pages |= {STATE: lambda: _state(glance()), PATH: lambda: (_OK, "text/html; charset=utf-8", PAGE)}
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         asked = str(environ.get("PATH_INFO", ""))
@@ -103,7 +103,7 @@ def _pages(
         if path == METRICS:
             return cast("Iterable[bytes]", metrics(environ, start))
         # Only under its full name does the live page find what it asks for.
-        if view is not None and asked != PATH and path in ("/", PATH):
+        if glance is not None and asked != PATH and path in ("/", PATH):
             start("302 Found", [("Location", PATH)])
             return []
         status, kind, text = pages[path]() if path in pages else _missing([METRICS, *pages])
@@ -117,7 +117,7 @@ _OK, _NOT_NOW, _UNKNOWN = "200 OK", "503 Service Unavailable", "404 Not Found"
 _PLAIN = "text/plain; charset=utf-8"
 
 
-def _state(seen: View | None) -> tuple[str, str, str]:
+def _state(seen: Glance | None) -> tuple[str, str, str]:
     return (_NOT_NOW, _PLAIN, "it is starting\n") if seen is None else (_OK, "application/json", state(seen))
 
 

@@ -15,13 +15,13 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """name: without `_total`, which counters get. labels: besides `query`. buckets: upper bounds of a histogram."""
+    """name: without `_total`, which counters get. labels: besides `query`. bounds: upper ones of a histogram's ranges."""
 
     name: str
     kind: Kind
     help: str
     labels: tuple[str, ...] = ()
-    buckets: tuple[float, ...] = ()
+    bounds: tuple[float, ...] = ()
 
     @property
     def series(self) -> tuple[str, ...]:
@@ -40,8 +40,8 @@ _SLOW = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 6
 METRICS: dict[str, Metric] = {}
 
 
-def _metric(name: str, kind: Kind, text: str, *labels: str, buckets: tuple[float, ...] = ()) -> Metric:
-    METRICS[name] = Metric(name=name, kind=kind, help=text, labels=labels, buckets=buckets)
+def _metric(name: str, kind: Kind, text: str, *labels: str, bounds: tuple[float, ...] = ()) -> Metric:
+    METRICS[name] = Metric(name=name, kind=kind, help=text, labels=labels, bounds=bounds)
     return METRICS[name]
 
 
@@ -53,8 +53,8 @@ def _gauge(name: str, text: str, *labels: str) -> Metric:
     return _metric(name, "gauge", text, *labels)
 
 
-def _histogram(name: str, text: str, *labels: str, buckets: tuple[float, ...]) -> Metric:
-    return _metric(name, "histogram", text, *labels, buckets=buckets)
+def _histogram(name: str, text: str, *labels: str, bounds: tuple[float, ...]) -> Metric:
+    return _metric(name, "histogram", text, *labels, bounds=bounds)
 
 
 # ---- all parts
@@ -73,8 +73,8 @@ ROUTED = _counter("evenflow_tuples_routed", "Tuples that were given a worker.")
 REJECTED = _counter(
     "evenflow_tuples_rejected", "Records sent unchanged to the rejected topic, by reason.", "reason"
 )
-BLOCK_SECONDS = _histogram("evenflow_block_seconds", "Time to parse, route and frame a block.", buckets=_FAST)
-COMMIT_SECONDS = _histogram("evenflow_commit_seconds", "Time to commit a transaction.", buckets=_FAST)
+BLOCK_SECONDS = _histogram("evenflow_block_seconds", "Time to parse, route and frame a block.", bounds=_FAST)
+COMMIT_SECONDS = _histogram("evenflow_commit_seconds", "Time to commit a transaction.", bounds=_FAST)
 BUSY_SECONDS = _counter("evenflow_busy_seconds", "Time spent on blocks: parse, route, frame and write.")
 REBALANCES = _counter("evenflow_rebalances", "Assignments of input partitions.")
 PARTITIONS = _gauge("evenflow_input_partitions_owned", "Input partitions that this instance reads.")
@@ -121,7 +121,7 @@ STILL = _gauge("evenflow_since_progress_seconds", "Time since the data plane las
 # ---- a Spark application
 
 BATCH_SECONDS = _histogram(
-    "evenflow_batch_seconds", "Processing time of a micro-batch.", "stage", buckets=_SLOW
+    "evenflow_batch_seconds", "Processing time of a micro-batch.", "stage", bounds=_SLOW
 )
 LOAD = _gauge(
     "evenflow_load_ratio",
@@ -158,13 +158,13 @@ LATENCY = _histogram(
     "From a tuple's record in the input topic to the end of this stage's micro-batch with it; an upper bound where record "
     "timestamps grow.",
     "stage",
-    buckets=_SLOW,
+    bounds=_SLOW,
 )
 RESULT_LATENCY = _histogram(
     "evenflow_result_latency_seconds",
     "From the newest tuple of a window, in the input topic, to the end of the micro-batch that emitted it, by result row; "
     "an upper bound. Unlike the delay of a window it needs no live event times.",
-    buckets=_SLOW,
+    bounds=_SLOW,
 )
 STATE_BYTES = _gauge("evenflow_state_bytes", "Memory of the reducer's state stores.")
 TASK_SPREAD = _gauge("evenflow_task_spread_ratio", "Longest over mean task of the last micro-batch.", "work")
@@ -182,7 +182,7 @@ WINDOW_END = _gauge("evenflow_window_end_timestamp_seconds", "End of the newest 
 CLOSE_DELAY = _histogram(
     "evenflow_window_close_delay_seconds",
     "From when the newest window of a micro-batch was due (its end, out_of_orderness and allowed_lateness) to its results.",
-    buckets=_SLOW,
+    bounds=_SLOW,
 )
 EXECUTORS = _gauge("evenflow_executors", "Executors in use, of an application that has a cluster manager.")
 REDUCERS = _gauge("evenflow_reducers", "r: reduce buckets at once, by the plan in force or the settings.")

@@ -39,7 +39,7 @@ class Weighted:
     """A histogram whose values come with how often they were there. Not safe for several threads by itself."""
 
     def __init__(self, metric: Metric) -> None:
-        self._bounds = metric.buckets
+        self._bounds = metric.bounds
         self._counts = [0] * (len(self._bounds) + 1)
         self._sum = 0.0
 
@@ -48,7 +48,7 @@ class Weighted:
         self._counts[bisect_left(self._bounds, value)] += often
         self._sum += value * often
 
-    def buckets(self) -> list[tuple[str, float]]:
+    def ranges(self) -> list[tuple[str, float]]:
         """(upper bound, values up to it), as Prometheus wants them."""
         names = [str(floatToGoString(bound)) for bound in (*self._bounds, math.inf)]  # type: ignore[no-untyped-call]
         return list(zip(names, accumulate(self._counts), strict=True))
@@ -81,7 +81,7 @@ class Sheet:
     def put_histogram(self, metric: Metric, histogram: Weighted, **labels: object) -> None:
         """Raises as `put` does."""
         family, values = self._of(metric, labels)
-        family.add_metric(values, histogram.buckets(), histogram.total)
+        family.add_metric(values, histogram.ranges(), histogram.total)
 
     def _of(self, metric: Metric, labels: Mapping[str, object]) -> tuple[Any, list[str]]:
         if set(labels) != set(metric.labels):
@@ -117,7 +117,7 @@ class Instruments(Collector):
             metric.name,
             metric.help,
             ("query", *metric.labels),
-            buckets=metric.buckets,
+            buckets=metric.bounds,
             registry=self.registry,
         )
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
+from monitoring.live.glance import Glance, Verdict
 from monitoring.live.picture import Picture
-from monitoring.live.view import Verdict, View
 from topics.follower import Follower
 
 _NEWEST = 500
@@ -32,8 +32,8 @@ class Feed:
         self._trouble = ""
         self._closed = threading.Event()
 
-    def view(self) -> View:
-        """What is known now. The first look knows nothing yet. Where the topic cannot be read, the view says so."""
+    def glance(self) -> Glance:
+        """What is known now. The first look knows nothing yet. Where the topic cannot be read, the glance says so."""
         with self._lock:
             self._looked_at = self._clock()
             waits = self._failed_at is not None and self._looked_at - self._failed_at < _AGAIN
@@ -41,10 +41,10 @@ class Feed:
                 self._picture = Picture(self._settings)
                 self._thread = threading.Thread(target=self._follow, name="evenflow-live", daemon=True)
                 self._thread.start()
-            view = self._picture.view()
+            glance = self._picture.glance()
             if self._trouble:
-                view.verdicts["keeping up"] = Verdict(word="unknown", text=self._trouble)
-            return view
+                glance.verdicts["keeping up"] = Verdict(word="unknown", text=self._trouble)
+            return glance
 
     def close(self) -> None:
         """Stop following."""

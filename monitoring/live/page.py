@@ -8,7 +8,7 @@ import json
 import re
 from pathlib import Path
 
-from monitoring.live.view import View
+from monitoring.live.glance import Glance
 
 PAGE = (Path(__file__).parent / "page.html").read_text()
 PATH, STATE = "/live/", "/live/state/"
@@ -33,6 +33,6 @@ HEADERS = {
 """What a key can do, even if the page had a hole: nothing."""
 
 
-def state(view: View) -> str:
+def state(glance: Glance) -> str:
     """The answer to `STATE`: JSON."""
-    return json.dumps(view.plain(), allow_nan=False, separators=(",", ":"))
+    return json.dumps(glance.plain(), allow_nan=False, separators=(",", ":"))

@@ -1,6 +1,6 @@
 """The picture of a running pipeline that a person looks at, painted from its telemetry alone.
 
-`Picture` takes records in any order and bytes, and gives a `View` at any moment.
+`Picture` takes records in any order and bytes, and gives a `Glance` at any moment.
 """
 
 from __future__ import annotations
@@ -26,8 +26,15 @@ from evenflow.telemetry import (
     parse,
     present_load,
 )
+from monitoring.live.glance import (
+    DecisionGlance,
+    Glance,
+    InstanceGlance,
+    ResultsGlance,
+    StageGlance,
+    WorkGlance,
+)
 from monitoring.live.verdicts import SILENT, verdicts
-from monitoring.live.view import DecisionView, InstanceView, ResultsView, StageView, View, WorkView
 
 MOST_INSTANCES = 256
 MOST_POINTS = 240
@@ -67,7 +74,7 @@ class Picture:
         self._closing: BatchRecord | None = None
         self._unfit = self._repeated = 0
         self._points: deque[tuple[int, str, float]] = deque(maxlen=MOST_POINTS)
-        self._decisions: deque[DecisionView] = deque(maxlen=MOST_DECISIONS)
+        self._decisions: deque[DecisionGlance] = deque(maxlen=MOST_DECISIONS)
 
     def take(self, value: bytes | None, *, old: bool = False) -> bool:
         """Take in one record of any bytes. Whether it says something of this query.
@@ -97,15 +104,15 @@ class Picture:
                 case DecisionRecord():
                     self._decided(_decision(record))
 
-    def view(self) -> View:
+    def glance(self) -> Glance:
         """What there is to see now."""
         now = self._clock()
         with self._lock:
-            return self._view(now)
+            return self._glance(now)
 
     # ---- taking in
 
-    def _decided(self, decision: DecisionView) -> None:
+    def _decided(self, decision: DecisionGlance) -> None:
         """One of several alike that change nothing is enough: plans are what a person looks for."""
         last = self._decisions[-1] if self._decisions else None
         if last is not None and decision.epoch is None and _alike(last, decision):
@@ -134,7 +141,7 @@ class Picture:
 
     # ---- showing
 
-    def _view(self, now: float) -> View:
+    def _glance(self, now: float) -> Glance:
         known = self._counted(now)
         alive = [instance for instance in known if now - instance.at < SILENT]
         loads = _sums([instance.loads for instance in alive])
@@ -145,7 +152,7 @@ class Picture:
         rejected, read = _total(known, "rejected"), _total(known, "read")
         share = rejected / read if rejected is not None and read else None
         stages = [self._stage(stage, now) for stage in sorted(self._words)]
-        view = View(
+        glance = Glance(
             query=self._query,
             at=round(self._wall() * 1000),
             rate=sum(rates) if rates else None,
@@ -164,8 +171,8 @@ class Picture:
             decisions=list(self._decisions),
             verdicts={},
         )
-        view.verdicts.update(verdicts(view, unfit=self._unfit, repeated=self._repeated))
-        return view
+        glance.verdicts.update(verdicts(glance, unfit=self._unfit, repeated=self._repeated))
+        return glance
 
     def _counted(self, now: float) -> list[_Instance]:
         """From the longest silent on. One that is silent counts no more once others own its input partitions."""
@@ -176,11 +183,11 @@ class Picture:
             anyway=lambda one: now - one.at < SILENT,
         )[::-1]
 
-    def _stage(self, stage: Stage, now: float) -> StageView:
+    def _stage(self, stage: Stage, now: float) -> StageGlance:
         word, at = self._words[stage]
         batch = self._batches.get(stage)
         running = word.running_ms if isinstance(word, HeartbeatRecord) else None
-        return StageView(
+        return StageGlance(
             name=stage,
             load=present_load(word, batch),
             batch=batch.batch if batch else None,
@@ -195,7 +202,7 @@ class Picture:
             silent=round(now - at, 1),
         )
 
-    def _results(self) -> ResultsView | None:
+    def _results(self) -> ResultsGlance | None:
         newest = self._batches.get("fused") or self._batches.get("reduce")
         if newest is None:
             return None
@@ -205,7 +212,7 @@ class Picture:
         first = newest.parts.get("combine") or newest.parts.get("reduce")
         latencies = first.latencies if first else []
         emitting = self._closing.parts.get("reduce") if self._closing else None
-        return ResultsView(
+        return ResultsGlance(
             rows=self._closing.rows_out if self._closing else 0,
             windows=self._closing.windows_closed if self._closing else 0,
             newest=self._closing.last_window_end if self._closing else None,
@@ -248,9 +255,9 @@ def _total(known: list[_Instance], name: Literal["rejected", "read"]) -> float |
     return sum(told) if told else None
 
 
-def _instance(instance: _Instance, now: float) -> InstanceView:
+def _instance(instance: _Instance, now: float) -> InstanceGlance:
     record = instance.record
-    return InstanceView(
+    return InstanceGlance(
         name=record.instance,
         rate=record.rate,
         keys=record.keys,
@@ -264,8 +271,8 @@ def _instance(instance: _Instance, now: float) -> InstanceView:
     )
 
 
-def _work(work: PartWork) -> WorkView:
-    return WorkView(
+def _work(work: PartWork) -> WorkGlance:
+    return WorkGlance(
         rows=work.rows,
         keys=work.keys,
         tasks=work.tasks,
@@ -274,8 +281,8 @@ def _work(work: PartWork) -> WorkView:
     )
 
 
-def _decision(record: DecisionRecord) -> DecisionView:
-    return DecisionView(
+def _decision(record: DecisionRecord) -> DecisionGlance:
+    return DecisionGlance(
         at=record.time,
         policy=record.policy,
         zone=record.zone,
@@ -290,7 +297,7 @@ def _decision(record: DecisionRecord) -> DecisionView:
     )
 
 
-def _alike(one: DecisionView, other: DecisionView) -> bool:
+def _alike(one: DecisionGlance, other: DecisionGlance) -> bool:
     return (one.epoch, one.held, one.p, one.r) == (other.epoch, other.held, other.p, other.r)
 
 

@@ -12,7 +12,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import DataTable, Footer, Header, Sparkline, Static
 
 from evenflow.talking.words import clock, printable
-from monitoring.live.view import DecisionView, View
+from monitoring.live.glance import DecisionGlance, Glance
 
 _WORDS = {
     "good": ("green", "yes"),
@@ -44,7 +44,7 @@ class Top(App[None]):
         Binding("r", "refresh_now", "Look now"),
     ]
 
-    def __init__(self, look: Callable[[], View], *, every: float = 1.0) -> None:
+    def __init__(self, look: Callable[[], Glance], *, every: float = 1.0) -> None:
         super().__init__()
         self._look = look
         self._every = every
@@ -90,17 +90,17 @@ class Top(App[None]):
         if not self.paused:
             self.action_refresh_now()
 
-    def show(self, view: View) -> None:
-        """Put a view on the screen."""
-        self.title = f"evenflow {view.query}"
-        self.query_one("#answers", Static).update(Text("\n").join(answers(view)))
-        self.query_one("#flow", Static).update(Text(flow(view)))
-        self.query_one("#workers", Static).update(Text("\n").join(workers(view)))
-        self.query_one("#w", Sparkline).data = [load for _, _, load in view.points]
-        self.query_one("#decisions", Static).update(Text("\n").join(decisions(view)))
+    def show(self, glance: Glance) -> None:
+        """Put a glance on the screen."""
+        self.title = f"evenflow {glance.query}"
+        self.query_one("#answers", Static).update(Text("\n").join(answers(glance)))
+        self.query_one("#flow", Static).update(Text(flow(glance)))
+        self.query_one("#workers", Static).update(Text("\n").join(workers(glance)))
+        self.query_one("#w", Sparkline).data = [load for _, _, load in glance.points]
+        self.query_one("#decisions", Static).update(Text("\n").join(decisions(glance)))
         keys, parts = self._tables()
-        _fill(keys, key_rows(view))
-        _fill(parts, part_rows(view))
+        _fill(keys, key_rows(glance))
+        _fill(parts, part_rows(glance))
 
     def _tables(self) -> tuple[DataTable[Text], DataTable[Text]]:
         return self.query_one("#keys", DataTable), self.query_one("#parts", DataTable)
@@ -116,24 +116,24 @@ def _said(value: float | None, form: str = ",.0f") -> str:
     return "?" if value is None else format(value, form)
 
 
-def answers(view: View) -> Iterator[Text]:
+def answers(glance: Glance) -> Iterator[Text]:
     """A line for each of the three questions."""
-    for question, verdict in view.verdicts.items():
+    for question, verdict in glance.verdicts.items():
         colour, word = _WORDS[verdict.word]
         yield Text.assemble(
             f"Is it {question}? ", (word, f"{colour} bold"), "  ", (printable(verdict.text), "dim")
         )
 
 
-def flow(view: View) -> str:
+def flow(glance: Glance) -> str:
     """Input to results in one line."""
-    results = view.results
+    results = glance.results
     return " → ".join(
         [
-            f"lag {_said(view.lag)}",
-            f"{_said(view.rate)} tuples/s",
-            f"{len(view.instances)} partitioners",
-            f"p {_said(view.workers)}",
+            f"lag {_said(glance.lag)}",
+            f"{_said(glance.rate)} tuples/s",
+            f"{len(glance.instances)} partitioners",
+            f"p {_said(glance.workers)}",
             f"replication {_said(results.replication if results else None, '.2f')}",
             f"99 % within {_said(results.latency_p99_s if results else None, '.1f')} s",
             f"{_said(results.open if results else None)} windows open",
@@ -142,16 +142,16 @@ def flow(view: View) -> str:
     )
 
 
-def workers(view: View) -> Iterator[Text]:
+def workers(glance: Glance) -> Iterator[Text]:
     """A bar for each worker. Of very many the fullest."""
-    if not view.loads:
+    if not glance.loads:
         yield Text("no tuples in the last period", "dim")
         return
-    most, mean = max(view.loads), sum(view.loads) / len(view.loads)
-    order = sorted(range(len(view.loads)), key=lambda worker: (-view.loads[worker], worker))
+    most, mean = max(glance.loads), sum(glance.loads) / len(glance.loads)
+    order = sorted(range(len(glance.loads)), key=lambda worker: (-glance.loads[worker], worker))
     shown = sorted(order[:_MOST_WORKERS])
     for worker in shown:
-        load = view.loads[worker]
+        load = glance.loads[worker]
         colour = "dark_orange" if load > 1.5 * mean else "blue"
         bar = "█" * round(_BAR * load / most) if most else ""
         yield Text.assemble(f"{worker:>4} ", (bar, colour), f" {load:,.0f}/s")
@@ -159,17 +159,17 @@ def workers(view: View) -> Iterator[Text]:
         yield Text(f"and {len(order) - len(shown)} workers with less", "dim")
 
 
-def decisions(view: View) -> Iterator[Text]:
+def decisions(glance: Glance) -> Iterator[Text]:
     """The newest first."""
-    if not view.decisions:
+    if not glance.decisions:
         yield Text("no controller has decided anything yet", "dim")
-    for decision in list(reversed(view.decisions))[:_SHOWN_DECISIONS]:
+    for decision in list(reversed(glance.decisions))[:_SHOWN_DECISIONS]:
         moved, style = _moved(decision)
         at = clock(decision.at)[11:19]
         yield Text.assemble((f"{at} ", "dim"), (moved, style), (f" {printable(decision.reason)}", "dim"))
 
 
-def _moved(decision: DecisionView) -> tuple[str, str]:
+def _moved(decision: DecisionGlance) -> tuple[str, str]:
     if decision.held:
         return "held", ""
     if decision.epoch is None:
@@ -178,17 +178,17 @@ def _moved(decision: DecisionView) -> tuple[str, str]:
     return f"plan {decision.epoch}: {moved}", "bold"
 
 
-def key_rows(view: View) -> Iterator[tuple[str, ...]]:
+def key_rows(glance: Glance) -> Iterator[tuple[str, ...]]:
     """key, share, workers, split."""
-    for hot in view.hottest:
+    for hot in glance.hottest:
         parts = list(zip(hot["workers"], hot["parts"], strict=False))[:_SHOWN_PARTS]
         split = ", ".join(f"{worker}: {part:.0%}" for worker, part in parts)
         yield hot["key"] or "(empty)", f"{hot['share']:.1%}", str(hot["holders"]), split
 
 
-def part_rows(view: View) -> Iterator[tuple[str, ...]]:
+def part_rows(glance: Glance) -> Iterator[tuple[str, ...]]:
     """Stages, then instances from the longest silent on. What was never heard is said as that."""
-    for stage in view.stages:
+    for stage in glance.stages:
         yield (
             stage.name,
             _said(stage.load, ".2f"),
@@ -196,9 +196,9 @@ def part_rows(view: View) -> Iterator[tuple[str, ...]]:
             str(stage.epoch),
             f"{stage.silent:.0f} s ago",
         )
-    if not view.stages:
+    if not glance.stages:
         yield "Spark", "?", "?", "?", "not yet"
-    for one in view.instances[:_SHOWN_INSTANCES]:
+    for one in glance.instances[:_SHOWN_INSTANCES]:
         yield (
             f"partitioner {one.name}",
             _said(one.rate),
@@ -206,8 +206,8 @@ def part_rows(view: View) -> Iterator[tuple[str, ...]]:
             str(one.epoch),
             f"{one.silent:.0f} s ago",
         )
-    if not view.instances:
+    if not glance.instances:
         yield "partitioner", "?", "?", "?", "not yet"
-    more = len(view.instances) - _SHOWN_INSTANCES
+    more = len(glance.instances) - _SHOWN_INSTANCES
     if more > 0:
         yield f"and {more} partitioners more", "", "", "", ""

@@ -2,63 +2,63 @@
 
 from __future__ import annotations
 
-from monitoring.live.view import Verdict, View, Word
+from monitoring.live.glance import Glance, Verdict, Word
 
 _MOST_SECONDS = 30
 SILENT = 20.0
 """Seconds after which a part that says nothing is shown as silent. Parts speak every five at least."""
 
 
-def verdicts(view: View, *, unfit: int, repeated: int) -> dict[str, Verdict]:
+def verdicts(glance: Glance, *, unfit: int, repeated: int) -> dict[str, Verdict]:
     """By question. unfit: result values that are null. repeated: partial rows that had been merged before."""
     return {
-        "keeping up": _keeping_up(view),
-        "balanced": _balanced(view),
-        "right": _right(view, unfit=unfit, repeated=repeated),
+        "keeping up": _keeping_up(glance),
+        "balanced": _balanced(glance),
+        "right": _right(glance, unfit=unfit, repeated=repeated),
     }
 
 
-def _keeping_up(view: View) -> Verdict:
-    silent = [f"partitioner {i.name}" for i in view.instances if i.silent > SILENT]
-    silent += [stage.name for stage in view.stages if stage.silent > max(SILENT, 4 * stage.interval_s)]
+def _keeping_up(glance: Glance) -> Verdict:
+    silent = [f"partitioner {i.name}" for i in glance.instances if i.silent > SILENT]
+    silent += [stage.name for stage in glance.stages if stage.silent > max(SILENT, 4 * stage.interval_s)]
     if silent:
         return Verdict(word="bad", text=f"nothing is heard of {', '.join(silent[:3])}")
-    if not view.instances or not view.stages:
-        missing = "a partitioner" if not view.instances else "Spark"
+    if not glance.instances or not glance.stages:
+        missing = "a partitioner" if not glance.instances else "Spark"
         return Verdict(word="unknown", text=f"nothing has been heard of {missing} yet")
-    stuck = [s for s in view.stages if s.running is not None and s.running > max(30.0, 5 * s.interval_s)]
+    stuck = [s for s in glance.stages if s.running is not None and s.running > max(30.0, 5 * s.interval_s)]
     if stuck:
         return Verdict(
             word="bad", text=f"{stuck[0].name} has been in one micro-batch for {stuck[0].running:.0f} s"
         )
     # A filter makes fewer tuples of the records, a list taken apart makes more: work is told by what is read.
-    pace = view.rate if view.read_rate is None else view.read_rate
-    if view.lag and pace is not None and view.lag > _MOST_SECONDS * pace:
+    pace = glance.rate if glance.read_rate is None else glance.read_rate
+    if glance.lag and pace is not None and glance.lag > _MOST_SECONDS * pace:
         return Verdict(
-            word="bad", text=f"{view.lag:,} records are not read yet, over {_MOST_SECONDS} s of work"
+            word="bad", text=f"{glance.lag:,} records are not read yet, over {_MOST_SECONDS} s of work"
         )
-    loads = [stage.load for stage in view.stages if stage.load is not None]
+    loads = [stage.load for stage in glance.stages if stage.load is not None]
     if not loads:
         return Verdict(word="unknown", text="no micro-batch has ended yet")
     zone = "overload" if max(loads) > 0.9 else "stable" if max(loads) > 0.8 else "room to spare"
     return Verdict(word="bad" if max(loads) > 0.9 else "good", text=f"W is {max(loads):.2f}: {zone}")
 
 
-def _balanced(view: View) -> Verdict:
-    if view.imbalance is None:
+def _balanced(glance: Glance) -> Verdict:
+    if glance.imbalance is None:
         return Verdict(word="unknown", text="no tuples in the last period")
-    word: Word = "bad" if view.imbalance > 0.1 else "warn" if view.imbalance > 0.05 else "good"
+    word: Word = "bad" if glance.imbalance > 0.1 else "warn" if glance.imbalance > 0.05 else "good"
     return Verdict(
-        word=word, text=f"the fullest worker has {view.imbalance:.1%} of all tuples more than the mean"
+        word=word, text=f"the fullest worker has {glance.imbalance:.1%} of all tuples more than the mean"
     )
 
 
-def _right(view: View, *, unfit: int, repeated: int) -> Verdict:
-    if not view.instances:
+def _right(glance: Glance, *, unfit: int, repeated: int) -> Verdict:
+    if not glance.instances:
         return Verdict(word="unknown", text="nothing has been heard of a partitioner yet")
-    if view.rejected_share is not None and view.rejected_share > 0.01:
-        return Verdict(word="bad", text=f"{view.rejected_share:.1%} of the records are rejected")
-    seen = [f"{view.rejected:,} records were rejected"] if view.rejected else []
+    if glance.rejected_share is not None and glance.rejected_share > 0.01:
+        return Verdict(word="bad", text=f"{glance.rejected_share:.1%} of the records are rejected")
+    seen = [f"{glance.rejected:,} records were rejected"] if glance.rejected else []
     seen += [f"{unfit:,} result values do not fit and are null"] if unfit else []
     seen += [f"{repeated:,} partial rows came again and changed nothing"] if repeated else []
     return Verdict(

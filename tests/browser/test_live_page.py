@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from evenflow.telemetry import HotKey
 from monitoring.instruments.controller import ControllerInstruments
-from monitoring.live.view import View
+from monitoring.live.glance import Glance
 from monitoring.serving import served
 from tests.unit.monitoring.test_picture import SETTINGS, batch, decision, instance, make
 
@@ -28,14 +28,14 @@ class Shown:
     """A page that is open, what it is told, and what the browser complained of."""
 
     page: Page
-    told: list[View | None]
+    told: list[Glance | None]
     complaints: list[str] = field(default_factory=list)
 
-    def tell(self, view: View | None) -> None:
-        """And wait until the page has asked again."""
+    def tell(self, glance: Glance | None) -> None:
+        """Let the page see this, and wait until it has asked again."""
         before = int(self.page.evaluate("document.body.dataset.updates || 0"))
-        self.told[0] = view
-        if view is not None:
+        self.told[0] = glance
+        if glance is not None:
             self.page.wait_for_function(
                 "before => Number(document.body.dataset.updates) > before + 1", arg=before, timeout=_PATIENCE
             )
@@ -57,7 +57,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def shown(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Shown]:
     """param: options of the browser's context."""
-    told: list[View | None] = [a_view()]
+    told: list[Glance | None] = [a_glance()]
     context = browser.new_context(**getattr(request, "param", {}))
     page = context.new_page()
     complaints: list[str] = []
@@ -67,14 +67,14 @@ def shown(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Shown]:
     )
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("dialog", lambda dialog: complaints.append(dialog.message))
-    with served(ControllerInstruments(SETTINGS), "127.0.0.1", 0, setting="x", view=lambda: told[0]) as port:
+    with served(ControllerInstruments(SETTINGS), "127.0.0.1", 0, setting="x", glance=lambda: told[0]) as port:
         page.goto(f"http://127.0.0.1:{port}/")
         page.wait_for_function("() => document.body.dataset.updates", timeout=_PATIENCE)
         yield Shown(page, told, complaints)
         context.close()
 
 
-def a_view(**changed: Any) -> View:
+def a_glance(**changed: Any) -> Glance:
     picture, _ = make()
     hottest = [
         HotKey(key="hot", length=3, share=0.4, holders=2, workers=[1, 0], parts=[0.75, 0.25]),
@@ -87,7 +87,7 @@ def a_view(**changed: Any) -> View:
     ]  # fmt: skip
     for record in records:
         picture.add(record)
-    return replace(picture.view(), **changed)
+    return replace(picture.glance(), **changed)
 
 
 def test_the_page_shows_what_the_picture_says(shown: Shown) -> None:
@@ -124,15 +124,15 @@ def test_the_page_shows_what_the_picture_says(shown: Shown) -> None:
 
 
 def test_new_figures_arrive_and_a_pause_holds_them(shown: Shown) -> None:
-    shown.tell(a_view(rate=12_345.0))
+    shown.tell(a_glance(rate=12_345.0))
     assert "12,345 tuples/s" in shown.text("#flow")
     shown.page.click("#pause")
     assert shown.page.get_attribute("#pause", "aria-pressed") == "true"
-    shown.told[0] = a_view(rate=99_999.0)
+    shown.told[0] = a_glance(rate=99_999.0)
     shown.page.wait_for_timeout(2_500)
     assert "12,345 tuples/s" in shown.text("#flow")
     shown.page.click("#pause")
-    shown.tell(a_view(rate=99_999.0))
+    shown.tell(a_glance(rate=99_999.0))
     assert "99,999 tuples/s" in shown.text("#flow")
 
 
@@ -164,7 +164,7 @@ def test_a_server_that_is_gone_is_said_and_then_forgotten(shown: Shown) -> None:
     shown.page.wait_for_function(
         "() => document.getElementById('moment').textContent.includes('no answer since')", timeout=_PATIENCE
     )
-    shown.tell(a_view())
+    shown.tell(a_glance())
     assert "UTC" in shown.text("#moment")
     assert "no answer" not in shown.text("#moment")
 
@@ -172,7 +172,7 @@ def test_a_server_that_is_gone_is_said_and_then_forgotten(shown: Shown) -> None:
 @pytest.mark.parametrize("shown", [{"viewport": {"width": 360, "height": 740}}], indirect=True)
 @pytest.mark.parametrize("workers", [4, 1_000])
 def test_at_phone_width_nothing_sticks_out(shown: Shown, workers: int) -> None:
-    shown.tell(a_view(loads=[float(number % 50) for number in range(workers)], hottest=[{
+    shown.tell(a_glance(loads=[float(number % 50) for number in range(workers)], hottest=[{
         "key": "k" * 100, "length": 100, "share": 0.5, "holders": 64, "workers": list(range(64)), "parts": [1 / 64] * 64,
     }]))  # fmt: skip
     assert shown.page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -227,17 +227,17 @@ def test_everything_can_be_reached_with_the_keyboard_and_has_a_name(shown: Shown
 
 
 def test_times_beyond_the_calendar_stop_nothing(shown: Shown) -> None:
-    view = a_view()
-    late = [replace(each, at=2**62) for each in view.decisions]
-    assert view.results is not None
-    shown.tell(replace(view, decisions=late, results=replace(view.results, newest=17 * 10**17)))
+    glance = a_glance()
+    late = [replace(each, at=2**62) for each in glance.decisions]
+    assert glance.results is not None
+    shown.tell(replace(glance, decisions=late, results=replace(glance.results, newest=17 * 10**17)))
     assert "closed to beyond the calendar" in shown.text("#flow")
     assert "plan 3" in shown.text("#decisions")
     assert shown.complaints == []
 
 
 def test_a_pipeline_of_which_nothing_is_known_has_a_page(shown: Shown) -> None:
-    shown.tell(make()[0].view())
+    shown.tell(make()[0].glance())
     assert "not known" in shown.text("#answers")
     assert "No controller has decided anything yet" in shown.text("#decisions")
     assert shown.text("#instances") == shown.text("#stages") == "none heard yet"
@@ -249,10 +249,10 @@ def test_a_pipeline_of_which_nothing_is_known_has_a_page(shown: Shown) -> None:
 def test_of_a_hundred_instances_and_a_thousand_partitions_those_that_are_silent_stand_above(
     shown: Shown,
 ) -> None:
-    view = a_view()
-    one = replace(view.instances[0], owned=10, slowest=999)
+    glance = a_glance()
+    one = replace(glance.instances[0], owned=10, slowest=999)
     many = [replace(one, name="gone", silent=99.0), *(replace(one, name=f"i-{n}") for n in range(99))]
-    shown.tell(replace(view, instances=many, loads=[float(n) for n in range(100)]))
+    shown.tell(replace(glance, instances=many, loads=[float(n) for n in range(100)]))
     rows = shown.text("#instances").splitlines()
     assert len(rows) == 21
     assert rows[0].startswith("gone")

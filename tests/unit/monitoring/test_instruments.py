@@ -307,7 +307,7 @@ def test_names_follow_prometheus(metric: Any) -> None:
     assert not metric.name.endswith("_total"), "the library adds it"
     assert metric.help.endswith((".", "held."))
     assert set(metric.labels) <= LABELS
-    assert (metric.kind == "histogram") == bool(metric.buckets)
+    assert (metric.kind == "histogram") == bool(metric.bounds)
 
 
 def test_a_label_that_a_metric_does_not_have_is_refused() -> None:

@@ -72,7 +72,7 @@ STUCK = HeartbeatRecord(**COMMON, time=1, stage="fused", running_ms=60_000, batc
 
 def test_loads_are_rates_between_two_records_and_add_up_over_instances() -> None:
     picture, _ = make()
-    assert picture.view().loads == []
+    assert picture.glance().loads == []
     for record in (
         instance(1, [0, 0, 0, 0]),
         instance(1, [5, 0, 0, 0], "1"),
@@ -80,10 +80,10 @@ def test_loads_are_rates_between_two_records_and_add_up_over_instances() -> None
         instance(2, [15, 10, 0, 0], "1"),
     ):
         picture.add(record)
-    view = picture.view()
-    assert view.loads == [40.0, 20.0, 10.0, 0.0]
-    assert view.imbalance == pytest.approx((40 - 70 / 4) / 70)
-    assert (view.rate, view.lag, view.workers) == (200.0, 10, 4)
+    glance = picture.glance()
+    assert glance.loads == [40.0, 20.0, 10.0, 0.0]
+    assert glance.imbalance == pytest.approx((40 - 70 / 4) / 70)
+    assert (glance.rate, glance.lag, glance.workers) == (200.0, 10, 4)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_what_cannot_be_compared_has_no_load(after: PartitionerRecord) -> None:
     picture, _ = make()
     picture.add(instance(1, [9, 9, 9, 9]))
     picture.add(after)
-    assert picture.view().loads == []
-    assert picture.view().verdicts["balanced"].word == "unknown"
+    assert picture.glance().loads == []
+    assert picture.glance().verdicts["balanced"].word == "unknown"
 
 
 def hot(key: str, share: float, workers: list[int], parts: list[float]) -> HotKey:
@@ -120,7 +120,7 @@ def test_hot_keys_of_several_instances_are_one_by_the_rate_of_each() -> None:
             hottest=[hot("a", 0.8, [1, 2], [0.5, 0.5]), hot("b", 0.1, [3], [1.0])],
         )
     )
-    first, second = picture.view().hottest
+    first, second = picture.glance().hottest
     assert (first["key"], first["share"], first["workers"], first["holders"]) == ("a", 0.5, [1, 2], 2)
     assert first["parts"] == [0.8, 0.2]
     assert (second["key"], second["share"]) == ("b", 0.025)
@@ -128,23 +128,23 @@ def test_hot_keys_of_several_instances_are_one_by_the_rate_of_each() -> None:
 
 def test_the_three_answers_of_a_pipeline_that_is_well() -> None:
     picture, _ = make()
-    assert {verdict.word for verdict in picture.view().verdicts.values()} == {"unknown"}
+    assert {verdict.word for verdict in picture.glance().verdicts.values()} == {"unknown"}
     for record in (instance(1, [0] * 4), instance(2, [25, 25, 26, 24]), batch(), decision()):
         picture.add(record)
-    view = picture.view()
-    assert {name: verdict.word for name, verdict in view.verdicts.items()} == {
+    glance = picture.glance()
+    assert {name: verdict.word for name, verdict in glance.verdicts.items()} == {
         "keeping up": "good",
         "balanced": "good",
         "right": "good",
     }
-    assert view.results is not None
-    assert (view.results.latency_p50_s, view.results.latency_p99_s, view.results.replication) == (
+    assert glance.results is not None
+    assert (glance.results.latency_p50_s, glance.results.latency_p99_s, glance.results.replication) == (
         0.1,
         9.0,
         1.5,
     )
-    assert view.points == [(1_000, "fused", 0.7)]
-    assert view.decisions[0].wanted_p == 6
+    assert glance.points == [(1_000, "fused", 0.7)]
+    assert glance.decisions[0].wanted_p == 6
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_what_is_wrong_is_said(records: list[Any], question: str, says: str) -> 
     picture, _ = make()
     for record in records:
         picture.add(record)
-    assert says in picture.view().verdicts[question].text
-    assert picture.view().verdicts[question].word != "good"
+    assert says in picture.glance().verdicts[question].text
+    assert picture.glance().verdicts[question].word != "good"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_what_waits_is_told_by_the_records_that_are_read(
     picture.add(instance(1, [0] * 4, tuples=0, read=0))
     picture.add(instance(2, [1] * 4, tuples=tuples, read=read, rate=rate, lag=lag))
     picture.add(batch(2.0))
-    assert picture.view().verdicts["keeping up"].word == word
+    assert picture.glance().verdicts["keeping up"].word == word
 
 
 def test_an_instance_whose_partitions_others_have_taken_over_counts_no_more() -> None:
@@ -194,12 +194,14 @@ def test_an_instance_whose_partitions_others_have_taken_over_counts_no_more() ->
     for at in (1, 2):
         picture.add(instance(at, [100 * at] + [0] * 3, "gone", owned=4, lag=50))
     clock.now += 21
-    assert "partitioner gone" in picture.view().verdicts["keeping up"].text, "nobody else has its partitions"
+    assert "partitioner gone" in picture.glance().verdicts["keeping up"].text, (
+        "nobody else has its partitions"
+    )
     for at in (22, 23):
         picture.add(instance(at, [25 * at] * 4, "next", owned=4))
-    view = picture.view()
-    assert [each.name for each in view.instances] == ["next"]
-    assert (view.loads, view.lag, view.imbalance) == ([25.0] * 4, 5, 0.0)
+    glance = picture.glance()
+    assert [each.name for each in glance.instances] == ["next"]
+    assert (glance.loads, glance.lag, glance.imbalance) == ([25.0] * 4, 5, 0.0)
 
 
 def test_a_stage_that_waits_has_no_load_and_one_that_runs_long_has_what_it_has_by_now() -> None:
@@ -207,9 +209,9 @@ def test_a_stage_that_waits_has_no_load_and_one_that_runs_long_has_what_it_has_b
     picture.add(batch(load=1.3))
     beat = HeartbeatRecord(**COMMON, time=2, stage="fused", batch=1, running_ms=None, batch_interval_ms=1_000)
     picture.add(beat)
-    assert picture.view().stages[0].load == 0
+    assert picture.glance().stages[0].load == 0
     picture.add(beat.model_copy(update={"running_ms": 4_000}))
-    assert picture.view().stages[0].load == 4
+    assert picture.glance().stages[0].load == 4
 
 
 def test_decisions_that_change_nothing_do_not_push_plans_out() -> None:
@@ -217,7 +219,7 @@ def test_decisions_that_change_nothing_do_not_push_plans_out() -> None:
     picture.add(decision(time=1, epoch=3))
     for at in range(500):
         picture.add(decision(time=2 + at, wanted_p=4, reason=f"still {at}"))
-    assert [(each.at, each.epoch) for each in picture.view().decisions] == [(1, 3), (501, None)]
+    assert [(each.at, each.epoch) for each in picture.glance().decisions] == [(1, 3), (501, None)]
 
 
 def test_a_part_that_falls_silent_is_named_and_forgotten_later() -> None:
@@ -225,10 +227,10 @@ def test_a_part_that_falls_silent_is_named_and_forgotten_later() -> None:
     picture.add(instance(1, [0] * 4, "east"))
     picture.add(batch())
     clock.now += 21
-    assert "partitioner east" in picture.view().verdicts["keeping up"].text
+    assert "partitioner east" in picture.glance().verdicts["keeping up"].text
     clock.now += 600
     picture.add(instance(1, [0] * 4, "west"))
-    assert [each.name for each in picture.view().instances] == ["west"]
+    assert [each.name for each in picture.glance().instances] == ["west"]
 
 
 def test_what_was_said_before_anybody_looked_is_as_old_as_it_says() -> None:
@@ -237,7 +239,10 @@ def test_what_was_said_before_anybody_looked_is_as_old_as_it_says() -> None:
     picture.take(instance(now - 60, [0] * 4, "gone").encode(), old=True)
     picture.take(instance(now + 60, [0] * 4, "ahead").encode(), old=True)
     picture.take(instance(now - 3_600, [0] * 4, "long ago").encode(), old=True)
-    assert [(each.name, each.silent) for each in picture.view().instances] == [("gone", 60.0), ("ahead", 0.0)]
+    assert [(each.name, each.silent) for each in picture.glance().instances] == [
+        ("gone", 60.0),
+        ("ahead", 0.0),
+    ]
 
 
 def test_records_of_others_and_bytes_of_any_kind_change_nothing() -> None:
@@ -245,7 +250,7 @@ def test_records_of_others_and_bytes_of_any_kind_change_nothing() -> None:
     for value in (None, b"", b"\xff", b"{}", instance(1, [0]).model_copy(update={"query": "other"}).encode()):
         assert not picture.take(value)
     assert picture.take(instance(1, [0] * 4).encode())
-    assert len(picture.view().instances) == 1
+    assert len(picture.glance().instances) == 1
 
 
 def test_a_picture_of_very_many_instances_decisions_and_micro_batches_stays_small() -> None:
@@ -254,11 +259,11 @@ def test_a_picture_of_very_many_instances_decisions_and_micro_batches_stays_smal
         picture.add(instance(1, [0] * 4, f"i{number}"))
         picture.add(decision(time=number, epoch=number + 1))
         picture.add(batch(number))
-    view = picture.view()
-    assert len(view.instances) == module.MOST_INSTANCES
-    assert len(view.decisions) == module.MOST_DECISIONS
-    assert len(view.points) == module.MOST_POINTS
-    assert view.decisions[-1].at == 999
+    glance = picture.glance()
+    assert len(glance.instances) == module.MOST_INSTANCES
+    assert len(glance.decisions) == module.MOST_DECISIONS
+    assert len(glance.points) == module.MOST_POINTS
+    assert glance.decisions[-1].at == 999
 
 
 @examples(max_examples=60)
@@ -267,4 +272,4 @@ def test_whatever_telemetry_says_the_view_is_json(records: list[Any]) -> None:
     picture, _ = make()
     for record in records:
         picture.take(record.model_copy(update=COMMON).encode())
-    assert json.loads(json.dumps(picture.view().plain(), allow_nan=False))["query"] == "q"
+    assert json.loads(json.dumps(picture.glance().plain(), allow_nan=False))["query"] == "q"

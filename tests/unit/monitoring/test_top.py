@@ -13,12 +13,12 @@ from textual.widgets import DataTable, Static
 from evenflow.talking.words import printable
 from evenflow.telemetry import HotKey
 from monitoring.live import top as module
+from monitoring.live.glance import Glance
 from monitoring.live.top import Top, workers
-from monitoring.live.view import View
 from tests.unit.monitoring.test_picture import batch, decision, instance, make
 
 
-def a_view(*, keys: tuple[str, ...] = ("hot",)) -> View:
+def a_glance(*, keys: tuple[str, ...] = ("hot",)) -> Glance:
     picture, _ = make()
     hottest = [
         HotKey(key=key, length=9, share=0.4, holders=2, workers=[1, 0], parts=[0.75, 0.25]) for key in keys
@@ -30,15 +30,15 @@ def a_view(*, keys: tuple[str, ...] = ("hot",)) -> View:
         decision(epoch=3),
     ):
         picture.add(record)
-    return picture.view()
+    return picture.glance()
 
 
-def played(view: View, play: Callable[[Top, Any], Any], *, size: tuple[int, int] = (120, 40)) -> Top:
+def played(glance: Glance, play: Callable[[Top, Any], Any], *, size: tuple[int, int] = (120, 40)) -> Top:
     looks = []
 
-    def look() -> View:
+    def look() -> Glance:
         looks.append(1)
-        return view
+        return glance
 
     async def run() -> Top:
         app = Top(look, every=3600)
@@ -66,7 +66,7 @@ def test_the_screen_shows_answers_loads_keys_and_decisions(size: tuple[int, int]
         assert cells == ["hot", "40.0%", "2", "1: 75%, 0: 25%"]
         assert app.query_one("#parts", DataTable).row_count == 2
 
-    played(a_view(), play, size=size)
+    played(a_glance(), play, size=size)
 
 
 def test_space_pauses_and_q_quits() -> None:
@@ -77,7 +77,7 @@ def test_space_pauses_and_q_quits() -> None:
         assert not app.paused
         await pilot.press("q")
 
-    assert played(a_view(), play).return_code == 0
+    assert played(a_glance(), play).return_code == 0
 
 
 @pytest.mark.parametrize("key", ["[bold red]x[/]", "\x1b[2J", "[/]", "", "\\", "a\nb", "\u202ekey"])
@@ -87,23 +87,23 @@ def test_a_hostile_key_is_text(key: str) -> None:
         assert cell.isprintable()
         assert "\x1b" not in cell
 
-    played(a_view(keys=(key,)), play)
+    played(a_glance(keys=(key,)), play)
 
 
 @pytest.mark.parametrize(
     "words", ["[link=x]\x1b[31m[/", "[/", "[/x[y]", "[INFO] hello", "ends in a \\", "{}", "[b"]
 )
 def test_a_hostile_reason_or_name_is_text(words: str) -> None:
-    view = a_view()
-    decisions = [replace(each, reason=words) for each in view.decisions]
-    instances = [replace(each, name=words) for each in view.instances]
+    glance = a_glance()
+    decisions = [replace(each, reason=words) for each in glance.decisions]
+    instances = [replace(each, name=words) for each in glance.instances]
 
     async def play(app: Top, pilot: Any) -> None:
         assert printable(words) in shown(app, "#decisions")
         assert "\x1b" not in shown(app, "#decisions")
         assert str(app.query_one("#parts", DataTable).get_row_at(1)[0]) == f"partitioner {printable(words)}"
 
-    played(replace(view, decisions=decisions, instances=instances), play)
+    played(replace(glance, decisions=decisions, instances=instances), play)
 
 
 def test_a_pipeline_of_which_nothing_is_known_is_shown_as_that() -> None:
@@ -114,21 +114,21 @@ def test_a_pipeline_of_which_nothing_is_known_is_shown_as_that() -> None:
         heard = [(str(table.get_row_at(row)[0]), str(table.get_row_at(row)[-1])) for row in range(2)]
         assert heard == [("Spark", "not yet"), ("partitioner", "not yet")]
 
-    played(make()[0].view(), play)
+    played(make()[0].glance(), play)
 
 
 def test_of_a_hundred_workers_the_fullest_are_shown() -> None:
-    view = replace(a_view(), loads=[float(number) for number in range(100)])
-    lines = [str(line) for line in workers(view)]
+    glance = replace(a_glance(), loads=[float(number) for number in range(100)])
+    lines = [str(line) for line in workers(glance)]
     assert len(lines) == module._MOST_WORKERS + 1
     assert "60 workers with less" in lines[-1]
     assert lines[0].startswith("  60 ")
 
 
 def test_a_hundred_workers_and_instances_leave_the_screen_readable() -> None:
-    view = a_view()
-    silent = replace(view.instances[0], name="gone", silent=99.0)
-    many = [silent, *(replace(view.instances[0], name=str(number)) for number in range(99))]
+    glance = a_glance()
+    silent = replace(glance.instances[0], name="gone", silent=99.0)
+    many = [silent, *(replace(glance.instances[0], name=str(number)) for number in range(99))]
 
     async def play(app: Top, pilot: Any) -> None:
         table = app.query_one("#parts", DataTable)
@@ -139,4 +139,4 @@ def test_a_hundred_workers_and_instances_leave_the_screen_readable() -> None:
         assert "100 partitioners" in shown(app, "#flow")
         assert "60 workers with less" in shown(app, "#workers")
 
-    played(replace(view, instances=many, loads=[float(number) for number in range(100)]), play)
+    played(replace(glance, instances=many, loads=[float(number) for number in range(100)]), play)

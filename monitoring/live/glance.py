@@ -20,7 +20,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstanceView:
+class InstanceGlance:
     """A partitioner instance. silent: seconds since it was heard."""
 
     name: str
@@ -36,7 +36,7 @@ class InstanceView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkView:
+class WorkGlance:
     """Combiner or reducer in the last micro-batch. spread: longest over mean task."""
 
     rows: int
@@ -47,7 +47,7 @@ class WorkView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StageView:
+class StageGlance:
     """A Spark stage. running: seconds of the present micro-batch where that is known."""
 
     name: str
@@ -60,12 +60,12 @@ class StageView:
     slots: int | None
     executors: int | None
     epoch: int
-    works: dict[str, WorkView]
+    works: dict[str, WorkGlance]
     silent: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResultsView:
+class ResultsGlance:
     """Of the last micro-batch that closed windows, and what waits. newest: end (ms) of the newest window.
 
     emitted_p99_s: seconds from the newest tuple of a window to its results, for 99 % of the result rows.
@@ -83,7 +83,7 @@ class ResultsView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecisionView:
+class DecisionGlance:
     """at: ms since 1970 by the controller's clock."""
 
     at: int
@@ -100,7 +100,7 @@ class DecisionView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class Glance:
     """All of it. at: ms since 1970. rate: tuples/s that are routed. read_rate: records/s that are read. loads:
     tuples/s by worker in the last periods. points: (ms, stage, W)."""
 
@@ -114,12 +114,12 @@ class View:
     workers: int | None
     imbalance: float | None
     loads: list[float]
-    instances: list[InstanceView]
-    stages: list[StageView]
-    results: ResultsView | None
+    instances: list[InstanceGlance]
+    stages: list[StageGlance]
+    results: ResultsGlance | None
     hottest: list[dict[str, Any]]
     points: list[tuple[int, str, float]]
-    decisions: list[DecisionView]
+    decisions: list[DecisionGlance]
     verdicts: dict[str, Verdict]
 
     def plain(self) -> dict[str, Any]:
