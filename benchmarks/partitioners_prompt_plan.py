@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.partitioners import SEED, WORKERS
 from benchmarks.spread import in_turns, ratios, spread
-from evenflow.partitioners.prompt.blocks import plan_blocks
+from evenflow.partitioners.prompt.data_blocks import plan_data_blocks
 from evenflow.rank_laws import RANKS, Zipf
 
 ID = "partitioners-prompt-plan"
@@ -36,7 +36,7 @@ def run(*, smoke: bool) -> dict[str, Any]:
 
     found = in_turns(
         {
-            "plan": milliseconds(lambda: plan_blocks(counts, WORKERS)),
+            "plan": milliseconds(lambda: plan_data_blocks(counts, WORKERS)),
             "sort": milliseconds(lambda: np.sort(arrived)),
         },
         3 if smoke else 21,

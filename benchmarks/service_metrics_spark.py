@@ -27,9 +27,9 @@ from benchmarks.spark_stages import routed_stream
 from benchmarks.telling import step, tell
 from benchmarks.with_and_without import Piece, cost, having, pairs
 from evenflow.settings import Settings
+from evenflow.telemetry import Stage
 from evenflow.twostep import Tally
 from monitoring.instruments.spark import SparkInstruments
-from spark_consumers.checkpoints import Stage
 from spark_consumers.executors import Standing
 from spark_consumers.listener import Telemetry
 from spark_consumers.session import end_session, make_session

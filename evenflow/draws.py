@@ -10,17 +10,17 @@ import numpy as np
 
 from evenflow.arrays import UInt64s
 from evenflow.kernels import kernel
-from evenflow.keys import GOLDEN, members, mix64
+from evenflow.keys import GOLDEN, mix64, salts
 
 _FIRST_STREAM = 1 << 32
-"""Members of the hash family from here on seed the generators. Candidates are those before."""
+"""Salts from here on seed the generators. Those before are of candidates."""
 _SHIFT = np.uint64(11)
 _UNIT = 2.0**-53
 
 
 def generator(seed: int, source: int) -> UInt64s:
     """The generator of this source in its first state, shape (1,)."""
-    return members(seed, 1, first=_FIRST_STREAM + source)
+    return salts(seed, 1, first=_FIRST_STREAM + source)
 
 
 @kernel

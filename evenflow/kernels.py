@@ -64,8 +64,11 @@ def _parts(code: CodeType, known: Mapping[str, Any], seen: frozenset[str]) -> It
             inner = value
         if inner is not None and f"{inner.__module__}.{inner.__qualname__}" not in seen:
             yield fingerprint(inner, seen).encode()
-        elif isinstance(value, int | float | np.generic):
+            yield repr(getattr(value, "targetoptions", {}).get("inline")).encode()
+        elif isinstance(value, int | float | np.generic | tuple):
             yield f"{name}={value!r}".encode()
+        elif isinstance(value, np.ndarray):
+            yield f"{name}={value.dtype}{value.shape}".encode() + value.tobytes()
 
 
 class _NamedByKey(IndexDataCacheFile):

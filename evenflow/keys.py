@@ -4,12 +4,12 @@ Everything that must agree across processes, machines and releases hangs on this
 key goes to, which reduce bucket merges it. Python's `hash()` is salted per process and never used.
 
     h      = XXH64(key bytes, seed 0)
-    m_i    = mix64(mix64(seed + G) + i * G)        member i of the family of `seed` (G: golden ratio)
+    m_i    = mix64(mix64(seed + G) + i * G)        salt i of the family of `seed` (G: golden ratio)
     F_i(h) = mix64(h ^ m_i) mod n                  unsigned modulo, i = 1, 2, ...
 
 All schemes share the family, so they nest: hashing is F_1, pkg chooses from F_1 and F_2, d-choices from
 F_1..F_d. F_i(h) = F_j(h) happens with probability 1/n and is kept, as the papers' analyses assume.
-`bucket_of` is member 0 of the family of seed 0: it is independent of every partitioner's candidates.
+`bucket_of` takes salt 0 of the family of seed 0: it is independent of every partitioner's candidates.
 """
 
 from __future__ import annotations
@@ -151,39 +151,39 @@ def mix64(x: np.uint64) -> np.uint64:
 
 
 @inlined
-def home_slot(key: np.uint64, mask: np.int64) -> np.int64:
+def first_slot(key: np.uint64, mask: np.int64) -> np.int64:
     """Where probing for a key begins in a hash table of mask + 1 slots, a power of two up to 2^32."""
     return np.int64((key * GOLDEN) >> _HALF) & mask
 
 
 @inlined
-def member_kernel(seed: np.uint64, i: np.uint64) -> np.uint64:
+def salt_kernel(seed: np.uint64, i: np.uint64) -> np.uint64:
     """m_i of the family of `seed` (both uint64)."""
     return mix64(mix64(seed + GOLDEN) + i * GOLDEN)
 
 
 @inlined
-def candidate_kernel(key: np.uint64, member: np.uint64, workers: np.uint64) -> np.int64:
-    """F_i(key) for a precomputed member m_i. All arguments uint64. For use inside kernels."""
-    return np.int64(mix64(key ^ member) % workers)
+def candidate_kernel(key: np.uint64, salt: np.uint64, workers: np.uint64) -> np.int64:
+    """F_i(key) by its salt m_i. All arguments uint64. For use inside kernels."""
+    return np.int64(mix64(key ^ salt) % workers)
 
 
 @kernel
-def _members(seed: np.uint64, first: int, out: UInt64s) -> None:
+def _salts(seed: np.uint64, first: int, out: UInt64s) -> None:
     for j in range(out.shape[0]):
-        out[j] = member_kernel(seed, np.uint64(first + j))
+        out[j] = salt_kernel(seed, np.uint64(first + j))
 
 
 @kernel
-def _candidates(keys: UInt64s, member: np.uint64, workers: np.uint64, out: Int32s) -> None:
+def _candidates(keys: UInt64s, salt: np.uint64, workers: np.uint64, out: Int32s) -> None:
     for row in range(keys.shape[0]):
-        out[row] = candidate_kernel(keys[row], member, workers)
+        out[row] = candidate_kernel(keys[row], salt, workers)
 
 
-def members(seed: int, count: int, *, first: int = 1) -> UInt64s:
+def salts(seed: int, count: int, *, first: int = 1) -> UInt64s:
     """m_first, m_first+1, ... (`count` of them): what kernels hand to `candidate_kernel`."""
     out = np.empty(count, np.uint64)
-    _members(np.uint64(seed % 2**64), first, out)
+    _salts(np.uint64(seed % 2**64), first, out)
     return out
 
 
@@ -200,13 +200,13 @@ class Candidates(NamedTuple):
     """F_1, F_2, ... over so many workers: what kernels take as one argument."""
 
     family: UInt64s
-    """Their members."""
+    """Salts of these functions."""
     workers: np.uint64
 
 
 def candidates(seed: int, count: int, workers: int) -> Candidates:
     """F_1 .. F_count."""
-    return Candidates(members(seed, count), np.uint64(workers))
+    return Candidates(salts(seed, count), np.uint64(workers))
 
 
 def candidate(hashes: UInt64s, i: int, n: int, seed: int) -> Int32s:
@@ -214,7 +214,7 @@ def candidate(hashes: UInt64s, i: int, n: int, seed: int) -> Int32s:
     if i < 1 or n < 1:
         raise ValueError(f"F_{i} over {n} workers: candidates are counted from 1 and need a worker")
     out = np.empty(len(hashes), np.int32)
-    _candidates(hashes, members(seed, 1, first=i)[0], np.uint64(n), out)
+    _candidates(hashes, salts(seed, 1, first=i)[0], np.uint64(n), out)
     return out
 
 
@@ -223,5 +223,5 @@ def bucket_of(hashes: UInt64s, buckets: int) -> Int32s:
     if buckets < 1:
         raise ValueError(f"{buckets} reduce buckets: at least 1 is needed")
     out = np.empty(len(hashes), np.int32)
-    _candidates(hashes, members(0, 1, first=0)[0], np.uint64(buckets), out)
+    _candidates(hashes, salts(0, 1, first=0)[0], np.uint64(buckets), out)
     return out

@@ -2,7 +2,7 @@
 
 Pane i covers event times [i*slide, (i+1)*slide) in ms since 1970 UTC. The window that ends with pane
 e covers panes e-panes_per_window+1 .. e, that is [ (e+1)*slide - window, (e+1)*slide ). Everything is
-aligned to the epoch. Floor division makes that hold for times before 1970 too.
+aligned to 1970. Floor division makes that hold for times before 1970 too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Options as a person writes them: `option=value,...`. And partitioners and policies, `NAME[:option=value,...]`, e.g.
+"""Options as a person writes them: `option=value,...`. Partitioners and policies as `NAME[:option=value,...]`, e.g.
 `pkg:d=3,window=sliding`.
 
 A list of numbers is written with semicolons: `evenflow:weights=1;2;0.5`. `weights=2;` is a list of one.

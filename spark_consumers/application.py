@@ -17,11 +17,11 @@ from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole, queries
 from evenflow.stopping import stopped_by_signals
 from evenflow.talking import on_every_line
+from evenflow.telemetry import Stage
 from evenflow.twostep import Tally
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
 from spark_consumers.checkpoints import (
-    Stage,
     refuse_changed_notes,
     refuse_other_wiring,
     wait_for_room,

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
@@ -22,6 +22,7 @@ from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, 
 from evenflow.settings import Settings
 from evenflow.settings.places import local_folder
 from evenflow.strict_json import read_object
+from evenflow.telemetry import Stage
 from evenflow.wire import Segment, decode_blob
 from spark_consumers.folders import Folder
 from spark_consumers.storage import storage_error
@@ -29,7 +30,6 @@ from topics.reader import read_range
 from topics.state import TopicState
 from topics.waiting import wait_while
 
-Stage = Literal["fused", "combine", "reduce"]
 NOTE_VERSION = 4
 _NOTE = "evenflow.json"
 _LARGEST_NOTE = 1_000_000

@@ -8,7 +8,7 @@ from evenflow.elasticity.demand import executors
 from evenflow.elasticity.observation import PARTS, Part
 from evenflow.plans import Plan
 from evenflow.settings import Settings
-from spark_consumers.checkpoints import Stage
+from evenflow.telemetry import Stage
 
 
 def executors_wanted(settings: Settings, stages: Sequence[Stage], plan: Plan | None) -> int:

@@ -21,8 +21,8 @@ from evenflow.errors import EvenflowError
 from evenflow.plans import Plan, Schedule
 from evenflow.settings import Settings
 from evenflow.talking import Concern, Concerns, on_every_line, with_fields
+from evenflow.telemetry import Stage
 from evenflow.windows import END_MARK, NO_MARK
-from spark_consumers.checkpoints import Stage
 from spark_consumers.cluster import Cluster, Refused
 from spark_consumers.demand import executors_wanted
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from evenflow.errors import ConfigError, ServiceError
+from evenflow.nearest import did_you_mean
 
 SCALA_VERSION = "2.13"
 AWS_SDK_VERSION = "2.25.53"
@@ -271,7 +272,14 @@ def tell(what: str, jars: list[Path]) -> None:
 def main() -> int:
     """Resolve the sets that are named, or the connector, and say where they are."""
     try:
-        for what in sys.argv[1:] or ("connector",):
+        wanted = sys.argv[1:] or ["connector"]
+        for what in wanted:
+            if what not in _SETS:
+                raise ConfigError(
+                    f"no set of jars is called {what!r}{did_you_mean(what, _SETS)}",
+                    hint=f"known: {', '.join(_SETS)}. The broker's: python -m workbench.broker_jars",
+                )
+        for what in wanted:
             tell(what, _SETS[what]())
     except (ServiceError, ConfigError) as error:
         print(error, file=sys.stderr)

@@ -13,10 +13,9 @@ from pyspark import Accumulator, SparkContext
 
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
-from evenflow.telemetry import BatchRecord, HeartbeatRecord, Record
+from evenflow.telemetry import BatchRecord, HeartbeatRecord, Record, Stage
 from evenflow.twostep import Tally
 from evenflow.windows import END_MARK
-from spark_consumers.checkpoints import Stage
 from spark_consumers.executors import Standing
 from spark_consumers.micro_batches import batch_record, query_of, stage_of
 from spark_consumers.pulse import Beat, Pulse

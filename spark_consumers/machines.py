@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.settings.places import local_folder
+from evenflow.telemetry import Stage
 from spark_consumers.archive import using_archive
-from spark_consumers.checkpoints import Stage
 from spark_consumers.demand import executors_wanted, most_executors
 from spark_consumers.object_store import application_jars
 from spark_consumers.own_pod import own_pod_conf

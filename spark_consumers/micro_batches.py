@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from evenflow.settings import Settings
-from evenflow.telemetry import BatchRecord, PartWork, parts_of
+from evenflow.telemetry import BatchRecord, PartWork, Stage, parts_of
 from evenflow.twostep import Part, Tally
 from evenflow.twostep.since import Since
 from evenflow.windows import NO_MARK
-from spark_consumers.checkpoints import Stage
 from spark_consumers.executors import Standing
 
 

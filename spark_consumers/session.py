@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.settings.exactness import refused_conf
+from evenflow.telemetry import Stage
 from spark_consumers.archive import using_archive
-from spark_consumers.checkpoints import Stage
 from spark_consumers.java_log import JavaLog
 from spark_consumers.machines import executor_python, executors_archive, executors_conf, one_machine
 from spark_consumers.object_store import application_jars, store_conf

@@ -15,12 +15,12 @@ from pyspark.sql.streaming import StreamingQuery
 
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
+from evenflow.telemetry import Stage
 from evenflow.twostep import Tally
 from spark_consumers import combiner, reducer
 from spark_consumers.begun import begun_at, note_beginning
 from spark_consumers.checkpoints import (
     Checkpoint,
-    Stage,
     resume_offsets,
 )
 from spark_consumers.ending import EndOfTopic
@@ -227,6 +227,7 @@ def _end_after_this_batch(spark: SparkSession, query: StreamingQuery) -> None:
     interrupting. A later Spark without that field gets the ordinary stop, which exactness survives.
     """
     try:
+        # PySpark declares that there may be no JVM. A running query has one.
         terminated = getattr(
             getattr(cast(Any, spark._jvm).org.apache.spark.sql.execution.streaming, "TERMINATED$"), "MODULE$"
         )

@@ -51,7 +51,7 @@ def input_topic(settings: Settings) -> TopicSpec:
 
 
 def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
-    """The topics of a query by role; the number of input partitions must be known.
+    """The topics of a query by role. The number of input partitions must be known.
 
     Topics that hold event time in the record timestamp keep records for ever: a finite retention would count
     from the event time, and the broker would delete a replay of old data within minutes.
@@ -142,7 +142,7 @@ def check_topic(spec: TopicSpec, state: TopicState) -> None:
 
 
 def describe(kafka: KafkaSettings, names: Iterable[str]) -> dict[str, TopicState]:
-    """What these topics are now; those that do not exist are absent."""
+    """What these topics are now. Those that do not exist are absent."""
     client = admin(kafka)
     return _states(client, kafka, names)
 

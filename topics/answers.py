@@ -23,14 +23,14 @@ NOT_YET = frozenset(
         KafkaError.FENCED_LEADER_EPOCH,
     }
 )
-"""A broker that has just started or got a topic may not know its leadership yet; asking again heals it."""
+"""A broker that has just started or got a topic may not know its leadership yet. Asking again heals it."""
 _T = TypeVar("_T")
 
 
 def result_of(
     future: Future[_T], kafka: KafkaSettings, doing: str, *, absent: frozenset[int] | set[int] = frozenset()
 ) -> _T | None:
-    """Result of an admin future; None for the error codes `absent`; ServiceError for all others.
+    """Result of an admin future. None for the error codes `absent`. ServiceError for all others.
 
     The caller must hold the client until here. The margin lets the broker's own answer come first.
     """
@@ -48,6 +48,6 @@ def result_of(
 
 
 def code_of(future: Future[Any]) -> int | None:
-    """Error code of a future that is done; None if it has a result."""
+    """Error code of a future that is done. None if it has a result."""
     error = future.exception()
     return error.args[0].code() if isinstance(error, KafkaException) else None

@@ -2,7 +2,7 @@
 
 Every client proves at creation that it reaches and may log in to the broker. After that, errors that no
 retry heals (refused login, fenced producer) are raised as ServiceError from the client's own `poll`,
-`consume` or `flush`; passing outages are librdkafka's to retry, bounded by the timeouts set here.
+`consume` or `flush`. Passing outages are librdkafka's to retry, bounded by the timeouts set here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _HOPELESS = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATIO
 
 
 def producer(kafka: KafkaSettings, **config: Any) -> Producer:
-    """An idempotent producer; `config` are librdkafka settings with _ for the dots and win over ours."""
+    """An idempotent producer. `config` are librdkafka settings with _ for the dots and win over ours."""
     ours = {
         "message_max_bytes": MAX_RECORD_BYTES,
         "enable_idempotence": True,
@@ -74,7 +74,7 @@ def consumer(kafka: KafkaSettings, *, group: str, **config: Any) -> Consumer:
 
 
 def admin(kafka: KafkaSettings) -> AdminClient:
-    """The process's admin client for this broker; made once and kept for good.
+    """The process's admin client for this broker. Made once and kept for good.
 
     Making one costs three threads and a connection, and it must outlive its futures.
     """
@@ -86,7 +86,7 @@ def admin(kafka: KafkaSettings) -> AdminClient:
 
 
 def flush(client: Producer, kafka: KafkaSettings, *, timeout: float | None = None) -> None:
-    """Wait until every record is delivered; ServiceError if none moves for `timeout` s (request_timeout)."""
+    """Wait until every record is delivered. ServiceError if none moves for `timeout` s (request_timeout)."""
     patience = seconds(kafka) if timeout is None else timeout
     left, deadline = len(client), time.monotonic() + patience
     while left:
@@ -153,7 +153,7 @@ def _prove(client: Any, kafka: KafkaSettings, watch: _ErrorWatch) -> None:
 class _ErrorWatch:
     """Error callback of one client: remembers the last error, raises those that no retry heals.
 
-    librdkafka calls it inside `poll`, `consume` or `flush`; what it raises comes out of that call.
+    librdkafka calls it inside `poll`, `consume` or `flush`. What it raises comes out of that call.
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:

@@ -21,7 +21,7 @@ _TRIMMED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RA
 
 
 class Follower:
-    """A reader of one log; nothing is committed, so each one begins where it is told to."""
+    """A reader of one log. Nothing is committed, so each one begins where it is told to."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Follower:
         newest: int | None = None,
         isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
     ) -> None:
-        """role: of the topic. newest: begin at most so many offsets before its end; None: at its beginning.
+        """role: of the topic. newest: begin at most so many offsets before its end. None: at its beginning.
 
         Raises ServiceError without a broker or that topic.
         """
@@ -57,7 +57,7 @@ class Follower:
         self._seek(self._position)
 
     def all_so_far(self) -> list[Record]:
-        """Every record that was there when the follower was made; ServiceError when the broker does not hand them over."""
+        """Every record that was there when the follower was made. ServiceError when the broker does not hand them over."""
         found: list[Record] = []
         tries = 0
         while self._position < self.end:
@@ -77,7 +77,7 @@ class Follower:
         return [message for message in messages if self._took(message)]
 
     def log_end(self) -> int:
-        """Offset behind the last record that is written now; ServiceError when the broker does not say."""
+        """Offset behind the last record that is written now. ServiceError when the broker does not say."""
         try:
             ends = self._reader.get_watermark_offsets(
                 TopicPartition(self.topic, 0), timeout=seconds(self._kafka)
@@ -91,7 +91,7 @@ class Follower:
         self._reader.close()
 
     def _took(self, message: Record) -> bool:
-        """Whether this is a record; the position follows whatever it is."""
+        """Whether this is a record. The position follows whatever it is."""
         error = message.error()
         if error is None:
             self._position = offset_of(message) + 1

@@ -44,7 +44,7 @@ def group_names(kafka: KafkaSettings) -> list[str]:
 
 
 def members(kafka: KafkaSettings, group: str) -> list[Member]:
-    """Who is in the group now; none when there is no such group."""
+    """Who is in the group now. None when there is no such group."""
     deadline = time.monotonic() + seconds(kafka)
     while True:
         try:

@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.05
 def log_ends(
     kafka: KafkaSettings, topic: str, partitions: Iterable[int], *, timeout: float
 ) -> dict[int, int]:
-    """High watermarks of these partitions as their leaders say now; without an answer within `timeout` s, absent."""
+    """High watermarks of these partitions as their leaders say now. Without an answer within `timeout` s, absent."""
     wanted = [TopicPartition(topic, partition) for partition in partitions]
     futures = admin(kafka).list_offsets(dict.fromkeys(wanted, OffsetSpec.latest()), request_timeout=timeout)
     found = {}
@@ -40,7 +40,7 @@ def stable_ends(kafka: KafkaSettings, topic: TopicState) -> dict[int, int]:
 
 
 def first_offsets(kafka: KafkaSettings, topic: TopicState, start: str) -> dict[int, int]:
-    """Offset by partition at which reading begins; start: as `input.start`.
+    """Offset by partition at which reading begins. start: as `input.start`.
 
     Of a time it is the first record on whose record timestamp is not before it, the end where there is none.
     """
@@ -66,7 +66,7 @@ def offsets(
     *,
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[str, dict[int, int]]:
-    """Offsets by topic and partition; a partition that has just been deleted is absent."""
+    """Offsets by topic and partition. A partition that has just been deleted is absent."""
     known: dict[str, dict[int, int]] = {}
     deadline = time.monotonic() + seconds(kafka)
     while partitions:

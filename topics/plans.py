@@ -45,7 +45,7 @@ def plan_in(value: bytes | None, settings: Settings) -> Plan:
 
 
 class Plans:
-    """Turns records of the plan topic into plans; what is none is said once each, counted, and ignored.
+    """Turns records of the plan topic into plans. What is none is said once each, counted, and ignored.
 
     next_offset: behind all records that it was handed with their offset.
     """
@@ -74,7 +74,7 @@ class Plans:
 
 
 def read_plans(settings: Settings, reading: Plans | None = None) -> list[Plan]:
-    """Every plan that is published now, in order; what is no plan is ignored. None of a topic that is not there.
+    """Every plan that is published now, in order. What is no plan is ignored. None of a topic that is not there.
 
     reading: is handed the records, for who reads on behind them.
     """
@@ -112,7 +112,7 @@ class PlanFollower:
         return self._follower.state
 
     def all_so_far(self) -> list[Plan]:
-        """Every plan that was there when the follower was made; ServiceError when the broker does not hand them over."""
+        """Every plan that was there when the follower was made. ServiceError when the broker does not hand them over."""
         return self._plans(self._follower.all_so_far())
 
     def new(self, timeout: float = 0.0) -> list[Plan]:
@@ -155,7 +155,7 @@ class PlanWriter:
         telemetry: Iterable[tuple[str, bytes]] = (),
         snapshot: tuple[bytes, bytes] | None = None,
     ) -> None:
-        """All of it or nothing; telemetry, snapshot: key and value of records for the topics of these names.
+        """All of it or nothing. telemetry, snapshot: key and value of records for the topics of these names.
 
         Raises Fenced when another writer has taken over, ServiceError for other refusals.
         """

@@ -30,7 +30,7 @@ def write_identity(producer: Producer, settings: Settings) -> None:
 
 
 def read_identity(settings: Settings) -> dict[str, Any] | None:
-    """What the query was when it began; None when it has not begun, or its snapshots topic is gone."""
+    """What the query was when it began. None when it has not begun, or its snapshots topic is gone."""
     topic = settings.topic(_ROLE)
     last = read_last(settings.kafka, topic, IDENTITY_KEY)
     if last is None or last.value() is None:

@@ -75,7 +75,7 @@ def read_range(
 
 
 def read_newest(kafka: KafkaSettings, topic: str, most: int) -> list[Record]:
-    """The committed records among the newest `most` offsets of each partition; none of a topic that is not there.
+    """The committed records among the newest `most` offsets of each partition. None of a topic that is not there.
 
     Does not wait for open transactions.
     """
@@ -88,7 +88,7 @@ def read_newest(kafka: KafkaSettings, topic: str, most: int) -> list[Record]:
 
 
 def read_last(kafka: KafkaSettings, topic: str, key: bytes) -> Record | None:
-    """The last committed record with this key; None when there is none, or no such topic. Reads all of the topic."""
+    """The last committed record with this key. None when there is none, or no such topic. Reads all of the topic."""
     if topic not in describe(kafka, [topic]):
         return None
     last = None
@@ -159,7 +159,7 @@ def _until_done(
 
 
 def _position(message: Record, kafka: KafkaSettings, topic: str) -> int | None:
-    """The offset up to which this partition has now been read; None if the event says nothing of it."""
+    """The offset up to which this partition has now been read. None if the event says nothing of it."""
     error = message.error()
     if error is None:
         return message.offset() + 1

@@ -1,7 +1,7 @@
 """The schema registry, asked with confluent-kafka's own client: a schema by its id, and a new one registered.
 
 Every answer is one of three: the schema, that there is none of this id, or an error. An outage is `RegistryAway`, which may
-heal; a refused user, or something at the address that is no registry, is a ConfigError.
+heal. A refused user, or something at the address that is no registry, is a ConfigError.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _MOST_REFERENCES = 1_000
 
 
 class RegistryAway(ServiceError):
-    """The registry does not answer now; asking again may help."""
+    """The registry does not answer now. Asking again may help."""
 
 
 @dataclass(frozen=True)
 class RegisteredSchema:
     """A schema of the registry.
 
-    texts: the schemas that it refers to, each behind those that it refers to itself, and last its own. Avro: JSON; Protobuf:
-    a FileDescriptorProto in base64. names: under which name each is referred to; the last one's is empty.
+    texts: the schemas that it refers to, each behind those that it refers to itself, and last its own. Avro: JSON. Protobuf:
+    a FileDescriptorProto in base64. names: under which name each is referred to. The last one's is empty.
     """
 
     id: int
@@ -48,7 +48,7 @@ class Lookup(Protocol):
     """What is asked: a `Registry`, or what remembers its answers."""
 
     def schema(self, number: int) -> RegisteredSchema | None:
-        """The schema of this id; None when there is none. Raises RegistryAway and ConfigError."""
+        """The schema of this id. None when there is none. Raises RegistryAway and ConfigError."""
         ...
 
 
@@ -78,7 +78,7 @@ class Registry:
             raise ConfigError(f"input.registry cannot be used: {error}") from None
 
     def schema(self, number: int) -> RegisteredSchema | None:
-        """The schema of this id; None when there is none. Raises RegistryAway and ConfigError."""
+        """The schema of this id. None when there is none. Raises RegistryAway and ConfigError."""
         found = self._asked(lambda: self._client.get_schema(number, fmt=self._fmt))
         if found is None:
             return None
@@ -99,7 +99,7 @@ class Registry:
         return number
 
     def subjects(self) -> list[str]:
-        """The subjects there are; what `evenflow doctor` asks to see that the registry answers."""
+        """The subjects there are. What `evenflow doctor` asks to see that the registry answers."""
         return self._asked(self._client.get_subjects) or []
 
     def _refer(self, schema: Schema, texts: list[str], names: list[str], depth: int) -> None:

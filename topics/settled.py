@@ -15,7 +15,7 @@ _MADE_BY_SERVICES = tuple(f".{role}" for role in ROLES if role != "input")
 
 
 def settled(settings: Settings) -> Settings:
-    """These settings with the number of partitions that the input topic has; nothing is made.
+    """These settings with the number of partitions that the input topic has. Nothing is made.
 
     Raises ConfigError when there is no such topic, IncompatibleStateError when another number of partitions is set,
     ServiceError when the broker does not answer.

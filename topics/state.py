@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TopicSpec:
-    """What a topic must be. `config` is what it is created with; replication comes from the settings."""
+    """What a topic must be. `config` is what it is created with. Replication comes from the settings."""
 
     name: str
     partitions: int

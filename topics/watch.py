@@ -31,14 +31,14 @@ class Answer(Protocol):
         """Whether it has come."""
 
     def result(self) -> Any:
-        """The description; raises KafkaException."""
+        """The description. Raises KafkaException."""
 
 
 Ask = Callable[[list[str]], dict[str, Answer]]
 
 
 class TopicWatch:
-    """Raises from `check` once one of these topics is another than it was; no answer is no verdict.
+    """Raises from `check` once one of these topics is another than it was. No answer is no verdict.
 
     topics: as they were at the start. A topic counts as deleted when that is the answer three times in a row: a
     broker that has just started may not know of it yet.
@@ -61,7 +61,7 @@ class TopicWatch:
         self._absent = dict.fromkeys(self._ids, 0)
 
     def check(self) -> None:
-        """Look at answers that have come, and ask again when it is time; never waits.
+        """Look at answers that have come, and ask again when it is time. Never waits.
 
         Raises DataLossError when a topic was deleted, or deleted and created again.
         """

@@ -28,7 +28,7 @@ from workbench.unreadable import Number, Unreadable
 
 _DEEPEST = 250
 _TICKS = {"timestamp-millis": 1, "timestamp-micros": 1_000, "timestamp-nanos": 1_000_000}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_YEAR_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Held(NamedTuple):
@@ -150,7 +150,7 @@ def _time(held: Held, unit: str) -> Any:
     if unit != "iso":
         return Number(repr(ms / 1000) if unit == "s" else ms * (1000 if unit == "us" else 1))
     try:
-        return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds")
+        return (_YEAR_1970 + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds")
     except OverflowError:
         raise Unreadable("the event time is out of range") from None
 

@@ -24,7 +24,7 @@ from benchmarks.reproducing.store import Found, MissingError, Values
 from evenflow import metrics
 from evenflow.charts.axes import decades
 from evenflow.charts.page import page
-from evenflow.keys import bucket_of, members
+from evenflow.keys import bucket_of, salts
 from evenflow.partitioners.prompt.reduce_buckets import allocate_all, clusters_of
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     found: Values = {}
     for seed in plan.seeds:
         stream = opened.at(seed)
-        renamed = members(seed, 1)[0]
+        renamed = salts(seed, 1)[0]
         if stream.next_time is None:  # a batch is a number of tuples here, whatever their time
             stream = type(stream)(
                 stream.keys, stream.codes, np.arange(len(stream)), stream.key_count, len(stream)

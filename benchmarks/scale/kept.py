@@ -37,7 +37,7 @@ class Kept:
 
     @classmethod
     def read(cls, path: Path) -> tuple[Kept, dict[str, Any]]:
-        """And the facts of the machine."""
+        """What `write` wrote, and the facts of the machine."""
         fields = json.loads(path.read_text(encoding="utf-8"))
         facts = fields.pop("machine")
         return cls(units=Units(**fields.pop("units")), **fields), facts

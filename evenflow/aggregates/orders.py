@@ -30,7 +30,7 @@ def order_keys(values: pa.Array) -> Int64s:
     if pa.types.is_int64(kind):
         return viewed(values.buffers()[1], np.int64, values.offset, len(values))
     if pa.types.is_decimal(kind):
-        return np.ascontiguousarray(words(values)[:, 0]).view(np.int64)
+        return np.ascontiguousarray(words(values)["low"]).view(np.int64)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _places(values)
     if pa.types.is_date(kind):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Aggregate, Call, PartialColumn, Said
-from evenflow.aggregates.buckets import buckets_column, middles
+from evenflow.aggregates.bins import bins_column, middles
 from evenflow.aggregates.lists import Counted, entry_groups_of_rows, null_if, taken
 from evenflow.aggregates.multisets import multiset_column, ranked
 from evenflow.arrays import one_chunk
@@ -25,7 +25,7 @@ def _read(written: tuple[str, ...]) -> tuple[float, bool]:
 
 
 def _partial(call: Call) -> PartialColumn:
-    return multiset_column(call) if call.options[1] else buckets_column(call)
+    return multiset_column(call) if call.options[1] else bins_column(call)
 
 
 def _finish(partials: pa.Table, call: Call) -> pa.Array:
@@ -49,11 +49,11 @@ QUANTILE = Aggregate(
     finish=_finish,
     bound=lambda call: "exact" if call.options[1] else "1/256 (0.4 %) of its size",
     said=Said(
-        computes="the value of rank ceil(q n) of n (DDSketch, 128 buckets for each factor of two), of the column's type",
+        computes="the value of rank ceil(q n) of n (DDSketch, 128 bins for each factor of two), of the column's type",
         nulls="ignored; null where there is no value",
         bound="1/256 (0.4 %) of its size; whole numbers below 256, and decimals of as few last digits, are exact. "
         "With `exact` exact",
-        state="16 bytes for each bucket that holds a value (128 for each factor of two that the values span); "
+        state="16 bytes for each bin that holds a value (128 for each factor of two that the values span); "
         "with `exact` every different value with its count",
     ),
 )

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from evenflow.aggregates.aggregate import Reduction, stored
 from evenflow.aggregates.grouping import Grouping
 from evenflow.aggregates.picks import extreme_value
-from evenflow.aggregates.wide import add_int64s, add_wide, from_words, subtract_wide, words
-from evenflow.arrays import Bools, Int32s, UInt64s, viewed
+from evenflow.aggregates.wide import add_int64s, add_wide, from_words, no_sums, subtract_wide, words
+from evenflow.arrays import Bools, Int32s, viewed
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
 
@@ -109,7 +109,7 @@ def subtract_column(name: str | Reduction, column: pa.Array, groups: Grouping, b
         _sum_counts(groups.of[begin:], _values(gone, np.int64), -1, counts)
         return pa.array(counts)
     assert name == "sum", name
-    sums = np.zeros((groups.count, 2), np.uint64)
+    sums = no_sums(groups.count)
     add_wide(groups.of[:begin], words(kept), _valid(kept), sums)
     subtract_wide(groups.of[begin:], words(gone), _valid(gone), sums)
     return from_words(sums, column.type.scale)
@@ -155,7 +155,7 @@ def _reduce_sum(column: pa.Array | None, groups: Grouping) -> pa.Array:
         if len(column):
             _sum_float(groups.of, _values(column, np.float64), _valid(column), out)
         return pa.array(out)
-    sums: UInt64s = np.zeros((groups.count, 2), np.uint64)
+    sums = no_sums(groups.count)
     if len(column) and pa.types.is_decimal(column.type):
         add_wide(groups.of, words(column), _valid(column), sums)
     elif len(column):

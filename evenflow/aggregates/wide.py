@@ -1,71 +1,81 @@
 """Sums of int64 values as 128-bit integers: no sum of int64 values can overflow one.
 
-A column of them is of Arrow's type decimal128(38, 0). A kernel sees it as uint64[n, 2]: each row holds the
-low and the high word of a two's complement number. Fewer than 2^63 addends of at most 2^63 each stay
+A column of them is of Arrow's type decimal128(38, 0). A kernel sees it as records of WORDS: the low and the high word
+of a two's complement number. Fewer than 2^63 addends of at most 2^63 each stay
 within 2^126, which has 38 digits, so `validate(full=True)` passes.
 """
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Bools, Float64s, Int32s, Int64s, UInt64s, viewed
+from evenflow.arrays import Bools, Float64s, Int32s, Int64s, Rows, UInt64s, records, viewed
 from evenflow.kernels import kernel
 
 WIDE = pa.decimal128(38, 0)
 """Arrow type of a sum of int64 values."""
+WORDS = np.dtype([("low", np.uint64), ("high", np.uint64)])
+_SIGNED = np.dtype([("low", np.int64), ("high", np.int64)])
 
 
 @kernel
-def add_int64s(of: Int32s, values: UInt64s, valid: Bools, out: UInt64s) -> None:
+def add_int64s(of: Int32s, values: UInt64s, valid: Bools, out: Rows) -> None:
     """Add int64 values, seen as uint64, to the 128-bit sum of their row's group."""
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):
         if masked and not valid[row]:
             continue
-        group, value = of[row], values[row]
-        low = out[group, 0] + value
+        total, value = out[of[row]], values[row]
+        low = total["low"] + value
         carry = np.uint64(1) if low < value else np.uint64(0)
-        out[group, 0] = low
-        out[group, 1] += carry - (value >> np.uint64(63))  # minus one: the high word of a negative value
+        total["low"] = low
+        total["high"] += carry - (value >> np.uint64(63))  # minus one: the high word of a negative value
 
 
 @kernel
-def add_wide(of: Int32s, values: UInt64s, valid: Bools, out: UInt64s) -> None:
+def add_wide(of: Int32s, values: Rows, valid: Bools, out: Rows) -> None:
     """Add 128-bit values to the sum of their row's group."""
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):
         if masked and not valid[row]:
             continue
-        group, value = of[row], values[row, 0]
-        low = out[group, 0] + value
+        total, value = out[of[row]], values[row]["low"]
+        low = total["low"] + value
         carry = np.uint64(1) if low < value else np.uint64(0)
-        out[group, 0] = low
-        out[group, 1] += values[row, 1] + carry
+        total["low"] = low
+        total["high"] += values[row]["high"] + carry
 
 
 @kernel
-def subtract_wide(of: Int32s, values: UInt64s, valid: Bools, out: UInt64s) -> None:
+def subtract_wide(of: Int32s, values: Rows, valid: Bools, out: Rows) -> None:
     """Subtract 128-bit values from the sum of their row's group: the inverse of `add_wide`."""
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):
         if masked and not valid[row]:
             continue
-        group, value = of[row], values[row, 0]
-        low = out[group, 0]
+        total, value = out[of[row]], values[row]["low"]
+        low = total["low"]
         borrow = np.uint64(1) if low < value else np.uint64(0)
-        out[group, 0] = low - value
-        out[group, 1] -= values[row, 1] + borrow
+        total["low"] = low - value
+        total["high"] -= values[row]["high"] + borrow
 
 
-def words(column: pa.Array) -> UInt64s:
-    """Low and high word of each value of a WIDE column, uint64[n, 2], without a copy. Null rows hold anything."""
-    return viewed(column.buffers()[1], np.uint64, 2 * column.offset, 2 * len(column)).reshape(-1, 2)
+def no_sums(groups: int) -> Rows:
+    """A sum of nothing for each group, shape (groups,)."""
+    return records(groups, WORDS)
 
 
-def from_words(sums: UInt64s, scale: int = 0) -> pa.Array:
-    """The column whose words these are, uint64[n, 2], without a copy. `scale`: digits behind the point."""
+def words(column: pa.Array) -> Rows:
+    """The words of each value of a WIDE column, shape (rows,), without a copy. Null rows hold anything."""
+    both = viewed(column.buffers()[1], np.uint64, 2 * column.offset, 2 * len(column))
+    return cast(Rows, both.view(WORDS))
+
+
+def from_words(sums: Rows, scale: int = 0) -> pa.Array:
+    """The column whose words these are, shape (rows,), without a copy. `scale`: digits behind the point."""
     return pa.Array.from_buffers(
         pa.decimal128(WIDE.precision, scale), len(sums), [None, pa.py_buffer(sums)], null_count=0
     )
@@ -73,8 +83,8 @@ def from_words(sums: UInt64s, scale: int = 0) -> pa.Array:
 
 def narrowed(column: pa.Array) -> tuple[Int64s, Bools]:
     """Each value of a WIDE column as int64, and whether it fits (where not, the int64 means nothing)."""
-    both = words(column).view(np.int64)
-    return both[:, 0], both[:, 1] == both[:, 0] >> 63
+    both = words(column).view(_SIGNED)
+    return both["low"], both["high"] == both["low"] >> 63
 
 
 def as_doubles(column: pa.Array) -> Float64s:
@@ -82,6 +92,6 @@ def as_doubles(column: pa.Array) -> Float64s:
     values, fits = narrowed(column)
     doubles = values.astype(np.float64)
     for row in np.flatnonzero(~fits).tolist():  # rare: one call for each sum beyond int64
-        low, high = words(column)[row].tolist()
+        low, high = words(column)[row].item()
         doubles[row] = float((high - (high >> 63 << 64) << 64) + low)
     return doubles

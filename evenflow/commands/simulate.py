@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, Tim
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from evenflow.simulation import Entrant, Figures, Result
+    from evenflow.simulation import Entrant, Figures, KeyedStream, Result, Scenario
+    from evenflow.sources.source import SourceOptions
 
 Kind = Literal[
     "zipf",
@@ -133,7 +135,6 @@ def simulate(
     from evenflow.simulation import simulate as run
     from evenflow.simulation.charts import check_target
     from evenflow.simulation.charts import plot as draw
-    from evenflow.sources.sample import stream_of
 
     if warmup_slides is not None and window is None:
         raise ConfigError("--warmup-slides counts slides of a window", hint="give --window too")
@@ -152,18 +153,10 @@ def simulate(
         scenario.check(who)
     if plot is not None:
         check_target(plot)
+    stream_said = {"--stream": stream, "--keys": keys, "--zipf": zipf, "--period": period}
     with TemporaryDirectory(prefix="evenflow-simulate-") as folder:
         if input is not None:
-            made = {"--stream": stream, "--keys": keys, "--zipf": zipf, "--period": period}
-            _refuse(made, "describes a generated stream", "drop it, or drop --input")
-            _check_rate(time=time, rate=rate)
-            if tuples is not None and tuples < 1:
-                raise ConfigError(f"--tuples must be at least 1, not {tuples}")
-            disorder = (
-                (scenario.window_ms or _DISORDER_MS)
-                if max_disorder is None
-                else milliseconds("--max-disorder", max_disorder)
-            )
+            _refuse(stream_said, "describes a generated stream", "drop it, or drop --input")
             options = options_of_file(
                 key=key,
                 time=time,
@@ -175,15 +168,9 @@ def simulate(
                 keep_order=True,
                 first=tuples,
             )
-            routed = stream_of(
-                opened(input, options),
-                tuples=tuples,
-                timed=time is not None,
-                rate=rate,
-                max_disorder_ms=disorder,
-            )
+            routed = _read(input, options, rate, _disorder(max_disorder, scenario))
         else:
-            read_only = {
+            file_said = {
                 "--key": key,
                 "--time": time,
                 "--time-unit": time_unit,
@@ -193,7 +180,7 @@ def simulate(
                 "--encoding": encoding if encoding != "utf-8" else None,
                 "--max-disorder": max_disorder,
             }
-            _refuse(read_only, "describes a file", "name it with --input")
+            _refuse(file_said, "describes a file", "name it with --input")
             routed = generated(
                 stream or "zipf",
                 tuples=_TUPLES if tuples is None else tuples,
@@ -206,18 +193,32 @@ def simulate(
             )
         with _progress_bars(entrants, len(routed)) as watch:
             results = run(routed, entrants, scenario, processes=jobs, watch=watch)
-    if as_json:
-        import json
-
-        for result in results:
-            typer.echo(json.dumps(result.figures.as_json()))
-    else:
-        _print_table(results, windowed=window is not None)
-        if exchange:
-            typer.echo(_who_exchanged(results))
+    _show(results, scenario, as_json=as_json)
     if plot is not None:
         draw(results, plot)
         typer.echo(f"charts: {plot}", err=True)
+
+
+def _read(path: str, options: SourceOptions, rate: float | None, disorder_ms: int) -> KeyedStream:
+    """The tuples of a file, numbered at `rate` where they have no time."""
+    from evenflow.errors import ConfigError
+    from evenflow.sources.sample import stream_of
+
+    timed, tuples = options.time is not None, options.first
+    if timed and rate is not None:
+        raise ConfigError("--rate numbers tuples that have no time", hint="drop --rate or --time")
+    if tuples is not None and tuples < 1:
+        raise ConfigError(f"--tuples must be at least 1, not {tuples}")
+    return stream_of(
+        opened(path, options), tuples=tuples, timed=timed, rate=rate, max_disorder_ms=disorder_ms
+    )
+
+
+def _disorder(said: str | None, scenario: Scenario) -> int:
+    """How far times may run back, ms."""
+    if said is not None:
+        return milliseconds("--max-disorder", said)
+    return scenario.window_ms or _DISORDER_MS
 
 
 def _refuse(given: dict[str, Any], why: str, hint: str) -> None:
@@ -226,13 +227,6 @@ def _refuse(given: dict[str, Any], why: str, hint: str) -> None:
     for option, value in given.items():
         if value is not None:
             raise ConfigError(f"{option} {why}", hint=hint)
-
-
-def _check_rate(*, time: str | None, rate: float | None) -> None:
-    from evenflow.errors import ConfigError
-
-    if time is not None and rate is not None:
-        raise ConfigError("--rate numbers tuples that have no time", hint="drop --rate or --time")
 
 
 @contextmanager
@@ -251,6 +245,17 @@ def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callabl
                 bars.update(task, completed=tuples_done)
 
         yield watch
+
+
+def _show(results: Sequence[Result], scenario: Scenario, *, as_json: bool) -> None:
+    """Print the figures."""
+    if as_json:
+        for result in results:
+            typer.echo(json.dumps(result.figures.as_json()))
+        return
+    _print_table(results, windowed=scenario.window_ms is not None)
+    if scenario.exchange:
+        typer.echo(_who_exchanged(results))
 
 
 _Cell = Callable[["Figures"], str]

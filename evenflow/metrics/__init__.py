@@ -1,11 +1,11 @@
 """Exact figures of a routing decision, as the papers define them.
 
 Admission rule: pure, vectorised functions over arrays (worker, key hash and pane of each tuple).
-Tuple imbalance is in `loads`, what splitting costs in `splitting`, micro-batch figures in `blocks`, all of them
+Tuple imbalance is in `loads`, what splitting costs in `splitting`, micro-batch figures in `data_blocks`, all of them
 for every sliding window of a long stream in `sliding`.
 """
 
-from evenflow.metrics.blocks import block_cardinality_imbalance, block_size_imbalance, micro_batch_index
+from evenflow.metrics.data_blocks import block_cardinality_imbalance, block_size_imbalance, micro_batch_index
 from evenflow.metrics.loads import absolute_imbalance, imbalance, window_imbalance, worker_loads
 from evenflow.metrics.sliding import (
     WindowFigures,

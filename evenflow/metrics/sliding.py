@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Float64s, Int32s, Int64s, Rows, UInt64s, Whole, record
+from evenflow.arrays import Float64s, Int32s, Int64s, Rows, UInt64s, Whole, record, records
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
 from evenflow.metrics.loads import Integers, worker_loads
@@ -28,6 +28,16 @@ _STATE = np.dtype(
 )
 """Figures of the present window. Slots in use. Rows [tail, head) are in the window, which ends with `pane`. Windows
 written since the last answer."""
+_FIGURES = np.dtype(
+    [
+        ("end", np.int64),
+        ("imbalance", np.float64),
+        ("gamma", np.int64),
+        ("distinct", np.int64),
+        ("most", np.int64),
+    ]
+)
+"""Of a window that has ended, as WindowFigures has them."""
 _DONE, _TABLE_IS_FULL, _OUTPUT_IS_FULL = range(3)
 _FIRST_SLOTS = 1 << 16
 _MOST_OUTPUT = 1 << 16
@@ -106,14 +116,6 @@ class _Window(NamedTuple):
     """One of _STATE."""
 
 
-class _Closed(NamedTuple):
-    """Room for figures of windows that have ended."""
-
-    whole: Int64s
-    """(4, windows): end, gamma, distinct, max holders."""
-    imbalance: Float64s
-
-
 @kernel
 def _slot(pairs: UInt64s, pair: np.uint64) -> Any:
     """Where the pair is, or the free slot where it belongs."""
@@ -178,22 +180,21 @@ def _leave(window: _Window, code: Whole, worker: Whole) -> None:
 
 
 @inlined
-def _close(window: _Window, closed: _Closed, tuples: Whole, now: Whole) -> None:
+def _close(window: _Window, closed: Rows, tuples: Whole, now: Whole) -> None:
     """Write the figures of the window that ends with the pane `now`."""
-    loads, state, whole = window.loads, window.state[()], closed.whole
+    loads, state = window.loads, window.state[()]
+    figures = closed[state["closed"]]
     most = np.int64(0)
     for worker in range(loads.shape[0]):
         most = max(most, loads[worker])
-    at = state["closed"]
-    closed.imbalance[at] = most / tuples - 1.0 / loads.shape[0]
-    whole[0, at], whole[1, at] = now, state["gamma"]
-    whole[2, at], whole[3, at] = state["distinct"], state["most"]
-    state["closed"] = at + 1
+    figures["end"], figures["imbalance"] = now, most / tuples - 1.0 / loads.shape[0]
+    figures["gamma"], figures["distinct"], figures["most"] = state["gamma"], state["distinct"], state["most"]
+    state["closed"] += 1
 
 
 @kernel
-def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: _Closed) -> int:
-    """Go on from where the window stands, until all is done or something is full."""
+def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: Rows) -> int:
+    """Go on from where the window stands, until all is done or something is full. closed: room for _FIGURES."""
     workers, codes, panes = tuples
     pairs, state = window.held.pairs, window.state[()]
     head, tail = state["head"], state["tail"]
@@ -203,7 +204,7 @@ def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: _Closed) -> int
     while True:
         pane = panes[head] if head < workers.shape[0] else span.through + 1
         while now < pane and now <= span.through:
-            if state["closed"] == closed.imbalance.shape[0]:
+            if state["closed"] == closed.shape[0]:
                 answer = _OUTPUT_IS_FULL
                 break
             if tail < head:
@@ -298,18 +299,17 @@ def _figures(
         state=record(_STATE, pane=int(panes[0])),
     )
     room = int(min(_MOST_OUTPUT, max(1, through - int(panes[0]) + 1)))
-    output = _Closed(np.empty((4, room), np.int64), np.empty(room))
-    found: list[tuple[Int64s, Float64s]] = []
+    output = records(room, _FIGURES)
+    found: list[Rows] = []
     answer = _OUTPUT_IS_FULL
     while answer != _DONE:
         answer = _walk(_Tuples(workers, codes, panes), _Span(width, through), window, output)
-        closed = int(window.state["closed"])
-        found.append((output.whole[:, :closed].copy(), output.imbalance[:closed].copy()))
+        found.append(output[: int(window.state["closed"])].copy())
         if answer == _TABLE_IS_FULL:
             slots = max(len(window.held.pairs), 1 << (4 * int(window.state["gamma"])).bit_length())
             bigger = _held(slots)
             _move(window.held, bigger)
             window.state["used"] = window.state["gamma"]
             window = window._replace(held=bigger)
-    ends, gamma, distinct, most = np.concatenate([block for block, _ in found], axis=1)
-    return WindowFigures(ends, np.concatenate([block for _, block in found]), gamma, distinct, most)
+    figures = np.concatenate(found)
+    return WindowFigures(*(np.ascontiguousarray(figures[name]) for name in figures.dtype.names or ()))

@@ -265,7 +265,7 @@ class Partitioner(ABC):
         }
         differing = [field for field, value in mine.items() if header.get(field) != value]
         if differing:
-            raise misfit(self.name, f"it was made with another {', '.join(differing)}")
+            raise misfit(self.name, f"it was made with other values of {', '.join(differing)}")
 
     def _all_state(self) -> State:
         return {"_sent": self._sent, **self._state()}

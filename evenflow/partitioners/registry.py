@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.nearest import did_you_mean
+from evenflow.partitioners import former
 from evenflow.partitioners.affinity.am import Am
 from evenflow.partitioners.affinity.cam import Cam
 from evenflow.partitioners.affinity.cm import Cm
@@ -66,10 +67,6 @@ _ENTRIES: dict[str, _Entry] = {
 }
 
 
-_FORMER: dict[str, dict[Any, str]] = {"load": {"windowed": "sliding"}, "mode": {}}
-"""What said until 0.1.0 since when tuples count, and how its values are called now."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Description:
     """What a person needs to choose an algorithm and set it."""
@@ -81,7 +78,7 @@ class Description:
     options: Mapping[str, str]
     """Name of each option -> its default and meaning."""
     text: str
-    """Idea, parameters, cost, state and source, as the algorithm's module has them."""
+    """Idea, parameters, cost, state and paper, as the algorithm's module has them."""
 
 
 def names() -> tuple[str, ...]:
@@ -124,12 +121,16 @@ def create(
 def restore(snapshot: bytes, *, like: Partitioner | None = None) -> Partitioner:
     """The partitioner that gave this snapshot, at that moment. IncompatibleStateError says why not.
 
+    A snapshot of an earlier evenflow may have its options under former names.
+
     like: refuse what was made with another name, seed, source or options. Only the number of workers is free.
     """
     header, state = unpack(snapshot)
-    if like is not None:
-        like.check_made_alike(header)
     try:
+        known = options_type(header["name"]).model_fields
+        header = {**header, "options": former.translated(header["options"], known)}
+        if like is not None:
+            like.check_made_alike(header)
         # Before anything is made: its arrays are as long as the header claims.
         if len(state.get("_sent", ())) != header["workers"]:
             raise misfit(header["name"], f"it has not the loads of {header['workers']} workers")
@@ -179,14 +180,13 @@ def _entry(name: str) -> _Entry:
 def _options(name: str, entry: _Entry, given: Mapping[str, Any]) -> Options:
     known = entry.algorithm.options_type.model_fields
     for option, value in given.items():
-        if option in _FORMER and "window" in known:
-            now = _FORMER[option].get(value, value)
-            raise ConfigError(f"option {option!r} of {name} is called window now", hint=f"write window={now}")
-        if option not in known:
-            listed = f"{name} has: {', '.join(known)}" if known else f"{name} has no options"
-            raise ConfigError(
-                f"unknown option {option!r} of {name}{did_you_mean(option, known)}", hint=listed
-            )
+        if option in known:
+            continue
+        if now := former.today(option, known):
+            hint = former.how_to_write(option, value)
+            raise ConfigError(f"option {option!r} of {name} is called {now} now", hint=hint)
+        listed = f"{name} has: {', '.join(known)}" if known else f"{name} has no options"
+        raise ConfigError(f"unknown option {option!r} of {name}{did_you_mean(option, known)}", hint=listed)
     try:
         return entry.algorithm.options_type(**{**entry.defaults, **given})
     except ValidationError as error:

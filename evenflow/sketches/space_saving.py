@@ -84,19 +84,19 @@ def find(s: Summary, wanted: np.uint64) -> np.uint32:
 def _chain(s: Summary, at: Whole, key: np.uint64) -> None:
     """The entry, in no chain so far, now belongs to this key."""
     entry, table = s.entry, s.table
-    home = (key * GOLDEN) >> np.uint64(s.meta[()]["shift"])
+    slot = (key * GOLDEN) >> np.uint64(s.meta[()]["shift"])
     entry[at]["key"] = key
-    entry[at]["chain"] = table[home]
-    table[home] = at
+    entry[at]["chain"] = table[slot]
+    table[slot] = at
 
 
 @inlined
 def _unchain(s: Summary, at: Whole) -> None:
     entry, table = s.entry, s.table
-    home = (entry[at]["key"] * GOLDEN) >> np.uint64(s.meta[()]["shift"])
-    before = table[home]
+    slot = (entry[at]["key"] * GOLDEN) >> np.uint64(s.meta[()]["shift"])
+    before = table[slot]
     if before == at:
-        table[home] = entry[at]["chain"]
+        table[slot] = entry[at]["chain"]
     else:
         while entry[before]["chain"] != at:
             before = entry[before]["chain"]
@@ -152,9 +152,11 @@ def _increment(s: Summary, at: Whole) -> None:
     count = group[mine]["count"] + 1
     alone = group[mine]["first"] == last
     joins = group[above]["count"] == count
+    # The commonest case of frequent keys: a group of one whose next count is free moves up as it is.
     if alone and not joins:
         group[mine]["count"] = count
     else:
+        # It changes places with the last entry of its group, which borders on the next higher count.
         here = entry[at]["position"]
         other = order[last]
         order[here] = other
@@ -183,8 +185,10 @@ def offer(s: Summary, key: np.uint64) -> np.uint32:
             at = np.uint32(meta["size"])
             meta["size"] += 1
             entry[at]["error"] = meta["floor"]
+            # Positions are used from the top down, so that the order ascends and ends at the capacity.
             _enter(s, at, np.uint32(capacity - at - _ONE), meta["floor"])
         else:
+            # What the entry that gives way has counted is the possible error of the newcomer.
             least = group[_BOTTOM]["up"]
             at = order[group[least]["last"]]
             entry[at]["error"] = group[least]["count"]
@@ -226,6 +230,7 @@ def _read_out(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None
 def _rebuild(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
     """Fill an empty summary from entries in ascending order of count."""
     size, capacity = keys.shape[0], s.order.shape[0]
+    # From the greatest on: `_enter` puts each below all others.
     for back in range(size):
         row = size - 1 - back
         at = np.uint32(row)
@@ -256,6 +261,7 @@ def halve(s: Summary) -> None:
         at = above
     for one in range(meta["size"]):
         error = entry[one]["error"]
+        # Rounded up, so that f <= count <= f + error still holds of the half that is kept.
         entry[one]["error"] = min(count_of(s, one), (error + 1) // 2)
 
 
@@ -263,8 +269,10 @@ def empty_summary(capacity: int) -> Summary:
     """Arrays of a summary that has seen nothing."""
     group = records(capacity + 2, GROUP)
     group["up"] = np.arange(1, capacity + 3)
+    # Two sentinels that no count equals, so that no link is ever missing.
     group[_BOTTOM] = (-1, 0, 0, _TOP, 0)
     group[_TOP] = (_LARGEST, 0, 0, 0, _BOTTOM)
+    # At least four slots an entry: chains are short.
     bits = (4 * capacity - 1).bit_length()
     return Summary(
         entry=records(capacity + 1, ENTRY),

@@ -32,7 +32,7 @@ import numpy as np
 
 from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, plain, record
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import home_slot
+from evenflow.keys import first_slot
 from evenflow.sketches.window_loads import end_of, passed
 
 _SALT = np.uint64(0xD6E8FEB86659FD93)
@@ -73,15 +73,15 @@ class HolderPool(NamedTuple):
 
 
 @inlined
-def _home(table: Int32s, wanted: np.uint64, worker: Whole) -> np.int64:
-    return home_slot(wanted ^ (np.uint64(worker + 1) * _SALT), np.int64(table.shape[0] - 1))
+def _place(table: Int32s, wanted: np.uint64, worker: Whole) -> np.int64:
+    return first_slot(wanted ^ (np.uint64(worker + 1) * _SALT), np.int64(table.shape[0] - 1))
 
 
 @inlined
 def find(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
     """The row of this pair, or -1 when the worker does not hold the key."""
     rows, table = pool.rows, pool.table
-    row = np.int64(table[_home(table, wanted, worker)])
+    row = np.int64(table[_place(table, wanted, worker)])
     while row >= 0 and (rows[row]["key"] != wanted or rows[row]["worker"] != worker):
         row = np.int64(rows[row]["chain"])
     return row
@@ -124,25 +124,26 @@ def _take(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
     row = np.int64(clock["free"])
     clock["free"] = rows[row]["chain"]
     clock["room"] -= 1
-    home = _home(table, wanted, worker)
+    place = _place(table, wanted, worker)
     rows[row]["key"] = wanted
     rows[row]["worker"] = worker
-    rows[row]["chain"] = table[home]
-    table[home] = row
+    rows[row]["chain"] = table[place]
+    table[place] = row
     return row
 
 
 @kernel
 def _give_back(pool: HolderPool, row: Whole) -> None:
     rows, table, clock = pool.rows, pool.table, pool.clock[()]
-    home = _home(table, rows[row]["key"], rows[row]["worker"])
-    at = np.int64(table[home])
+    place = _place(table, rows[row]["key"], rows[row]["worker"])
+    at = np.int64(table[place])
     if at == row:
-        table[home] = rows[row]["chain"]
+        table[place] = rows[row]["chain"]
     else:
         while rows[at]["chain"] != row:
             at = np.int64(rows[at]["chain"])
         rows[at]["chain"] = rows[row]["chain"]
+    # Free rows hang together by the chain that they need for nothing else.
     rows[row]["worker"] = _UNUSED
     rows[row]["chain"] = clock["free"]
     clock["free"] = row
@@ -153,6 +154,7 @@ def _give_back(pool: HolderPool, row: Whole) -> None:
 def _insert(pool: HolderPool, wanted: np.uint64, worker: Whole, slot: Whole) -> None:
     """A pair that is not there yet, last touched in the slide of this slot."""
     rows, ring = pool.rows, pool.ring
+    # Each key has a row of its own, for a worker that does not exist: it begins the list of the key's holders.
     owner = find(pool, wanted, _KEY_ROW)
     if owner < 0:
         owner = _take(pool, wanted, _KEY_ROW)
@@ -180,6 +182,7 @@ def _remove(pool: HolderPool, row: Whole) -> None:
     before = np.int64(rows[row]["before"])
     if after >= 0:
         rows[after]["before"] = before
+    # The first of the list hangs on the key's row.
     rows[before if before >= 0 else owner]["next"] = after
     rows[owner]["holders"] -= 1
     pool.distinct[rows[row]["worker"]] -= 1
@@ -216,6 +219,7 @@ def advance(pool: HolderPool, time: Whole) -> bool:
             while row >= 0:
                 following = np.int64(rows[row]["listed"])
                 last = np.int64(rows[row]["touched"])
+                # A pair is listed where it was touched first. When that slide leaves, it moves to the one of its last touch.
                 if last == slot:
                     _remove(pool, row)
                 else:
@@ -254,9 +258,9 @@ def _fill(pool: HolderPool, keys: UInt64s, workers: Int32s, slots: Int32s) -> No
 def _rehash(rows: Rows, table: Int32s) -> None:
     for row in range(rows.shape[0]):
         if rows[row]["worker"] != _UNUSED:
-            home = _home(table, rows[row]["key"], np.int64(rows[row]["worker"]))
-            rows[row]["chain"] = table[home]
-            table[home] = row
+            place = _place(table, rows[row]["key"], np.int64(rows[row]["worker"]))
+            rows[row]["chain"] = table[place]
+            table[place] = row
 
 
 @kernel

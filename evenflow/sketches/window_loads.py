@@ -54,6 +54,7 @@ def end_of(slide: Whole, length: Whole) -> Any:
 @inlined
 def passed(slides: Whole, current: Whole, now: Whole) -> np.int64:
     """Slides from the current one to `now`, at most `slides`. Exact also where int64 would overflow."""
+    # Unsigned, the difference of the first and the last slide of all time fits.
     return np.int64(min(np.uint64(slides), np.uint64(now) - np.uint64(current)))
 
 
@@ -83,6 +84,7 @@ def _move(window: WindowLoads, time: Whole) -> None:
     slides, workers = ring.shape
     if current != NEVER:
         for step in range(passed(slides, current, now)):
+            # After a long silence the whole ring is emptied once, not once for each slide that passed.
             slot = (now - step) % slides
             for worker in range(workers):
                 loads[worker] -= ring[slot, worker]

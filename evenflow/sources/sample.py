@@ -24,8 +24,6 @@ class Columns(NamedTuple):
     keys: pa.Array
     times: Int64s
     """Event times, ms."""
-    complete: bool
-    """The source has no more."""
 
 
 def first_columns(source: Source, tuples: int | None) -> Columns:
@@ -39,19 +37,20 @@ def first_columns(source: Source, tuples: int | None) -> Columns:
         keys.append(batch.keys)
         times.append(batch.times)
         read += len(batch)
-        if tuples is not None and read > tuples:
+        if tuples is not None and read >= tuples:
             break
     return Columns(
         keys=pa.chunked_array(keys, pa.large_binary()).combine_chunks()[:tuples],
         times=np.concatenate([np.empty(0, np.int64), *times])[:tuples],
-        complete=tuples is None or read <= tuples,
     )
 
 
 def first_tuples(source: Source, tuples: int, *, timed: bool) -> Sample:
     """The first tuples of a source in its own order. `timed`: its times are not made up."""
-    found = first_columns(source, tuples)
-    return Sample(name=source.name, keys=found.keys, times=found.times, timed=timed, complete=found.complete)
+    # One tuple more shows that the source has more.
+    keys, times = first_columns(source, tuples + 1)
+    complete = len(keys) <= tuples
+    return Sample(name=source.name, keys=keys[:tuples], times=times[:tuples], timed=timed, complete=complete)
 
 
 def stream_of(

@@ -143,7 +143,7 @@ class SourceOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Some consecutive tuples. All members have the same length."""
+    """Some consecutive tuples. All arrays have the same length."""
 
     columns: pa.Table
     """The columns that records carry."""

@@ -8,7 +8,7 @@ from itertools import count, groupby
 
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _YEAR_MS = 31_556_952_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_YEAR_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_SHOWN = 80
 """Characters of a record or key that people are shown."""
 
@@ -22,7 +22,7 @@ def moment(ms: int) -> str:
 def clock(ms: int, *, minutes: bool = False) -> str:
     """A time as `moment` says it, where UTC is said once for many. minutes: without what is below a minute."""
     try:
-        shown = _EPOCH + timedelta(milliseconds=ms)
+        shown = _YEAR_1970 + timedelta(milliseconds=ms)
     except OverflowError:
         return f"the year {1970 + ms // _YEAR_MS:,}"
     if minutes:

@@ -56,6 +56,7 @@ class RoutedLanes:
             if self._begins(frame, offset):
                 self._read(partitions, first, last + 1)
             else:
+                # A further part of a frame covers the same offsets, which must not count as read twice.
                 self.reached[partitions] = np.maximum(self.reached[partitions], last + 1)
         if len(header.told):
             partitions, marks, position = header.told.T
@@ -93,6 +94,7 @@ class RoutedLanes:
             self._open[block] = (frame.part, frame.parts)
         if frame.part == 0 and before is None:
             return True
+        # What an earlier micro-batch read is not known here. The reducer holds it against what it has merged.
         began_earlier = before is None and (self.reached[frame.header.offsets[:, 0]] == UNREAD).all()
         if frame.part and (began_earlier or before == (frame.part - 1, frame.parts)):
             return False

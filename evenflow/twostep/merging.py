@@ -49,6 +49,7 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
         for segment in blob.header.segments:
             come.append(_Come(segment, blob, row))
             row += segment.rows
+    # The order in which tuples were routed, whatever order Kafka gave blobs of several tasks: floats add up alike each time.
     come.sort(key=lambda entry: (entry.segment.routed, entry.segment.first, entry.segment.begin))
     taken = [(at, count) for entry in come for at, count in [_take(bucket, entry)] if count]
     if not taken:
@@ -78,11 +79,13 @@ def _take(bucket: Bucket, come: _Come) -> tuple[int, int]:
             come.row,
             0,
         )  # of an attempt that broke off: the repeated one brings these rows and those before them
+    # Rows that a former attempt brought come once more. Only what follows them is new.
     known = min(pending.have - segment.begin, segment.rows)
     pending.have = max(pending.have, segment.begin + segment.rows)
     if pending.have == pending.total:
         del bucket.meta.pending[segment.routed]
         bucket.merged[segment.routed] = segment.last
+        # Marks count only now: a pane may close when all rows of a segment have come, not before.
         marks = bucket.marks[segment.routed]
         np.maximum(marks, come.blob.header.marks[segment.marks], out=marks)
     return come.row + known, segment.rows - known
@@ -92,6 +95,7 @@ def _begun(bucket: Bucket, come: _Come) -> PendingSegment:
     segment, merged = come.segment, int(bucket.merged[come.segment.routed])
     if segment.first <= merged:
         raise ProtocolError(f"{_named(segment)} overlaps what was merged up to offset {merged}")
+    # Once a segment, with its first rows.
     _watch(bucket, come)
     pending = PendingSegment(segment.first, segment.last, segment.total, 0)
     bucket.meta.pending[segment.routed] = pending

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.keys import bucket_of, candidate, hash_keys, members
+from evenflow.keys import bucket_of, candidate, hash_keys, salts
 
 MASK = 2**64 - 1
 P1, P2, P3, P4, P5 = (
@@ -112,10 +112,10 @@ def test_candidates_are_in_range_and_equal_the_formula(n: int, i: int, seed: int
         return x ^ (x >> 31)
 
     golden = 0x9E3779B97F4A7C15
-    member = mix((mix((seed + golden) & MASK) + i * golden) & MASK)
+    salt = mix((mix((seed + golden) & MASK) + i * golden) & MASK)
     hashes = np.array([0, 1, 2**63, 2**64 - 1, 12345678901234567890], np.uint64)
-    assert candidate(hashes, i, n, seed).tolist() == [mix(int(h) ^ member) % n for h in hashes]
-    assert int(members(seed, 1, first=i)[0]) == member
+    assert candidate(hashes, i, n, seed).tolist() == [mix(int(h) ^ salt) % n for h in hashes]
+    assert int(salts(seed, 1, first=i)[0]) == salt
 
 
 def chi_square(cells: np.ndarray) -> float:

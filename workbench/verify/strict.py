@@ -272,14 +272,14 @@ class StrictReader:
                 raise Unreadable("the record has no timestamp")
             time: int | None = timestamp
         else:
-            time = self._iso(cells, column) if unit == "iso" else self._epoch(cells, column, unit)
+            time = self._iso(cells, column) if unit == "iso" else self._since_1970(cells, column, unit)
         if time is None:
             raise Unreadable(f"time column {column!r} is missing or null")
         if abs(time) > MAX_TIME:
             raise Unreadable(f"event time {time} ms is out of range")
         return time
 
-    def _epoch(self, cells: dict[str, Any], column: str, unit: str) -> int | None:
+    def _since_1970(self, cells: dict[str, Any], column: str, unit: str) -> int | None:
         if unit == "s":
             seconds = self._float(cells, column)
             if seconds is None:

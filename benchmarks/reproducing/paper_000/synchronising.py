@@ -21,7 +21,8 @@ from benchmarks.reproducing.paper_000.sources import (
 from benchmarks.reproducing.paper_000.talking import talk
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
 from benchmarks.reproducing.store import Found, Values
-from evenflow.simulation import KeyedStream, Scenario, entrant
+from evenflow.partitioners.dalton.cooperative import DaltonCooperative
+from evenflow.simulation import Entrant, KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
 
 DSYNCS = (0.5, 1, 4, 16)
@@ -71,12 +72,16 @@ def _measure_dsync(one: Cell, stream: KeyedStream, plan: Plan) -> Values:
         else:
             dsync = int(float(one.what.split()[1]) * scenario.slide_ms)
             who = entrant(f"{one.partitioner}:dsync_ms={dsync}")
-            talked = talk(scenario.partitioners(who, stream), stream, slide_ms=scenario.slide_ms)  # type: ignore[arg-type]
+            talked = talk(_cooperating(scenario, who, stream), stream, slide_ms=scenario.slide_ms)
             workers, messages, told = talked.workers, talked.messages, talked.told_bytes
         keep(found, stream, workers, scenario)
         found["messages"].append(float(messages))
         found["bytes"].append(float(told))
     return found
+
+
+def _cooperating(scenario: Scenario, who: Entrant, stream: KeyedStream) -> list[DaltonCooperative]:
+    return [one for one in scenario.partitioners(who, stream) if isinstance(one, DaltonCooperative)]
 
 
 def _measure_adaptive(stream: KeyedStream, plan: Plan) -> Values:
@@ -89,7 +94,7 @@ def _measure_adaptive(stream: KeyedStream, plan: Plan) -> Values:
         times = next(factor for until, factor in _PHASES.items() if now < until * slide)
         return _WORK * slide * times
 
-    talked = talk(scenario.partitioners(who, stream), stream, slide_ms=slide, work_ms=work, adaptive=True)  # type: ignore[arg-type]
+    talked = talk(_cooperating(scenario, who, stream), stream, slide_ms=slide, work_ms=work, adaptive=True)
     steps = len(talked.dsync_ms) // max(_PHASES)
     return {
         "dsync": [talked.dsync_ms[until * steps - 1] / slide for until in _PHASES],

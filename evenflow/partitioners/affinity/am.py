@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenflow.arrays import Int64s
-from evenflow.kernels import kernel
+from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidate_kernel
 from evenflow.partitioners.affinity.cardinality import CardinalityPartitioner, least_estimated
 from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities, touch_slide
@@ -85,7 +85,7 @@ def route_affine(block: Block, among: Candidates, known: Affine, row: int) -> in
     return row
 
 
-@kernel
+@inlined
 def first_unchanged(key: np.uint64, hashed: np.uint64, among: Candidates, rows: Registers) -> np.int64:
     """The first candidate whose sketch the key would not change, so that seems to hold it. Or -1."""
     best = np.int64(-1)

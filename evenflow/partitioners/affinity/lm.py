@@ -78,6 +78,7 @@ def _raised(of: Spread, old: Whole | float, new: Whole | float) -> None:
     """One worker's value has grown."""
     spread = of.spread[()]
     if old == spread["least"]:
+        # How many are at the minimum is counted, so that all are looked at again only when the last one has left it.
         spread["at_least"] -= 1
         if spread["at_least"] == 0:
             _measure(of)
@@ -89,6 +90,7 @@ def _raised(of: Spread, old: Whole | float, new: Whole | float) -> None:
 @kernel
 def _least_hybrid(key: np.uint64, among: Candidates, hybrid: Hybrid) -> np.int64:
     loads, keys = hybrid.loads, hybrid.keys
+    # Both are scaled to 0 .. 1 by the least and the most of all workers, so that tuples and keys can be added.
     by_load = hybrid.p * loads.spread[()]["scale"]
     by_keys = (1.0 - hybrid.p) * keys.spread[()]["scale"]
     least_load, fewest_keys = loads.spread[()]["least"], keys.spread[()]["least"]

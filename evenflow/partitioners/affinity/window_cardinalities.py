@@ -94,10 +94,10 @@ def _raise_to_slide(bank: UInt8s, ring: UInt8s, slot: Whole) -> None:
 
 
 @kernel
-def _raise_slide_to_slide(ring: UInt8s, slot: Whole, source: Whole) -> None:
+def _raise_slide_to_slide(ring: UInt8s, slot: Whole, of: Whole) -> None:
     for worker in range(ring.shape[1]):
         for at in range(ring.shape[2]):
-            value, other = ring[slot, worker, at], ring[source, worker, at]
+            value, other = ring[slot, worker, at], ring[of, worker, at]
             ring[slot, worker, at] = other if other > value else value
 
 
@@ -106,10 +106,12 @@ def _begin_slide(window: WindowCardinalities, slide: Whole) -> None:
     """`slide` begins and the one `slides` before it leaves."""
     ring, newer, clock = window.ring, window.newer, window.clock[()]
     slides = ring.shape[0]
+    # The slide that is complete now joins those that are newer than the pivot.
     _raise_to_slide(newer, ring, (slide - 1) % slides)
     _clear_slide(ring, slide % slides)
     oldest = slide - slides + 1
     if oldest >= clock["pivot"]:
+        # From the newest back, each slide takes over the maxima of the next one: then each tells all from it to the pivot.
         for older in range(slide - 2, oldest - 1, -1):
             _raise_slide_to_slide(ring, older % slides, (older + 1) % slides)
         _clear(newer)
@@ -146,6 +148,7 @@ def advance(window: WindowCardinalities, time: Whole) -> bool:
                 value, other = values[worker, at], newer[worker, at]
                 values[worker, at] = other if other > value else value
     for worker in range(values.shape[0]):
+        # Registers fell when slides left, so the sums are to be made anew when somebody asks.
         window.whole.sums[worker] = -1
         window.whole.estimates[worker] = -1
     clock["slide"] = now

@@ -119,6 +119,12 @@ class HeadOptions(Window):
         description="Tuples that make a key frequent: all so far, or recent ones (about a window).",
     )
 
+    window_ms: int = Field(
+        60_000,
+        ge=1,
+        description="Length of the window, ms: of the loads, of a head of recent tuples, or of both.",
+    )
+
     @classmethod
     def uses_lengths(cls, given: Mapping[str, Any], windowed: bool) -> bool:
         """A head of recent tuples goes by the window also where loads are cumulative."""

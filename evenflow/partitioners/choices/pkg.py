@@ -35,7 +35,7 @@ _SIGN = np.int64(63)
 def sent_to_one_of_two(
     key: np.uint64, one: np.uint64, two: np.uint64, workers: np.uint64, loads: Int64s
 ) -> np.int64:
-    """Send a tuple to the less loaded of F_1 and F_2 (`one`, `two`: members of the family). Its worker.
+    """Send a tuple to the less loaded of F_1 and F_2 (`one`, `two`: their salts). Its worker.
 
     The choice is arithmetic on the sign of the difference: which of two balanced loads is less cannot be
     predicted, and the compiler makes a branch of a conditional expression. The new load is made from the

@@ -45,16 +45,17 @@ def _route(block: Block, head: Head, turn: Int64s, rule: HeadRule) -> None:
     window, loads = head.window, head.window.loads
     n = loads.shape[0]
     for row in range(keys.shape[0]):
+        key = keys[row]
         if is_older(head, times[row]):
             forget(head, times[row])
         if rule.windowed:
             advance(window, times[row])
-        if offered_is_head(head, keys[row], rule):
+        if offered_is_head(head, key, rule):
             best = turn[0]
             turn[0] = best + 1 if best + 1 < n else 0
             loads[best] += 1
         else:
-            best = send_to_one_of_two(head, keys[row])
+            best = send_to_one_of_two(head, key)
         if rule.windowed:
             note(window, best)
         out[row] = best

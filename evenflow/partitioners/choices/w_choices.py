@@ -48,15 +48,16 @@ def _route(block: Block, head: Head, tree: Int64s, rule: HeadRule) -> None:
     window, loads = head.window, head.window.loads
     rebuild(tree, loads)
     for row in range(keys.shape[0]):
+        key = keys[row]
         if is_older(head, times[row]):
             forget(head, times[row])
         if rule.windowed and advance(window, times[row]):
             rebuild(tree, loads)
-        if offered_is_head(head, keys[row], rule):
+        if offered_is_head(head, key, rule):
             best = winner(tree)
             loads[best] += 1
         else:
-            best = send_to_one_of_two(head, keys[row])
+            best = send_to_one_of_two(head, key)
         if rule.windowed:
             note(window, best)
         raised(tree, loads, best)

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from evenflow.arrays import UInt64s, Whole
 from evenflow.draws import draw, draw_unit
-from evenflow.kernels import kernel
+from evenflow.kernels import inlined, kernel
 from evenflow.partitioners.dalton.q_table import QTable, best_of, count_capped, nth_holder
 from evenflow.partitioners.window import Lengths
 
@@ -51,7 +51,7 @@ def reward(load: Whole, total: Whole, held: Whole, workers: Whole, policy: Polic
     return -(policy.p1 * ((load - average) / max(np.float64(load), average)) + policy.p2 * held / workers)
 
 
-@kernel
+@inlined
 def raise_cap(table: QTable, policy: Policy) -> None:
     """One more holder for all when enough hot keys have as many as they may."""
     meta = table.meta[()]

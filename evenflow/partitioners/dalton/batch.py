@@ -27,7 +27,7 @@ from pydantic import Field
 from evenflow.arrays import NEVER, Int32s, Int64s, State, UInt64s, Whole
 from evenflow.draws import generator
 from evenflow.kernels import kernel
-from evenflow.keys import candidate_kernel, members
+from evenflow.keys import candidate_kernel, salts
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.dalton import split_keys
 from evenflow.partitioners.dalton.bandit import BanditOptions, Policy, choose, raise_cap, reward
@@ -40,7 +40,8 @@ from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 class BatchRule(NamedTuple):
     """How kernels go about a batch."""
 
-    member: np.uint64
+    salt: np.uint64
+    """Of F_1."""
     batch: np.int64
     """Its number."""
     by_batch: bool
@@ -59,7 +60,7 @@ def _count_batch(keys: UInt64s, first: Whole, counts: Counts, batch: Whole) -> i
 
 
 @kernel
-def _begin_batch(frequent: UInt64s, table: QTable, member: np.uint64, batch: Whole) -> None:
+def _begin_batch(frequent: UInt64s, table: QTable, salt: np.uint64, batch: Whole) -> None:
     """Nobody holds anything. The frequent keys are hot in this batch and the next."""
     n = table.q.shape[1]
     slide_on(table, batch)
@@ -70,7 +71,7 @@ def _begin_batch(frequent: UInt64s, table: QTable, member: np.uint64, batch: Who
         if r >= 0:
             table.row[r]["expiry"] = batch + 1
         elif table.meta[()]["hot"] < 2 * n:
-            home = candidate_kernel(key, member, np.uint64(n))
+            home = candidate_kernel(key, salt, np.uint64(n))
             admit(table, key, r, Home(home, NEVER, batch), batch + 1)
 
 
@@ -95,7 +96,7 @@ def _route(block: Block, window: WindowLoads, table: QTable, rng: UInt64s, rule:
         chosen = (
             choose(table, rng, r, policy.eps, batch)
             if hot
-            else candidate_kernel(key, rule.member, np.uint64(n))
+            else candidate_kernel(key, rule.salt, np.uint64(n))
         )
         if rule.by_batch:
             loads[chosen] += 1
@@ -134,7 +135,7 @@ class DaltonBatch(Partitioner):
 
     def _rescale(self) -> None:
         options = self.options
-        self._member = members(self.seed, 1)[0]
+        self._salt = salts(self.seed, 1)[0]
         self._loads = window_loads(self.workers, window_ms=options.window_ms, slide_ms=options.slide_ms)
         self._split = SplitKeys(self.workers, cap=options.first_cap)
 
@@ -145,8 +146,8 @@ class DaltonBatch(Partitioner):
         frequent = self._frequent(keys, batch)
         while len(self._split.table.key) < len(self._split) + len(frequent):
             self._split.grow()
-        _begin_batch(frequent, self._split.table, self._member, batch)
-        rule = BatchRule(self._member, batch, options.load_scope == "batch", options.policy(options.gamma))
+        _begin_batch(frequent, self._split.table, self._salt, batch)
+        rule = BatchRule(self._salt, batch, options.load_scope == "batch", options.policy(options.gamma))
         _route(Block(keys, times, out), self._loads, self._split.table, self._rng, rule)
 
     def _frequent(self, keys: UInt64s, batch: np.int64) -> UInt64s:

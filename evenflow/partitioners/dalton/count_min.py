@@ -20,13 +20,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s, UInt64s
+from evenflow.arrays import Int64s, Rows, UInt64s, records
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import members
+from evenflow.keys import salts
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 MAX_WIDTH = 1 << 26
+_HASH = np.dtype([("a", np.uint64), ("b", np.uint64), ("c", np.uint64), ("shift", np.uint64)])
+"""The hash of a row: its three random words, and by how many bits their sum is shifted."""
 
 
 class CountMinTable(NamedTuple):
@@ -34,15 +36,15 @@ class CountMinTable(NamedTuple):
 
     cells: Int64s
     """(depth, width)"""
-    hashes: UInt64s
-    """(depth, 4): a, b, c, number of bits to shift"""
+    hashes: Rows
+    """(depth,), of _HASH"""
 
 
 @inlined
-def _column(hashes: UInt64s, row: int, key: np.uint64) -> np.uint64:
+def _column(hashes: Rows, row: int, key: np.uint64) -> np.uint64:
     """Unsigned, so that numba does not ask whether it counts from the end."""
-    word = hashes[row, 0] * (key & _LOW) + hashes[row, 1] * (key >> _HALF) + hashes[row, 2]
-    return word >> hashes[row, 3]
+    salt = hashes[row]
+    return (salt["a"] * (key & _LOW) + salt["b"] * (key >> _HALF) + salt["c"]) >> salt["shift"]
 
 
 @kernel
@@ -70,16 +72,19 @@ def _increment_four(table: CountMinTable, key: np.uint64) -> np.int64:
 
 
 @kernel
-def increment(table: CountMinTable, key: np.uint64) -> np.int64:
-    """Count one occurrence. The estimate with it."""
+def _increment_any(table: CountMinTable, key: np.uint64) -> np.int64:
     cells, hashes = table
-    if hashes.shape[0] == 4:
-        return _increment_four(table, key)
     raised = _estimate(table, key) + 1
     for row in range(hashes.shape[0]):
         column = _column(hashes, row, key)
         cells[row, column] = max(cells[row, column], raised)
     return raised
+
+
+@inlined
+def increment(table: CountMinTable, key: np.uint64) -> np.int64:
+    """Count one occurrence. The estimate with it."""
+    return _increment_four(table, key) if table.hashes.shape[0] == 4 else _increment_any(table, key)
 
 
 @kernel
@@ -120,11 +125,12 @@ class CountMin:
             )
         bits = max(1, (width - 1).bit_length())
         self.seed = seed
-        words = members(seed, 3 * depth).reshape(depth, 3)
-        shift = np.full((depth, 1), 64 - bits, np.uint64)
+        hashes = records(depth, _HASH)
+        hashes["a"], hashes["b"], hashes["c"] = salts(seed, 3 * depth).reshape(depth, 3).T
+        hashes["shift"] = 64 - bits
         self.table = CountMinTable(
             cells=np.zeros((depth, 1 << bits), np.int64),
-            hashes=np.hstack([words, shift]),
+            hashes=hashes,
         )
 
     @property

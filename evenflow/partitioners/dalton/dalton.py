@@ -50,7 +50,7 @@ from pydantic import Field
 from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.draws import generator
 from evenflow.kernels import kernel
-from evenflow.keys import candidate_kernel, members
+from evenflow.keys import candidate_kernel, salts
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.dalton import split_keys
 from evenflow.partitioners.dalton.bandit import BanditOptions, Policy, choose, raise_cap, reward
@@ -95,7 +95,8 @@ class Learned(NamedTuple):
 class Rule(NamedTuple):
     """How kernels go about it."""
 
-    member: np.uint64
+    salt: np.uint64
+    """Of F_1."""
     exact: bool
     """Keys are counted exactly, not by the sketch."""
     manual: bool
@@ -172,7 +173,7 @@ def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
         if is_full(known.counts) or has_no_room(table):
             return i
         key = keys[i]
-        home = candidate_kernel(key, rule.member, workers)
+        home = candidate_kernel(key, rule.salt, workers)
         slot = np.int64(0)
         home_slide = clock["slide"]
         if rule.exact:
@@ -259,7 +260,7 @@ class BanditPartitioner(Partitioner):
 
     def _shape(self) -> None:
         options = self.options
-        self._member = members(self.seed, 1)[0]
+        self._salt = salts(self.seed, 1)[0]
         self._loads = window_loads(self.workers, window_ms=options.window_ms, slide_ms=options.slide_ms)
         self._split = self._new_split()
         self._others = np.zeros(self.workers, np.int64)
@@ -286,7 +287,7 @@ class BanditPartitioner(Partitioner):
         deferring: bool = False,
     ) -> int:
         policy, exact, most = self.options.policy(self._gamma), self._exact, 4 * self.workers
-        rule = Rule(self._member, exact, manual, deferring, most, policy)
+        rule = Rule(self._salt, exact, manual, deferring, most, policy)
         return int(route(Block(keys, times, out), first, self._learned(), rule))
 
     def _learned(self) -> Learned:

@@ -29,7 +29,7 @@ import numpy as np
 
 from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, Rows, UInt64s, Whole
 from evenflow.kernels import kernel
-from evenflow.keys import home_slot
+from evenflow.keys import first_slot
 
 INITIAL = -2.0
 COLD = -1
@@ -93,7 +93,7 @@ def find(table: QTable, wanted: np.uint64) -> np.int64:
     """The key's row, or -1."""
     key, slots = table.key, table.slots
     mask = np.int64(slots.shape[0] - 1)
-    at = home_slot(wanted, mask)
+    at = first_slot(wanted, mask)
     row = np.int64(slots[at])
     while row >= 0 and key[row] != wanted:
         at = (at + 1) & mask
@@ -104,7 +104,7 @@ def find(table: QTable, wanted: np.uint64) -> np.int64:
 @kernel
 def _enter(slots: Int32s, key: np.uint64, row: Whole) -> None:
     mask = np.int64(slots.shape[0] - 1)
-    at = home_slot(key, mask)
+    at = first_slot(key, mask)
     while slots[at] >= 0:
         at = (at + 1) & mask
     slots[at] = row
@@ -230,18 +230,18 @@ def slide_on(table: QTable, oldest: Whole) -> None:
 
 
 @kernel
-def _move(table: QTable, source: Whole, target: Whole) -> None:
+def _move(table: QTable, old: Whole, new: Whole) -> None:
     q, last, kept, gain = table.q, table.last, table.kept, table.gain
-    table.key[target] = table.key[source]
-    table.bound[target] = table.bound[source]
-    table.row[target] = table.row[source]
+    table.key[new] = table.key[old]
+    table.bound[new] = table.bound[old]
+    table.row[new] = table.row[old]
     for worker in range(q.shape[1]):
-        q[target, worker] = q[source, worker]
-        last[target, worker] = last[source, worker]
+        q[new, worker] = q[old, worker]
+        last[new, worker] = last[old, worker]
     if kept.shape[0]:
         for worker in range(q.shape[1]):
-            kept[target, worker] = kept[source, worker]
-            gain[target, worker] = gain[source, worker]
+            kept[new, worker] = kept[old, worker]
+            gain[new, worker] = gain[old, worker]
 
 
 @kernel

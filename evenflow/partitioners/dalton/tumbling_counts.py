@@ -17,7 +17,7 @@ import numpy as np
 
 from evenflow.arrays import NEVER, Int64s, Rows, UInt64s, Whole, records
 from evenflow.kernels import kernel
-from evenflow.keys import home_slot
+from evenflow.keys import first_slot
 
 CELL = np.dtype([("key", np.uint64), ("window", np.int64), ("count", np.int64), ("last", np.int64)])
 """The key, the window that filled the slot, its count, the slide in which it was last noted."""
@@ -52,7 +52,7 @@ def slot_of(counts: Counts, key: np.uint64, window: Whole) -> np.int64:
     """The key's slot in this window (numbered from 1). A new one with count 0 when it had none."""
     cells = counts.cells
     mask = np.int64(cells.shape[0] - 1)
-    at = home_slot(key, mask)
+    at = first_slot(key, mask)
     while cells[at]["window"] == window:
         if cells[at]["key"] == key:
             return at

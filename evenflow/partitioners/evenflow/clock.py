@@ -22,8 +22,8 @@ _AGES = 16
 
 
 @kernel
-def tuples_per_bucket(tail: Int64s, credit: Int64s, step: Int64s, live: Whole) -> np.int64:
-    """What a bucket brings its worker in a window: the mean over the live ones."""
+def tuples_per_cell(tail: Int64s, credit: Int64s, step: Int64s, live: Whole) -> np.int64:
+    """What a cell brings its worker in a window: the mean over the live ones."""
     whole = 0.0
     for worker in range(tail.shape[0]):
         whole += (tail[worker] - credit[worker]) / step[worker]
@@ -40,11 +40,13 @@ def _shift(water: Water, time: Whole) -> None:
     gone = slides if clock["slide"] == NEVER else passed(slides, clock["slide"], now)
     if gone == slides:
         progress["since"] = time
+    # The window is full, or empty: what cells bring can be counted again, and need not be believed from before a rescale.
     if gone == slides or time - progress["since"] >= slides * clock["length"]:
         progress["known"] = 0
     kept = 0.0 if gone == slides else (1.0 - 1.0 / slides) ** gone
     for step in range(gone):
         row = (now - step) % slides
+        # A row has the tuples of split keys by worker, then those of whole keys by worker, then the number of all.
         progress["tuples"] -= sent[row, 2 * n]
         for worker in range(n):
             loads[worker] -= sent[row, worker] + sent[row, n + worker]
@@ -52,6 +54,7 @@ def _shift(water: Water, time: Whole) -> None:
         for column in range(2 * n + 1):
             sent[row, column] = 0
     for worker in range(n):
+        # Rounded down, so that credit ends at 0. The tail has the same taken off: it holds what was credited.
         left = np.int64(credit[worker] * kept)
         tail[worker] -= credit[worker] - left
         credit[worker] = left
@@ -63,6 +66,7 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     """Move everything to the slide of `time`. After a silence a new window begins."""
     window, progress, known = water.window, water.progress[()], water.summary.meta[()]
     slides, clock = np.int64(window.ring.shape[0]), window.clock[()]
+    # The clock goes on to doubted tuples that this one confirms. Without that their keys could be placed anew.
     time = _reached(water, time)
     if time - progress["since"] >= slides * clock["length"] and not silence:
         progress["full"] = progress["tuples"]
@@ -71,6 +75,7 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     move_to(water.places, now)
     drop_unused(water.holders, now - slides + 1)
     ages: Any = max(1, slides // _AGES)
+    # A summary that knows less than a quarter of its memory would forget what it needs to see a key of the least share.
     if passed(slides, progress["aged"], now) >= ages and 4 * known["seen"] >= known["memory"]:
         forget(water, rule)
     if silence:
@@ -80,8 +85,9 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     progress["latest"] = max(progress["latest"], time)
     full = time - progress["since"] >= slides * clock["length"]
     live = water.places.meta[()]["live"]
-    brings = tuples_per_bucket(water.tail, water.credit, rule.step, live) - np.int64(full)
-    progress["bucket"] = max(brings, progress["known"])
+    # The tuple that places a cell counts by itself once the window is full, so it is not credited twice.
+    brings = tuples_per_cell(water.tail, water.credit, rule.step, live) - np.int64(full)
+    progress["cell"] = max(brings, progress["known"])
 
 
 @kernel
@@ -104,10 +110,11 @@ def _believe(water: Water, rule: Rule) -> None:
     n = loads.shape[0]
     for at in range(progress["doubted"]):
         doubt = water.doubts[at]
+        # Columns below n are of split keys, those from n on of whole ones.
         column = doubt["column"]
         worker = column % n
         if rule.remembers:
-            put(water.places, doubt["bucket"], doubt["home"])
+            put(water.places, doubt["cell"], doubt["home"])
         loads[worker] += step[worker]
         tail[worker] += step[worker] if column >= n else 0
         sent[clock["row"], column] += step[worker]
@@ -122,22 +129,23 @@ def _confirm(water: Water, rule: Rule, reached: Whole) -> None:
     doubts, progress = water.doubts, water.progress[()]
     left = np.int64(0)
     for at in range(progress["doubted"]):
+        # Those that stay in doubt move to the front, in order.
         doubt, kept = doubts[at], doubts[left]
         if doubt["time"] > reached:
-            kept["bucket"], kept["home"] = doubt["bucket"], doubt["home"]
+            kept["cell"], kept["home"] = doubt["cell"], doubt["home"]
             kept["column"], kept["time"] = doubt["column"], doubt["time"]
             left += 1
         elif rule.remembers:
-            put(water.places, doubt["bucket"], doubt["home"])
+            put(water.places, doubt["cell"], doubt["home"])
     progress["doubted"] = left
 
 
 @kernel
-def doubt_it(water: Water, bucket: Whole, home: Whole, column: Whole, time: Whole) -> None:
+def doubt_it(water: Water, cell: Whole, home: Whole, column: Whole, time: Whole) -> None:
     """Remember this tuple, which may come from a wrong clock, or be the first one after a silence."""
     progress = water.progress[()]
     doubt = water.doubts[progress["doubted"]]
-    doubt["bucket"], doubt["home"], doubt["column"], doubt["time"] = bucket, home, column, time
+    doubt["cell"], doubt["home"], doubt["column"], doubt["time"] = cell, home, column, time
     progress["doubted"] += 1
 
 

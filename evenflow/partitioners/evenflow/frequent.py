@@ -81,11 +81,14 @@ def offer(s: Frequent, spot: np.uint64, wanted: np.uint64) -> tuple[np.uint64, n
     key, counts, errors = s.key, s.counts, s.errors
     first = _set_of(key, spot)
     ways = equal(key, first, wanted)
+    # All bits set where no way has the key, else none.
     taken = (ways - np.int64(1)) >> np.int64(63)
+    # One bit more, so that there is a lowest bit also where no way has the key.
     way = lowest_bit(ways | np.int64(1 << WAYS))
     at = first + np.uint64(way ^ ((way ^ place_of_least(counts, first)) & taken))
     count, error = np.int64(counts[at]), np.int64(errors[at])
     key[at] = wanted
+    # A counter that was taken over may have counted the former key all the time.
     errors[at] = error ^ ((error ^ count) & taken)
     counts[at] = count + 1
     s.meta[()]["seen"] += 1

@@ -1,4 +1,4 @@
-"""Holders of split keys beyond the home of each: a ring per owner, cut from one bounded pool.
+"""Holders of split keys beyond the place of each: a ring per owner, cut from one bounded pool.
 
 An owner is a number 0..owners-1 (a counter of a summary). Its ring keeps the order of adoption. All rings
 share a pool of `edges` (owner, worker) pairs, so state is bounded whatever the stream does. A hash table
@@ -60,7 +60,7 @@ def rings(owners: int, edges: int) -> Rings:
 
 
 @kernel
-def _home(table: Int32s, owner: Whole, worker: Whole) -> np.int64:
+def _place(table: Int32s, owner: Whole, worker: Whole) -> np.int64:
     return ((np.int64(owner) * _SPREAD + np.int64(worker)) * _SPREAD >> 16) & (table.shape[0] - 1)
 
 
@@ -68,7 +68,7 @@ def _home(table: Int32s, owner: Whole, worker: Whole) -> np.int64:
 def edge_to(rings: Rings, owner: Whole, worker: Whole) -> np.int64:
     """The owner's edge to this worker, or -1."""
     edge = rings.edge
-    at = np.int64(rings.table[_home(rings.table, owner, worker)])
+    at = np.int64(rings.table[_place(rings.table, owner, worker)])
     while at >= 0 and (edge[at]["owner"] != owner or edge[at]["worker"] != worker):
         at = np.int64(edge[at]["chain"])
     return at
@@ -80,11 +80,12 @@ def adopt(rings: Rings, owner: Whole, worker: Whole, now: Whole) -> bool:
     edge, ring, pool = rings.edge, rings.ring, rings.meta[()]
     if pool["edges"] == edge.shape[0]:
         return False
+    # Free numbers are a stack in a column of the rows themselves. While n edges are in use, edge[n] has its top.
     at = np.int64(edge[pool["edges"]]["free"])
     pool["edges"] += 1
-    home = _home(rings.table, owner, worker)
-    edge[at]["worker"], edge[at]["owner"], edge[at]["chain"] = worker, owner, rings.table[home]
-    rings.table[home] = at
+    place = _place(rings.table, owner, worker)
+    edge[at]["worker"], edge[at]["owner"], edge[at]["chain"] = worker, owner, rings.table[place]
+    rings.table[place] = at
     rings.used[at] = now
     if ring[owner]["size"] == 0:
         pool["split"] += 1
@@ -102,10 +103,10 @@ def adopt(rings: Rings, owner: Whole, worker: Whole, now: Whole) -> bool:
 @kernel
 def _give_back(rings: Rings, at: Whole) -> None:
     edge, table, pool = rings.edge, rings.table, rings.meta[()]
-    home = _home(table, edge[at]["owner"], edge[at]["worker"])
-    other = np.int64(table[home])
+    place = _place(table, edge[at]["owner"], edge[at]["worker"])
+    other = np.int64(table[place])
     if other == at:
-        table[home] = edge[at]["chain"]
+        table[place] = edge[at]["chain"]
     else:
         while edge[other]["chain"] != at:
             other = np.int64(edge[other]["chain"])
@@ -130,6 +131,7 @@ def drop_after(rings: Rings, owner: Whole, before: Whole) -> None:
             ring[owner]["last"] = before
         if ring[owner]["turn"] == at:
             ring[owner]["turn"] = before
+        # `current` counts from 1, as 0 stands for the owner's home.
         if ring[owner]["current"] == at + 1:
             ring[owner]["current"] = 0
     _give_back(rings, at)
@@ -139,6 +141,7 @@ def drop_after(rings: Rings, owner: Whole, before: Whole) -> None:
 def drop_unused(rings: Rings, oldest: Whole) -> None:
     """Take out every edge that was last used before the slide `oldest`."""
     for owner in range(rings.ring.shape[0]):
+        # A ring: the last edge's next one is the first.
         before = np.int64(rings.ring[owner]["last"])
         for _ in range(rings.ring[owner]["size"]):
             at = np.int64(rings.edge[before]["next"])

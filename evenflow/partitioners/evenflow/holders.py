@@ -58,6 +58,7 @@ def lowest_of(tree: Int64s, loads: Int64s) -> np.int64:
     """
     leaves = tree.shape[0] // 2
     worker = winner(tree)
+    # A leaf is load * leaves + worker, so that the lower worker wins a tie.
     while tree[leaves + worker] != loads[worker] * leaves + worker:
         raised(tree, loads, worker)
         worker = winner(tree)
@@ -76,19 +77,23 @@ def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
     ring = holders.ring[owner.at]
     limit = level.mean
     worker = np.int64(owner.home)
+    # 0 stands for home, so edges count from 1.
     current = np.int64(ring["current"]) - 1
     if current >= 0:
         worker = np.int64(edge[current]["worker"])
+    # The holder in use is full, or has left the window meanwhile. The margin keeps two equal holders from taking turns.
     if loads[worker] > limit or (current >= 0 and used[current] < level.oldest):
         limit -= level.margin
         best, lowest = np.int64(-1), loads[owner.home]
         before = np.uint64(ring["last"])
+        # Any: numba wants one type for what numpy and Python give here.
         looks: Any = np.int64(0) if lowest <= limit else min(np.int64(ring["size"]), _LOOKS)
         turned = False
         while looks > 0:
             looks -= 1
             at = np.uint64(edge[before]["next"])
             if used[at] < level.oldest:
+                # Dropping while looking costs nothing more, and `before` then has another next one.
                 drop_after(holders, owner.at, np.int64(before))
                 if ring["size"] == 0:
                     break
@@ -99,6 +104,7 @@ def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
                     if load <= limit:
                         break
                 before = at
+            # None of the oldest has room. Those in turn follow, from where the last look ended: all are seen in time.
             if looks == 0 and not turned and ring["size"] > _LOOKS:
                 turned = True
                 looks = np.int64(_LOOKS)
@@ -125,6 +131,7 @@ def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) 
     fewest = max(_FEWEST_OF_MANY, math.ceil(_FEWEST / math.sqrt(rule.sources)))
     too_rare = (certain * rule.watched - seen | certain - fewest) >> _SIGN  # all bits set, or none
     weight = certain & ~too_rare  # one branch that is rarely taken, not three
+    # over > price * mean * sqrt(0.01 * seen / certain), squared. abs keeps the sign of an overload below 0.
     return over * abs(over) * weight > (rule.price * _REFERENCE) ** 2 * seen * mean * mean
 
 
@@ -145,6 +152,7 @@ def _when_full(water: Water, rule: Rule, tuples: Whole) -> float:
     slides, clock, progress = water.window.ring.shape[0], water.window.clock[()], water.progress[()]
     if clock["slide"] == NEVER or progress["full"] > 0:  # cumulative loads, or it is known
         return 1.0
+    # The first tuple alone would promise an endless window, so three bounds hold: the time gone by, instants, and tuples.
     span = progress["latest"] - progress["since"] + 1
     filled = _FILLED * rule.watched / tuples
     return max(1.0, min(slides * _INSTANTS, slides * clock["length"] / span, filled))
@@ -156,6 +164,7 @@ def buy(water: Water, rule: Rule, lowest: Lowest, owner: Owner, level: Level) ->
     loads, holders = level.loads, water.holders
     lightest = lowest_of(lowest.loads, loads)
     mine = edge_to(holders, owner.at, lightest)
+    # The key has this holder already. It was not among those looked at.
     if mine >= 0:
         holders.used[mine] = level.now
         return lightest

@@ -31,16 +31,16 @@ _MANY = np.int64(1 << 40)
 
 
 @inlined
-def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, bucket: Whole) -> Any:
-    """Rule 1: where the bucket is. A free one goes to the worker with the least load of whole keys."""
+def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole) -> Any:
+    """Rule 1: where the key's cell is. A free cell goes to the worker with the least load of whole keys."""
     if rule.remembers:
-        home = worker_of(water.places, bucket)
+        home = worker_of(water.places, cell)
         if home < 0:
             home = lowest_of(lowest.tail, water.tail)
-            brings = water.progress[()]["bucket"] * rule.step[home]
+            brings = water.progress[()]["cell"] * rule.step[home]
             water.credit[home] += brings
             water.tail[home] += brings
-        put(water.places, bucket, home)
+        put(water.places, cell, home)
     else:
         home = candidate_kernel(key, rule.family[0], np.uint64(rule.step.shape[0]))
     return home
@@ -60,7 +60,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
     window, holders, tail, progress = water.window, water.holders, water.tail, water.progress[()]
     loads, sent, clock, known = window.loads, window.ring, window.clock[()], water.summary.meta[()]
     n, slides = loads.shape[0], np.int64(sent.shape[0])
-    buckets = np.uint64(water.places.cell.shape[0] - 1)
+    last_cell = np.uint64(water.places.cell.shape[0] - 1)
     margin = _MARGIN * rule.unit / math.sqrt(rule.sources)
     share = rule.unit / n
     now = clock["slide"]
@@ -81,6 +81,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
                 tuples, fresh = progress["tuples"], np.int64(0)
                 now = clock["slide"]
                 oldest = now - slides + 1
+                # The caller makes more cells and comes back with this row. A kernel cannot allocate.
                 if rule.remembers and crowded(water.places):
                     return row
                 rebuild(lowest.loads, loads)
@@ -90,19 +91,22 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
                 if progress["doubted"] > 0:
                     progress["doubted"] -= 1
         fresh += 1
+        # One hash serves two tables: its low bits find the summary's set, its high bits the cell.
         spot = mix64(key ^ rule.salt)
         at, taken = offer(water.summary, spot, key)
         if holders.ring[at]["size"] > (_MANY & ~taken):  # "split and taken over", as one branch rarely taken
             drop_all(holders, at)
         if due(water.summary):
             forget(water, rule)
-        bucket = (spot >> np.uint64(32)) & buckets
-        home = _home(water, rule, lowest, key, bucket)
+        cell = (spot >> np.uint64(32)) & last_cell
+        home = _home(water, rule, lowest, key, cell)
         worker = home
         level = Level(loads, (tuples + fresh) * share, margin, now, oldest)
         owner = Owner(key, at, home)
+        # Occurrences of the recent stream that are the key's own, not inherited by its counter.
         certain = np.int64(sure(water.summary, at))
         if holders.ring[at]["size"] > 0:
+            # Half the threshold at which it was split: a key at the threshold does not flicker.
             if 2 * rule.watched * certain < known["seen"]:
                 drop_all(holders, at)
             else:
@@ -115,6 +119,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
             bought = buy(water, rule, lowest, owner, level)
             worker = bought if bought >= 0 else worker
         split = holders.ring[at]["size"] > 0
+        # The window keeps tuples of split and of whole keys apart: only whole ones count for where new homes go.
         column = worker if split else n + worker
         load = rule.step[worker]
         loads[worker] += load
@@ -122,6 +127,6 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         tail[worker] += np.int64(0) if split else load
         block.out[row] = worker
         if doubted:
-            doubt_it(water, bucket, home, column, time)
+            doubt_it(water, cell, home, column, time)
     _write_down(water, fresh)
     return block.keys.shape[0]

@@ -16,14 +16,14 @@ DOUBTS = 64
 """A time beyond a silence of a whole window is doubted until so many more tuples say so than deny it: one wrong clock
 is no silence."""
 PROGRESS = np.dtype(
-    [(name, np.int64) for name in ("since", "latest", "bucket", "tuples", "known", "full", "doubted", "aged")]
+    [(name, np.int64) for name in ("since", "latest", "cell", "tuples", "known", "full", "doubted", "aged")]
 )
-"""`since`: time from which the window fills. `latest` time. What a `bucket` brings in a window (once it is full: besides
-the first tuple). `tuples` in the window. `known`: what a bucket brought before a rescale, believed until the window has
+"""`since`: time from which the window fills. `latest` time. What a `cell` brings in a window (once it is full: besides
+the first tuple). `tuples` in the window. `known`: what a cell brought before a rescale, believed until the window has
 filled anew. `full`: tuples in the last window that was full. `doubted`: rows of doubts in use. `aged`: slide in which
 the summary forgot."""
-DOUBT = np.dtype([(name, np.int64) for name in ("bucket", "home", "column", "time")])
-"""Bucket and home of a doubted tuple's key, where it counts in a row of the window, and its time."""
+DOUBT = np.dtype([(name, np.int64) for name in ("cell", "home", "column", "time")])
+"""Cell and home of a doubted tuple's key, where it counts in a row of the window, and its time."""
 
 
 class Rule(NamedTuple):
@@ -34,7 +34,7 @@ class Rule(NamedTuple):
     family: UInt64s
     """Hash functions of the candidates: the home's, then those tried first as holders."""
     salt: np.uint64
-    """Of the hash that finds a key's place in the summary, and its bucket."""
+    """Of the hash that finds a key's place in the summary, and its cell."""
     windowed: bool
     """Loads are those of the window, not of all so far."""
     remembers: bool

@@ -1,6 +1,6 @@
 """evenflow (priced water-filling): split few keys, the hottest, and let them level everybody's load.
 
-Idea: almost every key stays whole. It has a *home*: keys are hashed into buckets, a bucket that no window
+Idea: almost every key stays whole. It has a *home*: keys are hashed into cells, a cell that no window
 remembers is given to the worker with the least unsplit load, and stays there for as long as one of its
 keys is in the window. Only a *watched* key (certainly at least 1/(watch*n) of the recent stream) may have
 more holders. Its tuple takes the first of its holders, home first and then in order of adoption, that is
@@ -20,7 +20,7 @@ A wrong clock is no silence: a time beyond a silence of more than a window is be
 say so than deny it. Until then such a tuple counts in the current slide.
 
 Parameters: `price` of a replica (the knob between imbalance and replication, very large = never split).
-`watch` how rare a split key may be. `buckets` that remember homes, at first and (`most_buckets`) when there
+`watch` how rare a split key may be. `cells` that remember homes, at first and (`most_cells`) when there
 are more keys in a window than that. `tail` whether homes are remembered or
 hashed (F_1: several sources must agree on the home of a rare key, so `auto` = remember for one source).
 `weights` relative speed of the workers. `window` sliding (default), tumbling or cumulative. While the first window
@@ -28,8 +28,8 @@ fills, the price counts as if it were full already, so that noise of small loads
 are added, the share of the homes that they are to carry is given up and placed anew: those keys are split
 once, within the window of the rescale, which is the price of new workers that work.
 
-Cost per tuple: one counter, one bucket, at most 16 holders looked at. O(log n), amortised, to find the
-least loaded worker when it is asked for. O(n) per slide. State: 4 bytes x buckets, 240 to 400 x watch x n,
+Cost per tuple: one counter, one cell, at most 16 holders looked at. O(log n), amortised, to find the
+least loaded worker when it is asked for. O(n) per slide. State: 4 bytes x cells, 240 to 400 x watch x n,
 2n loads (windowed: x slides more). At most 2 watch*n replicas are held at a time. Watch counts sqrt(S) times
 for each of S sources, here too. Argument and figures:
 docs/evenflow-partitioner.md. Paper: none, this is our own.
@@ -52,15 +52,15 @@ from pydantic import Field, ValidationInfo, field_validator
 from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, record, records
 from evenflow.errors import ConfigError
 from evenflow.kernels import kernel
-from evenflow.keys import members, mix64
+from evenflow.keys import mix64, salts
 from evenflow.partitioners.base import Block, Partitioner
-from evenflow.partitioners.evenflow.clock import tuples_per_bucket
+from evenflow.partitioners.evenflow.clock import tuples_per_cell
 from evenflow.partitioners.evenflow.frequent import Frequent, frequent, move_all
 from evenflow.partitioners.evenflow.holder_rings import Rings, rings
 from evenflow.partitioners.evenflow.placements import (
     Placements,
     bound,
-    buckets_of,
+    cells_of,
     grown,
     placements,
     release,
@@ -100,15 +100,15 @@ class EvenflowOptions(Window):
     watch: int = Field(
         8, ge=1, le=10_000, description="Only keys with at least 1/(watch*n) of the stream may be split."
     )
-    buckets: int = Field(
-        1 << 17, ge=1, le=1 << 28, description="Buckets that remember the home of keys; a power of two."
+    cells: int = Field(
+        1 << 17, ge=1, le=1 << 28, description="Cells that remember the home of keys; a power of two."
     )
-    most_buckets: int = Field(
+    most_cells: int = Field(
         1 << 22,
         ge=1,
         le=1 << 28,
-        description="Buckets at most, a power of two: there are four times as many when half of them are in "
-        "use, 4 bytes each. Not above `buckets`: they stay as many. Windowed load only.",
+        description="Cells at most, a power of two: there are four times as many when half of them are in "
+        "use, 4 bytes each. Not above `cells`: they stay as many. Windowed load only.",
     )
     tail: Literal["auto", "remember", "hash"] = Field(
         "auto", description="Home of a key: remembered, or F_1; auto = remembered when there is one source."
@@ -117,7 +117,7 @@ class EvenflowOptions(Window):
         (), description="Relative speed of worker 0, 1, ...; workers without one count as 1."
     )
 
-    @field_validator("buckets", "most_buckets")
+    @field_validator("cells", "most_cells")
     @classmethod
     def _is_a_power_of_two(cls, value: int, info: ValidationInfo) -> int:
         if value & (value - 1):
@@ -137,14 +137,14 @@ class Evenflow(Partitioner):
 
     options_type = EvenflowOptions
     options: EvenflowOptions
-    variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {"places.cell": ("buckets",)}
+    variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {"places.cell": ("cells",)}
 
     def _start(self) -> None:
         options = self.options
-        self._salt = members(self.seed, 1, first=1 << 40)[0]
+        self._salt = salts(self.seed, 1, first=1 << 40)[0]
         self._remembers = options.tail == "remember" or (options.tail == "auto" and self.sources == 1)
         self._places = (
-            placements(options.buckets, options.slides, most=options.most_buckets)
+            placements(options.cells, options.slides, most=options.most_cells)
             if self._remembers
             else placements(1, 0)
         )
@@ -156,13 +156,13 @@ class Evenflow(Partitioner):
     def _rescale(self) -> None:
         """What is known of keys is kept, and homes too, but for those that added workers need.
 
-        A home moves only when its worker goes, or for growth: of each worker's live buckets the share that
+        A home moves only when its worker goes, or for growth: of each worker's live cells the share that
         the added workers are to carry is freed. Their keys are split once, between the old and the new
         home, within the window of the rescale: without that price keys that are never silent would leave
         new workers idle for ever. Holders are bought anew.
         """
         known, clock, before = self._summary, self._window.clock, len(self._tail)
-        brings = tuples_per_bucket(self._tail, self._credit, self._step, int(self._places.meta["live"]))
+        brings = tuples_per_cell(self._tail, self._credit, self._step, int(self._places.meta["live"]))
         known_brings = np.int64(self._progress["known"])
         brings = max(brings, known_brings)  # soon after another rescale the window is not full
         self._shape()
@@ -173,16 +173,16 @@ class Evenflow(Partitioner):
             without_workers_from(self.workers, self._places)
             weights = self._weights
             if self.workers > before:
-                mark = members(self.seed, 1, first=(1 << 41) + self.workers)[0]
+                mark = salts(self.seed, 1, first=(1 << 41) + self.workers)[0]
                 release(weights[before:].sum() / weights.sum(), mark, self._places)
         self._window = self._no_loads()
         self._window.clock[()] = clock
-        for name in ("bucket", "tuples", "known", "doubted"):
+        for name in ("cell", "tuples", "known", "doubted"):
             self._progress[name] = 0
         self._progress["since"] = self._progress["latest"]
         if self._remembers and self.options.windowed:  # kept homes count like those just placed
-            self._progress["bucket"] = self._progress["known"] = brings
-            self._credit[:] = brings * self._step * buckets_of(self.workers, self._places)
+            self._progress["cell"] = self._progress["known"] = brings
+            self._credit[:] = brings * self._step * cells_of(self.workers, self._places)
             self._tail[:] = self._credit
 
     def _shape(self) -> None:
@@ -194,7 +194,7 @@ class Evenflow(Partitioner):
         self._credit, self._tail = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._others = np.zeros(n, np.int64)
         self._lowest, self._lowest_tail = tournament(n), tournament(n)
-        self._family = members(self.seed, 1 if self.sources == 1 else 1 + _SHARED)
+        self._family = salts(self.seed, 1 if self.sources == 1 else 1 + _SHARED)
         weights = np.array([*options.weights[:n], *[1.0] * (n - len(options.weights))])
         self._weights = weights
         even = np.all(weights == weights[0])
@@ -317,7 +317,7 @@ class Evenflow(Partitioner):
 
     def _state_bound(self, keys: int) -> int:
         options, cell = self.options, self._places.cell.nbytes
-        most = bound(keys, options.buckets, options.slides, options.most_buckets) if self._remembers else cell
+        most = bound(keys, options.cells, options.slides, options.most_cells) if self._remembers else cell
         return self._state_bytes() - cell + most
 
     def _state_bytes(self) -> int:

@@ -42,7 +42,7 @@ from pydantic import Field
 from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.errors import ConfigError
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import candidate_kernel, home_slot, member_kernel
+from evenflow.keys import candidate_kernel, first_slot, salt_kernel
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.window import Window
 from evenflow.sketches.window_loads import WindowLoads, advance, note
@@ -92,11 +92,12 @@ def _first_with_room(
     """The first virtual worker from probe `start` on whose load is below `room`, and its probe."""
     size = np.uint64(loads.shape[0])
     probe = np.uint64(start)
-    at = candidate_kernel(key, member_kernel(seed, probe), size)
+    at = candidate_kernel(key, salt_kernel(seed, probe), size)
     while loads[at] >= room:
         probe += np.uint64(1)
+        # So many hashed probes at most. From there the ring is walked, and one of all has room.
         if probe <= size:
-            at = candidate_kernel(key, member_kernel(seed, probe), size)
+            at = candidate_kernel(key, salt_kernel(seed, probe), size)
         else:
             at = np.int64(at + 1 if at + 1 < loads.shape[0] else 0)
     return at, np.int64(probe)
@@ -124,6 +125,7 @@ def _rebalance(ring: Ring, eps: float) -> None:
             high = worker
         if sums[worker] / shares[worker] < sums[low] / shares[low]:
             low = worker
+    # Each virtual worker may hold one tuple more than its share, as loads are rounded up.
     if sums[high] <= (1.0 + eps) * shares[high] * total + owned[high]:
         return
     moved, heaviest = -1, np.int64(0)
@@ -140,6 +142,7 @@ def _deal(owner: Int32s, shares: Float64s) -> None:
     in proportion to its share (largest remainders first). In turns, so that neighbours differ."""
     exact = shares * len(owner)
     due = np.floor(exact).astype(np.int64)
+    # Largest remainders first: `due - exact` is minus the remainder.
     due[np.argsort(due - exact, kind="stable")[: len(owner) - due.sum()]] += 1
     for worker, surplus in enumerate(np.bincount(owner[owner >= 0], minlength=len(shares)) - due):
         if surplus > 0:
@@ -161,16 +164,18 @@ def _route(block: Block, ring: Ring, cache: Cache, rule: RingRule) -> None:
         key = keys[row]
         if rule.windowed and advance(window, times[row]):
             meta["total"] = loads.sum()
+            # Loads have fallen, so what was full may have room. A new step begins below: the cache is of one step only.
             meta["room"] = 0
         meta["total"] += 1
         room = np.int64(math.ceil(meta["total"] * slack))
         if room != meta["room"]:
             meta["room"] = room
             meta["step"] += 1
-        slot = home_slot(key, mask)
+        slot = first_slot(key, mask)
         known = cache.key[slot] == key and cache.step[slot] == meta["step"]
         start = cache.probe[slot] if known else 1
         at, probe = _first_with_room(key, rule.seed, start, loads, room)
+        # A search of two probes costs less than the cache. A walk along the ring is not kept: it has no probe.
         if probe > 2 and probe <= loads.shape[0]:
             cache.key[slot], cache.step[slot], cache.probe[slot] = key, meta["step"], probe
         loads[at] += 1

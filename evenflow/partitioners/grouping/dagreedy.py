@@ -36,7 +36,7 @@ from pydantic import Field
 
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-from evenflow.keys import candidate_kernel, members
+from evenflow.keys import candidate_kernel, salts
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.grouping.hot_keys import HotKeys, HotTable, count, crowded, roll
 from evenflow.partitioners.window import Window
@@ -71,7 +71,8 @@ class Greedy(NamedTuple):
 class GreedyRule(NamedTuple):
     """How kernels go about it."""
 
-    member: np.uint64
+    salt: np.uint64
+    """Of F_1."""
     alpha: float
     theta: float
 
@@ -81,9 +82,11 @@ def _best(key: np.uint64, home: np.int64, known: Greedy, alpha: float, average: 
     """The worker with the largest score."""
     loads, pool = known.window.loads, known.pool
     price = (1.0 - alpha) / average if average > 0 else 0.0
+    # Who does not hold the key scores by load alone, so the least loaded of all stands for all of them.
     best = winner(known.tree)
     best_score = -price * (loads[best] - average)
     home_score = -price * (loads[home] - average)
+    # With alpha 0 affinity counts nothing, and the holders need not be visited.
     held = first_holder(pool, key) if alpha > 0 else np.int64(-1)
     while held >= 0:
         worker = worker_of(pool, held)
@@ -119,13 +122,14 @@ def _route(block: Block, known: Greedy, rule: GreedyRule, row: int) -> int:
                 total += loads[worker]
         if due(counts.clock, times[row]):
             roll(counts, times[row])
+        # A new pair takes one row, and a new key another.
         if room(pool) < 2:
             known.stop[0] = _FULL_HOLDERS
             return row
         if crowded(counts):
             known.stop[0] = _FULL_COUNTS
             return row
-        best = candidate_kernel(key, rule.member, workers)
+        best = candidate_kernel(key, rule.salt, workers)
         if count(counts, rule.theta, key):
             best = _best(key, best, known, rule.alpha, total / n)
         touch(pool, key, best)
@@ -170,7 +174,7 @@ class Dagreedy(Partitioner):
 
     def _start(self) -> None:
         options, n = self.options, self.workers
-        self._member = members(self.seed, 1)[0]
+        self._salt = salts(self.seed, 1)[0]
         self._theta = 1 / (100 * n) if options.theta is None else options.theta
         self._loads = options.new_loads(n)
         self._tree = tournament(n)
@@ -185,7 +189,7 @@ class Dagreedy(Partitioner):
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         block, row = Block(keys, times, out), 0
-        rule = GreedyRule(self._member, self.options.alpha, self._theta)
+        rule = GreedyRule(self._salt, self.options.alpha, self._theta)
         while (row := int(_route(block, self._known(), rule, row))) < len(keys):
             if self._stop[0] == _FULL_HOLDERS:
                 self._holders.grow()

@@ -33,7 +33,7 @@ from pydantic import Field
 
 from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import candidate_kernel, members
+from evenflow.keys import candidate_kernel, salts
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.window import Window
 from evenflow.sketches.space_saving import MAX_CAPACITY, SpaceSaving, Summary, offer
@@ -60,7 +60,8 @@ class Neighbours(NamedTuple):
 class NeighbourRule(NamedTuple):
     """How kernels go about it."""
 
-    member: np.uint64
+    salt: np.uint64
+    """Of F_1."""
     windowed: bool
     frequent: float
     check_ms: int
@@ -71,6 +72,7 @@ class NeighbourRule(NamedTuple):
 def _change(first: Whole, width: int, loads: Int64s, total: int, least: int) -> int:
     """+1, -1 or 0: what becomes of a row of `width` workers from `first` on, the lightest with load `least`."""
     n = loads.shape[0]
+    # In percent of all tuples, as in the paper: the root of a percentage is the deviation that it allows.
     ideal = 100.0 / n
     high, low = (ideal + math.sqrt(ideal)) / 100 * total, (ideal - math.sqrt(ideal)) / 100 * total
     change = 0
@@ -122,9 +124,10 @@ def _route(block: Block, known: Neighbours, rule: NeighbourRule) -> None:
             owner[at] = key
             width[at] = min(2, n)
             changed[at] = now
-        first = candidate_kernel(key, rule.member, np.uint64(n))
+        first = candidate_kernel(key, rule.salt, np.uint64(n))
         best = _lightest(first, width[at], loads)
         if (
+            # Positions ascend by count, so the most frequent keys stand last.
             capacity - summary.entry[at]["position"] <= math.ceil(rule.frequent * summary.meta[()]["size"])
             and now - changed[at] >= rule.check_ms
             and now - meta["begin"] >= rule.warm_up_ms
@@ -182,7 +185,7 @@ class DynamicKeyGrouping(Partitioner):
         self._width = np.zeros(self._capacity, np.int32)
         self._changed = np.zeros(self._capacity, np.int64)
         self._meta = record(META, now=NEVER, begin=NEVER)
-        self._member = members(self.seed, 1)[0]
+        self._salt = salts(self.seed, 1)[0]
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         options = self.options
@@ -190,7 +193,7 @@ class DynamicKeyGrouping(Partitioner):
             self._counts.summary, self._loads, self._owner, self._width, self._changed, self._meta
         )
         rule = NeighbourRule(
-            self._member, options.windowed, options.frequent, options.check_ms, options.warm_up_ms
+            self._salt, options.windowed, options.frequent, options.check_ms, options.warm_up_ms
         )
         _route(Block(keys, times, out), known, rule)
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from evenflow.arrays import NEVER, Rows, State, Whole, record, records
 from evenflow.kernels import inlined, kernel
-from evenflow.keys import home_slot
+from evenflow.keys import first_slot
 from evenflow.sketches.window_loads import end_of
 
 CLOCK = np.dtype(
@@ -81,7 +81,7 @@ def roll(table: HotTable, time: Whole) -> None:
 def _entry(entries: Rows, wanted: np.int64) -> np.int64:
     """The key's entry, or the free one where it belongs."""
     mask = np.int64(entries.shape[0] - 1)
-    at = home_slot(np.uint64(wanted), mask)
+    at = first_slot(np.uint64(wanted), mask)
     while entries[at]["counted"] != 0 and entries[at]["key"] != wanted:
         at = (at + 1) & mask
     return at

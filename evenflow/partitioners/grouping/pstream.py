@@ -58,7 +58,7 @@ def _flips(coins: np.uint64, most: int) -> int:
 
 
 class _Rule(NamedTuple):
-    home: Candidates
+    among: Candidates
     r: int
     l: int  # noqa: E741 - the paper's name
     stay: float
@@ -67,7 +67,7 @@ class _Rule(NamedTuple):
 
 @kernel
 def _route(block: Block, synopsis: CoinSynopsis, rng: UInt64s, turn: Int64s, rule: _Rule) -> None:
-    family, workers = rule.home.family, rule.home.workers
+    family, workers = rule.among.family, rule.among.workers
     for row in range(block.keys.shape[0]):
         key = block.keys[row]
         spot = mix64(key)

@@ -1,1 +1,1 @@
-"""Prompt: whole micro-batches are cut into blocks (paper 001), and the time-based cut to compare with."""
+"""Prompt: whole micro-batches are cut into data blocks (paper 001), and the time-based cut to compare with."""

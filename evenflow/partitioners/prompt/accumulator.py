@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from evenflow.arrays import NEVER, Int32s, Int64s, Rows, UInt64s, Whole, record, records
 from evenflow.kernels import kernel
-from evenflow.keys import home_slot
+from evenflow.keys import first_slot
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.prompt.count_tree import (
     CountTree,
@@ -51,6 +51,7 @@ Array = TypeVar("Array", bound=npt.NDArray[Any])
 _FIRST_ROOM = 1024
 META = np.dtype([(name, np.int64) for name in ("keys", "tuples", "now")])
 """Of the batch so far: keys, tuples, the greatest time in ms."""
+_NOTHING = record(META, now=NEVER)
 STEPS = np.dtype([("f_step", np.float64), ("t_step", np.float64)])
 """In tuples, and in ms."""
 PAST = np.dtype([("n_est", np.float64), ("k_avg", np.float64)])
@@ -137,7 +138,7 @@ def _rehash(known: _HTable) -> None:
     table = known.table
     mask = np.int64(table.shape[0] - 1)
     for entry in range(known.meta[()]["keys"]):
-        slot = home_slot(known.key[entry], mask)
+        slot = first_slot(known.key[entry], mask)
         while table[slot] >= 0:
             slot = (slot + 1) & mask
         table[slot] = entry
@@ -148,7 +149,7 @@ def _find(known: _HTable, wanted: np.uint64) -> np.int64:
     """The slot of the key, or the free slot where it belongs."""
     key, table = known.key, known.table
     mask = np.int64(table.shape[0] - 1)
-    slot = home_slot(wanted, mask)
+    slot = first_slot(wanted, mask)
     while table[slot] >= 0 and key[table[slot]] != wanted:
         slot = (slot + 1) & mask
     return slot
@@ -335,15 +336,15 @@ class Accumulator:
 
     def _learn(self, tuples: int, keys: int) -> None:
         if keys:
-            weight = self._smoothing if self.past["k_avg"] else 1.0
-            for name, seen in (("n_est", tuples), ("k_avg", keys)):
-                self.past[name] += weight * (seen - self.past[name])
+            n_est, k_avg = self.past.item()
+            weight = self._smoothing if k_avg else 1.0
+            self.past[()] = n_est + weight * (tuples - n_est), k_avg + weight * (keys - k_avg)
 
     def _reset(self) -> None:
         """Empty, with room for a batch like those before: after a far larger one most of it is given back."""
         self._entries: list[Int32s] = []
         room, usual = len(self._known.key), max(_FIRST_ROOM, 2 * int(self.past["k_avg"]))
-        self._known.meta[()] = record(META, now=NEVER)
+        self._known.meta[()] = _NOTHING
         self._tree.root[0] = -1
         if room > 8 * usual or not room:
             self._known, self._tree, self._pace = _htable(0), count_tree(0), _pace(0)

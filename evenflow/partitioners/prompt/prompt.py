@@ -1,21 +1,21 @@
-"""Prompt: each micro-batch is planned as a whole, so that blocks hold equally many tuples and keys.
+"""Prompt: each micro-batch is planned as a whole, so that data blocks hold equally many tuples and keys.
 
 Idea: when a batch has ended, everything about it is known. Its keys are listed by frequency
-(`prompt_accumulator`, Algorithm 1), and packed into as many blocks as there are workers, splitting only
-keys of more than the mean count (`prompt_blocks`, Algorithm 2). A key's tuples go to its fragments in
-order of arrival. What the map tasks do with their blocks is `reduce_buckets` (Algorithm 3).
+(`accumulator`, Algorithm 1), and packed into as many data blocks as there are workers, splitting only
+keys of more than the mean count (`data_blocks`, Algorithm 2). A key's tuples go to its fragments in
+order of arrival. What the map tasks do with their data blocks is `reduce_buckets` (Algorithm 3).
 
 Parameters: `order` of the list, "exact" (sorted when the batch ends) or "quasi" (kept by CountTree while
 it arrives, then `budget` renewals per key, and `smoothing` of N_est and K_avg over the batches). `rest`,
-which block takes what is left of a split key ("tightest" as in the paper, "roomiest" is better: see
-`prompt_blocks`). The batch interval ends with the greatest time of the batch.
+which data block takes what is left of a split key ("tightest" as in the paper, "roomiest" is better: see
+`data_blocks`). The batch interval ends with the greatest time of the batch.
 Cost per tuple: O(1), one access to a hash table of the batch's keys, and per batch that of Algorithm 2.
 State: three numbers, and room for a batch: 24 to 64 bytes per key of the one with the most (quasi: 48 to 96
 more), of which most is given back when later ones are far smaller. While one is planned, 4 per tuple.
 Releasing the batch 5 % early, to plan in the time so gained, is the engine's business.
 Paper: Abdelhamid, PhD thesis 2021 (001), chapter 2.
 
-`a` is large, so its tuples are cut into fragments, here for three blocks:
+`a` is large, so its tuples are cut into fragments, here for three data blocks:
 
     >>> create("prompt", workers=4).assign_batch(keys, times).tolist()
     [0, 2, 0, 2, 1, 1]
@@ -31,7 +31,7 @@ from pydantic import Field
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.partitioners.base import Options, Partitioner
 from evenflow.partitioners.prompt.accumulator import Accumulator
-from evenflow.partitioners.prompt.blocks import dispatch, plan_blocks
+from evenflow.partitioners.prompt.data_blocks import dispatch, plan_data_blocks
 
 
 class PromptOptions(Options):
@@ -48,13 +48,13 @@ class PromptOptions(Options):
     )
     rest: Literal["tightest", "roomiest"] = Field(
         "tightest",
-        description="Block for what is left of a large key: the one with least room for all of it (the paper),"
+        description="Data block for what is left of a large key: the one with least room for all of it (the paper),"
         " or with most room (fewer splits, more even cardinality).",
     )
 
 
 class Prompt(Partitioner):
-    """Each micro-batch is cut into blocks of equal size and cardinality. Few keys are split."""
+    """Each micro-batch is cut into data blocks of equal size and cardinality. Few keys are split."""
 
     micro_batch = True
     options_type = PromptOptions
@@ -71,7 +71,7 @@ class Prompt(Partitioner):
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         self._buffer.add(keys, times, end_ms=int(times.max()) + 1)
         batch = self._buffer.finish()
-        plan = plan_blocks(batch.counts, self.workers, rest=self.options.rest)
+        plan = plan_data_blocks(batch.counts, self.workers, rest=self.options.rest)
         dispatch(plan, order=batch.order, entry=batch.entry, out=out)
         self._large = plan.large
 

@@ -1,7 +1,7 @@
 """Prompt's reduce bucket allocator: which reduce bucket each key cluster of a map task goes to.
 
-Idea: a cluster is the output of one map task for one key. A split key (its tuples lie in several blocks,
-says the block's reference table) must meet its other parts, so it goes to hash(k) mod r, the same in
+Idea: a cluster is the output of one map task for one key. A split key (its tuples lie in several data blocks,
+says the data block's reference table) must meet its other parts, so it goes to hash(k) mod r, the same in
 every task. All other keys are this task's own, and it may place them freely: in descending order of size,
 each into the bucket with the most capacity left, which then stands back until every other bucket has had
 one too. So buckets get equally many clusters and nearly equally many tuples, without any talk among tasks.
@@ -9,7 +9,7 @@ one too. So buckets get equally many clusters and nearly equally many tuples, wi
 Capacity is |I| / r, less the split keys' tuples and what was assigned. It may be negative, and the order
 of buckets by it is that by load. `bucket_of` is the hash. Ties: the smaller key first. The lowest bucket,
 counted from `first`, which is another one for each task: from bucket 0 on, every task would begin there
-with its largest cluster (hashed blocks of Zipf 1.0: the fullest of 16 buckets had 216 instead of 74
+with its largest cluster (hashed data blocks of Zipf 1.0: the fullest of 16 buckets had 216 instead of 74
 thousand tuples above the mean).
 Laws: each key is in exactly one bucket over all map tasks of a batch. The own clusters of two buckets
 differ by at most one in number.
@@ -32,27 +32,29 @@ from evenflow.partitioners.prompt.accumulator import descending
 
 
 class Clusters(NamedTuple):
-    """The map tasks' output, one row per (block, key), ascending by both."""
+    """The map tasks' output, one row per (data block, key), ascending by both."""
 
-    block: Int32s
+    data_block: Int32s
     keys: UInt64s
     sizes: Int64s
     """Tuples of each cluster."""
     split: Bools
-    """Reference table: the key is in other blocks too."""
+    """Reference table: the key is in other data blocks too."""
     of_tuple: Int64s
     """Row of each tuple's cluster."""
 
 
-def clusters_of(blocks: Int32s, keys: UInt64s) -> Clusters:
-    """Clusters and reference tables of a micro-batch, from the block and key of each tuple."""
+def clusters_of(data_blocks: Int32s, keys: UInt64s) -> Clusters:
+    """Clusters and reference tables of a micro-batch, from the data block and key of each tuple."""
     distinct, index = np.unique(keys, return_inverse=True)
-    pair = blocks.astype(np.int64) * max(1, len(distinct)) + index
+    pair = data_blocks.astype(np.int64) * max(1, len(distinct)) + index
     present, of_tuple, sizes = np.unique(pair, return_inverse=True, return_counts=True)
     key_index = present % max(1, len(distinct))
     fragments = np.bincount(key_index, minlength=len(distinct))
-    block = (present // max(1, len(distinct))).astype(np.int32)
-    return Clusters(block, distinct[key_index], sizes.astype(np.int64), fragments[key_index] > 1, of_tuple)
+    data_block = (present // max(1, len(distinct))).astype(np.int32)
+    return Clusters(
+        data_block, distinct[key_index], sizes.astype(np.int64), fragments[key_index] > 1, of_tuple
+    )
 
 
 @kernel
@@ -93,12 +95,12 @@ def allocate(keys: UInt64s, sizes: Int64s, split: Bools, buckets: int, *, first:
 
 
 def allocate_all(clusters: Clusters, buckets: int) -> Int32s:
-    """Reduce bucket of each cluster, every map task (block) deciding alone. Task i counts from bucket i."""
+    """Reduce bucket of each cluster, every map task (data block) deciding alone. Task i counts from bucket i."""
     out = np.empty(len(clusters.keys), np.int32)
-    borders = [*np.flatnonzero(np.diff(clusters.block, prepend=-1)), len(out)]
+    borders = [*np.flatnonzero(np.diff(clusters.data_block, prepend=-1)), len(out)]
     for begin, end in pairwise(borders):
         task = slice(begin, end)
         _, keys, sizes, split, _ = clusters
-        first = int(clusters.block[begin]) % buckets
+        first = int(clusters.data_block[begin]) % buckets
         out[task] = allocate(keys[task], sizes[task], split[task], buckets, first=first)
     return out

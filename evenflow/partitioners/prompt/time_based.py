@@ -1,18 +1,18 @@
-"""Time-based: the batch interval is cut into equal slots of time, and each slot is a block.
+"""Time-based: the batch interval is cut into equal slots of time, and each slot is a data block.
 
-Idea: what Spark Streaming's receivers do. A block holds the tuples that arrived in its slot, so no plan
-is needed and the first block is ready while the batch still fills, but blocks are as uneven as the rate
-is, and the tuples of a key are in every block in whose slot one arrived. The baseline of Prompt.
+Idea: what Spark Streaming's receivers do. A data block holds the tuples that arrived in its slot, so no plan
+is needed and the first data block is ready while the batch still fills, but data blocks are as uneven as the rate
+is, and the tuples of a key are in every data block in whose slot one arrived. The baseline of Prompt.
 
 Time is that of arrival, told by a clock that never runs backwards: a tuple with an older time than one
 before it counts in that one's slot. Parameters: `interval_ms` length of the batch interval. The batch
 then stands on the grid of that length, in the interval of its greatest time, and tuples before it go to
-block 0. Without it, the interval reaches from the first time of the batch to its greatest.
+data block 0. Without it, the interval reaches from the first time of the batch to its greatest.
 
 Cost per tuple: two comparisons, no division. State: none (the workers' borders are made per batch).
 Paper: Abdelhamid, PhD thesis 2021 (001), section 2.1, figure 2.1a.
 
-A quarter of the interval for each block:
+A quarter of the interval for each data block:
 
     >>> create("time-based", workers=4, interval_ms=6).assign_batch(keys, times).tolist()
     [0, 0, 1, 2, 2, 3]
@@ -60,7 +60,7 @@ class TimeBasedOptions(Options):
 
 
 class TimeBased(Partitioner):
-    """The batch interval is cut into equal slots of time, one per block."""
+    """The batch interval is cut into equal slots of time, one per data block."""
 
     micro_batch = True
     options_type = TimeBasedOptions

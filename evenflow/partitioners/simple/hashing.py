@@ -16,14 +16,14 @@ import numpy as np
 
 from evenflow.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.kernels import kernel
-from evenflow.keys import candidate_kernel, members
+from evenflow.keys import candidate_kernel, salts
 from evenflow.partitioners.base import Partitioner
 
 
 @kernel
-def _route(keys: UInt64s, member: np.uint64, workers: np.uint64, out: Int32s) -> None:
+def _route(keys: UInt64s, salt: np.uint64, workers: np.uint64, out: Int32s) -> None:
     for row in range(keys.shape[0]):
-        out[row] = candidate_kernel(keys[row], member, workers)
+        out[row] = candidate_kernel(keys[row], salt, workers)
 
 
 class Hashing(Partitioner):
@@ -32,10 +32,10 @@ class Hashing(Partitioner):
     key_policy = "hashing"
 
     def _start(self) -> None:
-        self._member = members(self.seed, 1)[0]
+        self._salt = salts(self.seed, 1)[0]
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
-        _route(keys, self._member, np.uint64(self.workers), out)
+        _route(keys, self._salt, np.uint64(self.workers), out)
 
     def _state(self) -> State:
         return {}

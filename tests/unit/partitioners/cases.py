@@ -9,6 +9,7 @@ from evenflow.partitioners import Partitioner, describe, names
 from tests.unit.partitioners.streams import Stream
 
 SLIDING = {"window": "sliding", "window_ms": 1000, "slide_ms": 100}
+TUMBLING = {"window": "tumbling", "window_ms": 700}
 HLL = {"cardinality": "hll", "window": "tumbling"}
 MORE = [
     ("pkg", SLIDING),
@@ -54,10 +55,12 @@ MORE = [
     ("cg", {"alpha": 3, "eps": 0.0, "capacities": (1.0, 2.5), "check": 7}),
     ("dkg", SLIDING),
     ("evenflow", {"price": 0.0, "watch": 100, **SLIDING}),
-    ("evenflow", {"window": "cumulative", "weights": (1.0, 2.5, 0.3), "buckets": 256}),
-    ("evenflow", {"buckets": 16, "most_buckets": 1024, "window_ms": 1000, "slide_ms": 100}),
+    ("evenflow", {"window": "cumulative", "weights": (1.0, 2.5, 0.3), "cells": 256}),
+    ("evenflow", {"cells": 16, "most_cells": 1024, "window_ms": 1000, "slide_ms": 100}),
     ("evenflow", {"tail": "hash", "price": 1e-5, "window_ms": 600, "slide_ms": 200}),
     ("dkg", {"check_ms": 50, "warm_up_ms": 100, "frequent": 1.0, "counters": 100}),
+    *((name, TUMBLING) for name in ("pkg", "d-choices", "cg", "dkg", "evenflow")),
+    ("rr-head", {**TUMBLING, "head": "window"}),
     ("dagreedy", {**SLIDING, "theta": 0.05}),
     ("dagreedy", {"window": "cumulative", "slide_ms": 100, "alpha": 0.0}),
     ("dagreedy", {"window": "tumbling", "window_ms": 500, "slide_ms": 100, "alpha": 0.9}),

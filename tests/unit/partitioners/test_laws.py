@@ -1,6 +1,7 @@
 """Laws of single algorithms: what the papers' definitions imply, and the golden table of 002."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from evenflow.keys import candidate
 from evenflow.metrics import fragmentation, imbalance, replication_factor, worker_loads
-from evenflow.partitioners import create
+from evenflow.partitioners import create, names
 from evenflow.partitioners.choices.d_choices import find_optimal_choices
 from tests.unit.partitioners.streams import Stream, all_distinct, backwards, one_key, with_gaps, zipf
 
@@ -27,6 +28,25 @@ def zipf_head(n: int, z: float, keys: int = 10_000) -> np.ndarray:
     shares = np.arange(1, keys + 1) ** -z
     shares /= shares.sum()
     return shares[shares >= 1 / (5 * n)]
+
+
+# windows
+
+WINDOWED = [name for name in names() if "window" in create(name, workers=2).options.model_dump()]
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+@few
+@given(st.sampled_from([zipf, backwards, with_gaps]), st.integers(1, 5_000), st.integers(2, 20))
+def test_a_tumbling_window_is_a_sliding_one_of_a_single_slide(
+    name: str, made: Callable[[int], Stream], window_ms: int, workers: int
+) -> None:
+    stream = made(1_000)
+    lengths = {"window_ms": window_ms, "slide_ms": window_ms}
+    tumbling, sliding = (
+        route(name, stream, workers=workers, window=window, **lengths) for window in ("tumbling", "sliding")
+    )
+    assert tumbling.tolist() == sliding.tolist()
 
 
 # hashing and shuffle

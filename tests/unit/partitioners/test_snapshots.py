@@ -109,7 +109,7 @@ def test_a_snapshot_of_what_was_made_otherwise_is_refused_where_one_of_the_same_
     assert restore(create("d-choices", workers=7).snapshot(), like=fresh).workers == 7
     header, state = unpack(fresh.snapshot())
     del header["shapes"]
-    with pytest.raises(IncompatibleStateError, match=f"made with another {next(iter(other))}"):
+    with pytest.raises(IncompatibleStateError, match=f"made with other values of {next(iter(other))}"):
         restore(pack({**header, **other}, state), like=fresh)
 
 

@@ -109,13 +109,27 @@ def test_the_bound_never_falls_with_the_keys_and_says_which_rules_keep_every_key
     assert p.keeps_every_key == (exact and name in known)
 
 
-@over([case for case in CASES if case[0] != "dagreedy" and case[1].get("heavy_hitters") != "sketch"])
+def filled_by_distinct_keys(name: str, options: dict) -> bool:
+    """Not where frequent keys fill the state, or those of many windows do: see the tests behind the next one."""
+    of_many_windows = name == "evenflow" and options.get("window") == "tumbling"
+    return name != "dagreedy" and options.get("heavy_hitters") != "sketch" and not of_many_windows
+
+
+@over([case for case in CASES if filled_by_distinct_keys(*case)])
 @pytest.mark.parametrize("keys", [3000, 20_000])
 def test_distinct_keys_alone_come_near_the_bound(name: str, options: dict, keys: int) -> None:
-    """Not where frequent keys are what fills the state: see the next two tests."""
     p = create(name, workers=4, **options)
     p.assign_batch(*at_once(keys, again=1))
     assert p.state_bound(keys) <= 8 * held(p)
+
+
+def test_other_keys_in_each_window_come_near_the_bound_of_evenflow_with_a_window_of_one_slide() -> None:
+    """Sweeping takes as long as many such windows, and the cells of their keys are in use until then."""
+    p, keys = create("evenflow", workers=4, window="tumbling", window_ms=700), 20_000
+    fresh = all_distinct(30 * keys)[0].reshape(30, keys)
+    for window in range(30):
+        p.assign_batch(fresh[window], np.full(keys, window * 700))
+    assert held(p) <= p.state_bound(keys) <= 8 * held(p)
 
 
 @over(SPLITS_EVERY_KEY)
@@ -202,7 +216,7 @@ def test_a_million_distinct_keys_stay_within_the_bound_and_come_near_it(name: st
     p.assign_batch(stream, np.zeros(keys, np.int64))
     room = {
         "dagreedy": 17 / 2,  # rows of a key and its holders: it is on one worker here, not on 16
-        "evenflow": 4,  # buckets grow with the slides, fourfold: here there is but one
+        "evenflow": 4,  # cells grow with the slides, fourfold: here there is but one
     }
     assert held(p) <= p.state_bound(keys) <= 8 * room.get(name, 1) * held(p)
 
@@ -215,7 +229,7 @@ def test_an_impossible_number_of_keys_is_refused(keys: object) -> None:
 
 def test_windows_with_gaps_between_them_stay_within_the_bound_of_evenflow() -> None:
     for window_ms in (1000, 3000):
-        p = create("evenflow", workers=4, window_ms=window_ms, slide_ms=1000, buckets=64)
+        p = create("evenflow", workers=4, window_ms=window_ms, slide_ms=1000, cells=64)
         keys = np.arange(300, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         for gap in range(30):
             p.assign(keys, np.full(300, gap * 100_000, np.int64))

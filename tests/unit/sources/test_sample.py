@@ -1,12 +1,15 @@
 """Which tuples of a source are its sample."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from evenflow.sources.datasets import open_source
-from evenflow.sources.sample import first_tuples
-from evenflow.sources.source import SourceOptions
+from evenflow.sources.sample import first_columns, first_tuples
+from evenflow.sources.source import Batch, SourceOptions, TableSource
 
 
 @pytest.fixture
@@ -28,3 +31,19 @@ def test_a_file_gives_its_earliest_tuples(orders: Path, tuples: int, complete: b
 def test_numbered_tuples_tell_no_rate(orders: Path) -> None:
     numbered = open_source(str(orders), SourceOptions(key="who", event_rate=1000.0))
     assert not first_tuples(numbered, 9, timed=False).timed
+
+
+def test_no_more_of_a_source_is_read_than_is_wanted(orders: Path) -> None:
+    class OneByOne(TableSource):
+        handed_on = 0
+
+        def batches(self, tuples: int = 1) -> Iterator[Batch]:
+            for batch in super().batches(1):
+                self.handed_on += 1
+                yield batch
+
+    keys, times = pa.array([b"a", b"b", b"c", b"d"], pa.large_binary()), np.arange(4)
+    whole = Batch(columns=pa.table({"who": keys}), keys=keys, times=times)
+    source = OneByOne("orders", whole, key="who", time=None, time_unit="ms")
+    assert first_columns(source, 2).times.tolist() == [0, 1]
+    assert source.handed_on == 2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evenflow.plans import Plan
 from evenflow.settings import Settings, load_settings
-from spark_consumers.checkpoints import Stage
+from evenflow.telemetry import Stage
 from spark_consumers.demand import executors_wanted, most_executors
 
 FUSED: tuple[Stage, ...] = ("fused",)

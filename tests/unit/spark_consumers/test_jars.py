@@ -134,3 +134,15 @@ def test_resolving_by_hand_reports_to_standard_error(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "Java is missing" in done.stderr
+
+
+def test_an_unknown_set_of_jars_is_refused_with_the_sets_that_there_are() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "spark_consumers.jars", "connectors"],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[3],
+    )
+    assert done.returncode == 2
+    assert "no set of jars is called 'connectors'; did you mean 'connector'" in done.stderr
+    assert "python -m workbench.broker_jars" in done.stderr

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.keys import candidate, members
+from evenflow.keys import candidate, salts
 
 MASK = 2**64 - 1
 
@@ -40,7 +40,7 @@ class SlowDalton:
         self.stats_ms = stats_ms or slide_ms
         self.eps, self.gamma, self.p1, self.p2 = eps, gamma, p1, p2
         self.cap, self.cap_max, self.cap_growth = cap, cap_max, cap_growth
-        self.word = int(members(seed, 1, first=(1 << 32) + source)[0])
+        self.word = int(salts(seed, 1, first=(1 << 32) + source)[0])
         self.sent: list[tuple[int, int, int]] = []  # slide, key, worker
         self.slide: int | None = None
         self.window: int | None = None

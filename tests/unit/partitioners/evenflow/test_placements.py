@@ -1,4 +1,4 @@
-"""Homes of buckets against a dictionary that forgets nothing too early."""
+"""Homes of cells against a dictionary that forgets nothing too early."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -8,7 +8,7 @@ from evenflow.kernels import kernel
 from evenflow.partitioners.evenflow.placements import (
     Placements,
     bound,
-    buckets_of,
+    cells_of,
     crowded,
     grown,
     move_to,
@@ -22,7 +22,7 @@ from evenflow.partitioners.evenflow.placements import (
 
 @kernel
 def step(places: Placements, slide: int, at: int, worker: int) -> int:
-    """The bucket's worker; `worker` where it is free."""
+    """The cell's worker; `worker` where it is free."""
     move_to(places, slide)
     home = worker_of(places, at)
     if home < 0:
@@ -39,7 +39,7 @@ moves = st.lists(
 
 @settings(max_examples=80, deadline=None)
 @given(moves, st.sampled_from([1, 3, 10, 1024]))
-def test_a_home_lasts_as_long_as_the_bucket_is_in_the_window(moves: list, slides: int) -> None:
+def test_a_home_lasts_as_long_as_the_cell_is_in_the_window(moves: list, slides: int) -> None:
     places = placements(16, slides)
     slide, last, homes = -100, {}, {}
     for passed, at, worker in moves:
@@ -65,7 +65,7 @@ def test_of_a_window_of_very_many_slides_no_home_is_forgotten_early(moves: list,
         last[at], homes[at] = slide, home
 
 
-def test_stamps_coming_round_bring_no_dead_bucket_back() -> None:
+def test_stamps_coming_round_bring_no_dead_cell_back() -> None:
     places = placements(64, 10)
     for at in range(64):
         step(places, 0, at, 1)
@@ -80,7 +80,7 @@ def test_without_a_window_homes_last_for_ever() -> None:
     assert step(places, 0, 5, 4) == 3
 
 
-def test_buckets_of_workers_that_are_gone_are_free() -> None:
+def test_cells_of_workers_that_are_gone_are_free() -> None:
     places = placements(8, 10)
     for at in range(8):
         step(places, 0, at, at)
@@ -89,7 +89,7 @@ def test_buckets_of_workers_that_are_gone_are_free() -> None:
     assert [step(places, 0, at, 1) for at in range(8)] == [0, 1, 2, 3, 4, 1, 1, 1]
 
 
-def test_release_frees_the_same_share_of_each_workers_live_buckets() -> None:
+def test_release_frees_the_same_share_of_each_workers_live_cells() -> None:
     places = placements(1 << 10, 4)
     move_to(places, 0)
     for at in range(400):
@@ -102,7 +102,7 @@ def test_release_frees_the_same_share_of_each_workers_live_buckets() -> None:
     release(0.25, np.uint64(5), places)
     release(0.25, np.uint64(5), twin)
     release(0.25, np.uint64(6), other)
-    assert buckets_of(9, places).tolist() == [150, 150, 150, 0, 0, 0, 0, 0, 0]
+    assert cells_of(9, places).tolist() == [150, 150, 150, 0, 0, 0, 0, 0, 0]
     assert places.meta["live"] == 450
     assert places.cell.tolist() == twin.cell.tolist()
     assert places.cell.tolist() != other.cell.tolist()
@@ -119,7 +119,7 @@ def test_the_expired_are_all_swept_within_a_window_of_16_slides_or_more() -> Non
 
 
 @given(st.lists(st.integers(0, 2**20), min_size=1, max_size=60), st.integers(0, 3))
-def test_every_key_keeps_its_worker_when_buckets_grow(keys: list[int], doublings: int) -> None:
+def test_every_key_keeps_its_worker_when_cells_grow(keys: list[int], doublings: int) -> None:
     places = placements(8, 100, most=8 << doublings)
     homes = {key % 8: step(places, 0, key % 8, key % 7) for key in keys}
     more = grown(places)
@@ -129,7 +129,7 @@ def test_every_key_keeps_its_worker_when_buckets_grow(keys: list[int], doublings
     assert more.meta["live"] == np.count_nonzero(more.cell) == len(homes) * size // 8
 
 
-def test_buckets_grow_when_half_are_in_use_and_again_only_when_copies_have_been_swept() -> None:
+def test_cells_grow_when_half_are_in_use_and_again_only_when_copies_have_been_swept() -> None:
     places = placements(16, 10, most=256)
     for at in range(9):
         assert not crowded(places)
@@ -147,7 +147,7 @@ def test_buckets_grow_when_half_are_in_use_and_again_only_when_copies_have_been_
     assert sizes == [64, 256]
 
 
-def test_buckets_without_a_window_or_a_limit_above_them_never_grow() -> None:
+def test_cells_without_a_window_or_a_limit_above_them_never_grow() -> None:
     for places in (placements(8, 0, most=1024), placements(8, 10), placements(8, 10, most=4)):
         for at in range(8):
             step(places, 0, at, at)
@@ -170,7 +170,7 @@ def test_no_stream_outgrows_the_bound() -> None:
 
 
 def test_gaps_between_short_windows_leave_nothing_behind_that_looks_like_a_crowd() -> None:
-    """Windows of one slide, each with 300 buckets of 1024, far apart: what a gap makes old is swept."""
+    """Windows of one slide, each with 300 cells of 1024, far apart: what a gap makes old is swept."""
     places = placements(1 << 10, 1, most=1 << 20)
     for slide in range(0, 3000, 100):
         for at in range(300):

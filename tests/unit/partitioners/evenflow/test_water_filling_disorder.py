@@ -27,7 +27,7 @@ WINDOW = {"window_ms": SLIDE * SLIDES, "slide_ms": SLIDE}
 
 
 def late(tuples: int, keys: int, z: float, seed: int, disorder: int, pause: int) -> tuple[Stream, int]:
-    """One tuple per ms, each up to `disorder` ms behind the greatest time so far; pauses empty the buckets."""
+    """One tuple per ms, each up to `disorder` ms behind the greatest time so far; pauses empty the cells."""
     hashes, times = zipf(tuples, keys=keys, z=z, seed=seed)
     rng = np.random.default_rng(seed)
     clock = times + times // 170 * pause - 5000
@@ -83,10 +83,10 @@ def most_workers(keys: np.ndarray, out: np.ndarray, slides: np.ndarray, length: 
 @few
 @given(disordered, st.integers(1, 20), st.sampled_from([1, 64, 1 << 12]))
 def test_an_unsplit_key_is_on_one_worker_of_every_window_by_the_clock(
-    drawn: tuple[Stream, int], n: int, buckets: int
+    drawn: tuple[Stream, int], n: int, cells: int
 ) -> None:
     (keys, times), _ = drawn
-    out = create("evenflow", workers=n, price=1e12, buckets=buckets, **WINDOW).assign(keys, times)
+    out = create("evenflow", workers=n, price=1e12, cells=cells, **WINDOW).assign(keys, times)
     assert most_workers(keys, out, clock_slides(times), SLIDES) == 1
 
 
@@ -94,12 +94,12 @@ def test_an_unsplit_key_is_on_one_worker_of_every_window_by_the_clock(
 @example(late(512, keys=2, z=0.0, seed=0, disorder=100, pause=399), 2, 1)
 @given(disordered, st.integers(1, 20), st.sampled_from([1, 64, 1 << 12]))
 def test_by_event_time_it_is_on_one_worker_of_a_window_shorter_by_the_disorder(
-    drawn: tuple[Stream, int], n: int, buckets: int
+    drawn: tuple[Stream, int], n: int, cells: int
 ) -> None:
     """And on k workers only within slides - 1 + ceil(D / slide) >= (k - 1) * slides: at most two of a window
     while the disorder is within a window."""
     (keys, times), disorder = drawn
-    p = create("evenflow", workers=n, price=1e12, buckets=buckets, max_disorder_ms=disorder, **WINDOW)
+    p = create("evenflow", workers=n, price=1e12, cells=cells, max_disorder_ms=disorder, **WINDOW)
     out = p.assign(keys, times)
     behind = -(-disorder // SLIDE)
     if behind < SLIDES:

@@ -62,9 +62,9 @@ def test_on_a_uniform_stream_remembered_homes_balance_better_than_hashing() -> N
     st.integers(1, 1 << 10).map(lambda bits: 1 << (bits % 11)),
 )
 def test_without_price_limit_no_key_is_ever_on_two_workers_of_a_window(
-    stream: Stream, n: int, buckets: int
+    stream: Stream, n: int, cells: int
 ) -> None:
-    out = route(stream, workers=n, price=1e12, buckets=buckets, window_ms=300)
+    out = route(stream, workers=n, price=1e12, cells=cells, window_ms=300)
     for held, workers in windows(stream, out, slides=3):
         assert replication_factor(workers, held) == 1.0
 
@@ -290,7 +290,7 @@ def test_each_source_is_off_level_by_its_share_of_the_imbalance_of_all(
     """Whatever was heard before. Shares are whole, and those of all sources come to the imbalance, to half a unit."""
     n = len(heard[0])
     parts = [
-        create("evenflow", workers=n, source=j, sources=sources, weights=weights, buckets=64, **WINDOW)
+        create("evenflow", workers=n, source=j, sources=sources, weights=weights, cells=64, **WINDOW)
         for j in range(sources)
     ]
     for part in parts:
@@ -442,7 +442,7 @@ def test_after_a_shift_the_window_is_level_again_within_a_few_slides() -> None:
     [
         ({"price": -1.0}, "option 'price' of evenflow: .*greater than or equal to 0"),
         ({"watch": 0}, "option 'watch' of evenflow"),
-        ({"buckets": 1000}, "must be a power of two"),
+        ({"cells": 1000}, "must be a power of two"),
         ({"weights": (1.0, 0.0)}, "every weight must be between 0.001 and 1000"),
         ({"tail": "guess"}, "option 'tail' of evenflow"),
         ({"window_ms": 1500, "slide_ms": 1000}, "must be a multiple of slide_ms"),

@@ -70,10 +70,10 @@ streams = st.builds(
     st.integers(1, 9),
 )
 def test_it_routes_as_a_plain_second_writing_of_the_rule(
-    stream: Stream, workers: int, price: float, watch: int, buckets: tuple[int, int], slides: int
+    stream: Stream, workers: int, price: float, watch: int, cells: tuple[int, int], slides: int
 ) -> None:
-    first, most = buckets
-    compare(stream, workers, price=price, watch=watch, buckets=first, most_buckets=most, slides=slides)
+    first, most = cells
+    compare(stream, workers, price=price, watch=watch, cells=first, most_cells=most, slides=slides)
 
 
 @few

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.keys import candidate, members
+from evenflow.keys import candidate, salts
 from tests.unit.partitioners.dalton.dalton_model import mix64
 
 MARGIN, LOOKS, FEWEST, FEWEST_OF_MANY, HOLDERS, SHARED, FINE = 3, 8, 8, 4, 2, 8, 1024
@@ -65,8 +65,8 @@ class SlowEvenflow:
         slides: int = 6,
         price: float = 5e-4,
         watch: int = 8,
-        buckets: int = 1 << 17,
-        most_buckets: int = 1 << 22,
+        cells: int = 1 << 17,
+        most_cells: int = 1 << 22,
         tail: str = "auto",
         weights: tuple[float, ...] = (),
     ) -> None:
@@ -75,7 +75,7 @@ class SlowEvenflow:
         self.watched = ceil(watch * n * sqrt(sources))
         self.fewest = max(FEWEST_OF_MANY, ceil(FEWEST / sqrt(sources)))
         self.remembers = tail == "remember" or (tail == "auto" and sources == 1)
-        self.salt = int(members(seed, 1, first=1 << 40)[0])
+        self.salt = int(salts(seed, 1, first=1 << 40)[0])
         self.shared = range(2, 2 + SHARED) if sources > 1 else range(0)
         speeds = np.array([*weights[:n], *[1.0] * (n - len(weights))])
         self.unit = 1 if np.all(speeds == speeds[0]) else FINE
@@ -89,12 +89,12 @@ class SlowEvenflow:
         """(slide, worker, whether the key was split) of every tuple of the window."""
         self.recount()
         self.credit = [0] * n
-        self.buckets, self.most_buckets = buckets, max(buckets, most_buckets) if self.windowed else buckets
+        self.cells, self.most_cells = cells, max(cells, most_cells) if self.windowed else cells
         self.sweeping = max(16, slides)
-        """Slides in which every bucket is looked at."""
+        """Slides in which every cell is looked at."""
         self.grew = -inf
         self.homes: dict[int, tuple[int, float]] = {}
-        """Bucket -> (worker, slide of its last tuple); the sweep drops the old ones, a few in each slide."""
+        """Cell -> (worker, slide of its last tuple); the sweep drops the old ones, a few in each slide."""
         self.swept = 0
         self.brings = 0
         self.slide: int | None = None
@@ -102,7 +102,7 @@ class SlowEvenflow:
         self.full = 0
         """Tuples in the last window that was full."""
         self.doubted: list[tuple[int, int, int, bool]] = []
-        """(bucket, home, worker, whether split) of tuples beyond a silence that is not believed yet."""
+        """(cell, home, worker, whether split) of tuples beyond a silence that is not believed yet."""
         self.most = 0
         """Holders that a key had at most, besides its home."""
 
@@ -148,39 +148,37 @@ class SlowEvenflow:
         if now - self.aged >= max(1, self.slides // AGES) and 4 * self.seen >= self.memory:
             self.forget()
         if silence:
-            for bucket, home, worker, split, _ in self.doubted:
-                self.homes[bucket] = (home, now)
+            for cell, home, worker, split, _ in self.doubted:
+                self.homes[cell] = (home, now)
                 self.sent.append((now, worker, split))
                 self.add(worker, split)
             self.doubted = []
-        for bucket, home, *_ in (doubt for doubt in self.doubted if doubt[-1] <= time):
-            self.homes[bucket] = (home, now)
+        for cell, home, *_ in (doubt for doubt in self.doubted if doubt[-1] <= time):
+            self.homes[cell] = (home, now)
         self.doubted = [doubt for doubt in self.doubted if doubt[-1] > time]
         self.latest = max(self.latest, time)
         tuples = sum(load / step for load, step in zip(self.whole, self.step, strict=True))
         full = time - self.since >= self.slides * self.slide_ms
         self.brings = max(0, int(tuples / max(1, len(self.homes))) - full)
-        crowded = 2 * len(self.homes) > self.buckets
-        if crowded and self.buckets < self.most_buckets and now >= self.grew + self.slides + self.sweeping:
+        crowded = 2 * len(self.homes) > self.cells
+        if crowded and self.cells < self.most_cells and now >= self.grew + self.slides + self.sweeping:
             self.grow()
 
     def grow(self) -> None:
-        """Four times as many buckets: the keys of one are in several now, and keep their worker."""
+        """Four times as many cells: the keys of one are in several now, and keep their worker."""
         self.grew = self.now
-        factor = min(4, self.most_buckets // self.buckets)
-        self.homes = {
-            bucket + self.buckets * i: home for bucket, home in self.homes.items() for i in range(factor)
-        }
-        self.buckets *= factor
+        factor = min(4, self.most_cells // self.cells)
+        self.homes = {cell + self.cells * i: home for cell, home in self.homes.items() for i in range(factor)}
+        self.cells *= factor
 
     def sweep(self, passed: int) -> None:
-        for _ in range(min(self.buckets, passed * (self.buckets // self.sweeping + 1))):
+        for _ in range(min(self.cells, passed * (self.cells // self.sweeping + 1))):
             self.forget_if_old(self.swept)
-            self.swept = (self.swept + 1) % self.buckets
+            self.swept = (self.swept + 1) % self.cells
 
-    def forget_if_old(self, bucket: int) -> None:
-        if self.windowed and bucket in self.homes and self.homes[bucket][1] <= self.now - self.slides:
-            del self.homes[bucket]
+    def forget_if_old(self, cell: int) -> None:
+        if self.windowed and cell in self.homes and self.homes[cell][1] <= self.now - self.slides:
+            del self.homes[cell]
 
     @property
     def now(self) -> float:
@@ -217,15 +215,15 @@ class SlowEvenflow:
     def home(self, key: int, spot: int) -> int:
         if not self.remembers:
             return self.candidate(key, 1)
-        bucket = (spot >> 32) % self.buckets
-        self.forget_if_old(bucket)
-        if bucket in self.homes:
-            worker = self.homes[bucket][0]
+        cell = (spot >> 32) % self.cells
+        self.forget_if_old(cell)
+        if cell in self.homes:
+            worker = self.homes[cell][0]
         else:
             loads = self.unsplit_loads()
             worker = loads.index(min(loads))
             self.credit[worker] += self.brings * self.step[worker]
-        self.homes[bucket] = (worker, self.now)
+        self.homes[cell] = (worker, self.now)
         return worker
 
     def fill(self, counter: Counter, home: int, level: float) -> int:
@@ -322,7 +320,7 @@ class SlowEvenflow:
         self.sent.append((self.slide or 0, worker, split))
         self.add(worker, split)
         if doubted:
-            self.doubted.append(((spot >> 32) % self.buckets, home, worker, split, time))
+            self.doubted.append(((spot >> 32) % self.cells, home, worker, split, time))
         self.most = max(self.most, len(counter.holders))
         return worker
 

@@ -1,4 +1,4 @@
-"""Prompt's Algorithm 2: the plan a naive model makes, its bounds, and what the blocks then hold."""
+"""Prompt's Algorithm 2: the plan a naive model makes, its bounds, and what the data blocks then hold."""
 
 from collections import Counter, defaultdict
 from typing import Literal
@@ -16,7 +16,7 @@ from evenflow.metrics import (
     worker_loads,
 )
 from evenflow.partitioners import create
-from evenflow.partitioners.prompt.blocks import BlockPlan, plan_blocks
+from evenflow.partitioners.prompt.data_blocks import DataBlockPlan, plan_data_blocks
 from tests.unit.partitioners.streams import Stream, all_distinct, one_key, zipf
 
 few = settings(max_examples=40, deadline=None)
@@ -31,50 +31,54 @@ Rest = Literal["tightest", "roomiest"]
 rests = st.sampled_from(["tightest", "roomiest"])
 
 
-def fragments_of(plan: BlockPlan, counts: np.ndarray) -> Fragments:
-    """(block, tuples) of each fragment of each key."""
+def fragments_of(plan: DataBlockPlan, counts: np.ndarray) -> Fragments:
+    """(data block, tuples) of each fragment of each key."""
     whole = []
-    for block, count in zip(plan.block.tolist(), counts.tolist(), strict=True):
-        if block >= 0:
-            whole.append([(block, count)])
+    for data_block, count in zip(plan.data_block.tolist(), counts.tolist(), strict=True):
+        if data_block >= 0:
+            whole.append([(data_block, count)])
         else:
-            rows = slice(plan.fragment_from[-1 - block], plan.fragment_from[-block])
-            pairs = zip(plan.fragment_block[rows].tolist(), plan.fragment_size[rows].tolist(), strict=True)
+            rows = slice(plan.fragment_from[-1 - data_block], plan.fragment_from[-data_block])
+            pairs = zip(
+                plan.fragment_data_block[rows].tolist(), plan.fragment_size[rows].tolist(), strict=True
+            )
             whole.append(list(pairs))
     return whole
 
 
-def cut_off(tuples: int, keys: int, blocks: int) -> int:
-    return max(1, min(tuples // keys, tuples // blocks))
+def cut_off(tuples: int, keys: int, data_blocks: int) -> int:
+    return max(1, min(tuples // keys, tuples // data_blocks))
 
 
-def first_steps(counts: list[int], blocks: int) -> tuple[dict[int, int], dict[int, int], list[int]]:
-    """Steps 1 and 2 by the listing: block of each large and of each other key, and the loads."""
-    cut = cut_off(sum(counts), len(counts), blocks)
-    loads = [0] * blocks
+def first_steps(counts: list[int], data_blocks: int) -> tuple[dict[int, int], dict[int, int], list[int]]:
+    """Steps 1 and 2 by the listing: data block of each large and of each other key, and the loads."""
+    cut = cut_off(sum(counts), len(counts), data_blocks)
+    loads = [0] * data_blocks
     large: dict[int, int] = {}
     other: dict[int, int] = {}
     for key, count in enumerate(counts):
         if count > cut:
-            large[key] = len(large) % blocks
+            large[key] = len(large) % data_blocks
             loads[large[key]] += cut
     todo = [key for key in range(len(counts)) if key not in large]
-    passing = list(range(blocks))
+    passing = list(range(data_blocks))
     while todo:
-        for block in passing:
+        for data_block in passing:
             if todo:
                 key = todo.pop(0)
-                other[key] = block
-                loads[block] += counts[key]
+                other[key] = data_block
+                loads[data_block] += counts[key]
         passing.reverse()
     return large, other, loads
 
 
-def naive(counts: list[int], blocks: int, chosen: str = "tightest") -> Fragments:
+def naive(counts: list[int], data_blocks: int, chosen: str = "tightest") -> Fragments:
     """Algorithm 2 by the listing, with the decisions of the module."""
-    cut, capacity = cut_off(sum(counts), len(counts), blocks), -(-sum(counts) // blocks)
-    large, other, loads = first_steps(counts, blocks)
-    placed: dict[int, list[list[int]]] = {key: [[block, counts[key]]] for key, block in other.items()}
+    cut, capacity = cut_off(sum(counts), len(counts), data_blocks), -(-sum(counts) // data_blocks)
+    large, other, loads = first_steps(counts, data_blocks)
+    placed: dict[int, list[list[int]]] = {
+        key: [[data_block, counts[key]]] for key, data_block in other.items()
+    }
     for key, home in large.items():
         rest = counts[key] - cut
         room = max(0, min(rest, capacity - loads[home]))
@@ -83,46 +87,48 @@ def naive(counts: list[int], blocks: int, chosen: str = "tightest") -> Fragments
         rest -= room
         while rest:
             free = [capacity - load for load in loads]
-            holders = [b for b in range(blocks) if free[b] >= rest]
+            holders = [b for b in range(data_blocks) if free[b] >= rest]
             tightest = chosen == "tightest" and holders
             into = min(holders, key=lambda b: (free[b], b)) if tightest else free.index(max(free))
             taken = min(rest, free[into])
             placed[key].append([into, taken])
             loads[into] += taken
             rest -= taken
-    return [[(block, size) for block, size in placed[key]] for key in range(len(counts))]
+    return [[(data_block, size) for data_block, size in placed[key]] for key in range(len(counts))]
 
 
 @few
 @given(counts_lists, st.integers(1, 12), rests)
-def test_the_plan_equals_a_naive_model_of_the_listing(counts: np.ndarray, blocks: int, rest: Rest) -> None:
-    plan = plan_blocks(counts, blocks, rest=rest)
-    assert fragments_of(plan, counts) == naive(counts.tolist(), blocks, rest)
+def test_the_plan_equals_a_naive_model_of_the_listing(
+    counts: np.ndarray, data_blocks: int, rest: Rest
+) -> None:
+    plan = plan_data_blocks(counts, data_blocks, rest=rest)
+    assert fragments_of(plan, counts) == naive(counts.tolist(), data_blocks, rest)
 
 
 @few
 @given(counts_lists, st.integers(1, 12), st.randoms())
 def test_a_list_that_is_only_nearly_sorted_finds_the_same_large_keys(
-    counts: np.ndarray, blocks: int, random: object
+    counts: np.ndarray, data_blocks: int, random: object
 ) -> None:
     shuffled = counts.copy()
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    plan = plan_blocks(shuffled, blocks)
-    assert fragments_of(plan, shuffled) == naive(shuffled.tolist(), blocks)
-    assert plan.large == plan_blocks(counts, blocks).large == (counts > plan.cut).sum()
+    plan = plan_data_blocks(shuffled, data_blocks)
+    assert fragments_of(plan, shuffled) == naive(shuffled.tolist(), data_blocks)
+    assert plan.large == plan_data_blocks(counts, data_blocks).large == (counts > plan.cut).sum()
 
 
 @few
 @given(counts_lists, st.integers(1, 12), rests)
 def test_a_plan_places_every_tuple_and_never_the_same_key_twice_in_a_block(
-    counts: np.ndarray, blocks: int, rest: Rest
+    counts: np.ndarray, data_blocks: int, rest: Rest
 ) -> None:
-    plan = plan_blocks(counts, blocks, rest=rest)
+    plan = plan_data_blocks(counts, data_blocks, rest=rest)
     fragments = fragments_of(plan, counts)
     for count, parts in zip(counts.tolist(), fragments, strict=True):
         assert sum(size for _, size in parts) == count
-        assert all(size >= 1 and 0 <= block < blocks for block, size in parts)
-        assert len({block for block, _ in parts}) == len(parts)
+        assert all(size >= 1 and 0 <= data_block < data_blocks for data_block, size in parts)
+        assert len({data_block for data_block, _ in parts}) == len(parts)
     assert plan.split == sum(len(parts) > 1 for parts in fragments)
     assert plan.split_ratio == pytest.approx(sum(map(len, fragments)) / len(fragments))
 
@@ -130,39 +136,39 @@ def test_a_plan_places_every_tuple_and_never_the_same_key_twice_in_a_block(
 @few
 @given(counts_lists, st.integers(1, 12), rests)
 def test_no_block_exceeds_its_capacity_unless_the_first_two_steps_did(
-    counts: np.ndarray, blocks: int, rest: Rest
+    counts: np.ndarray, data_blocks: int, rest: Rest
 ) -> None:
     loads = Counter[int]()
-    for parts in fragments_of(plan_blocks(counts, blocks, rest=rest), counts):
-        for block, size in parts:
-            loads[block] += size
-    _, _, before = first_steps(counts.tolist(), blocks)
-    capacity = -(-int(counts.sum()) // blocks)
-    for block in range(blocks):
-        assert loads[block] <= max(capacity, before[block])
+    for parts in fragments_of(plan_data_blocks(counts, data_blocks, rest=rest), counts):
+        for data_block, size in parts:
+            loads[data_block] += size
+    _, _, before = first_steps(counts.tolist(), data_blocks)
+    capacity = -(-int(counts.sum()) // data_blocks)
+    for data_block in range(data_blocks):
+        assert loads[data_block] <= max(capacity, before[data_block])
 
 
 @few
 @given(counts_lists, st.integers(1, 12))
 def test_the_first_two_steps_give_each_block_equally_many_keys_within_one(
-    counts: np.ndarray, blocks: int
+    counts: np.ndarray, data_blocks: int
 ) -> None:
-    plan = plan_blocks(counts, blocks)
+    plan = plan_data_blocks(counts, data_blocks)
     fragments = fragments_of(plan, counts)
     for large in (True, False):
         homes = [parts[0][0] for c, parts in zip(counts, fragments, strict=True) if (c > plan.cut) == large]
-        spread = np.bincount(homes, minlength=blocks)
+        spread = np.bincount(homes, minlength=data_blocks)
         assert spread.max() - spread.min() <= 1
 
 
 @few
 @given(counts_lists, st.integers(1, 12))
-def test_keys_up_to_the_cut_off_are_not_split(counts: np.ndarray, blocks: int) -> None:
-    plan = plan_blocks(counts, blocks)
-    assert plan.cut == cut_off(int(counts.sum()), len(counts), blocks)
-    assert (plan.block[counts <= plan.cut] >= 0).all()
-    if len(counts) >= blocks:
-        assert (plan.block[counts <= counts.mean()] >= 0).all()
+def test_keys_up_to_the_cut_off_are_not_split(counts: np.ndarray, data_blocks: int) -> None:
+    plan = plan_data_blocks(counts, data_blocks)
+    assert plan.cut == cut_off(int(counts.sum()), len(counts), data_blocks)
+    assert (plan.data_block[counts <= plan.cut] >= 0).all()
+    if len(counts) >= data_blocks:
+        assert (plan.data_block[counts <= counts.mean()] >= 0).all()
 
 
 @few
@@ -186,10 +192,10 @@ def test_a_keys_tuples_go_to_its_fragments_in_order_of_arrival(stream: Stream, w
     order = np.lexsort((distinct, -counts))
     fragments = naive(counts[order].tolist(), workers)
     routes = defaultdict(list)
-    for key, block in zip(keys.tolist(), out.tolist(), strict=True):
-        routes[key].append(block)
+    for key, data_block in zip(keys.tolist(), out.tolist(), strict=True):
+        routes[key].append(data_block)
     for key, parts in zip(distinct[order].tolist(), fragments, strict=True):
-        assert routes[key] == [block for block, size in parts for _ in range(size)]
+        assert routes[key] == [data_block for data_block, size in parts for _ in range(size)]
 
 
 @given(streams, st.integers(1, 20), st.sampled_from(["exact", "quasi"]), rests)
@@ -268,7 +274,7 @@ def test_a_rescale_keeps_what_was_learnt_of_batches() -> None:
     assert p.assign_batch(*nxt).tolist() == q.assign_batch(*nxt).tolist()
 
 
-@pytest.mark.parametrize(("counts", "blocks"), [([], 3), ([2, 0], 3), ([3, 1], 0)])
-def test_a_list_that_cannot_be_planned_is_refused(counts: list[int], blocks: int) -> None:
-    with pytest.raises(ValueError, match="a plan needs a block, and keys"):
-        plan_blocks(np.array(counts, np.int64), blocks)
+@pytest.mark.parametrize(("counts", "data_blocks"), [([], 3), ([2, 0], 3), ([3, 1], 0)])
+def test_a_list_that_cannot_be_planned_is_refused(counts: list[int], data_blocks: int) -> None:
+    with pytest.raises(ValueError, match="a plan needs a data block, and keys"):
+        plan_data_blocks(np.array(counts, np.int64), data_blocks)

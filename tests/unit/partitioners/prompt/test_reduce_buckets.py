@@ -86,8 +86,8 @@ def test_each_key_is_in_one_bucket_over_all_map_tasks_and_split_keys_where_they_
     name: str, stream: Stream, workers: int, buckets: int
 ) -> None:
     keys, times = stream
-    blocks = create(name, workers=workers).assign_batch(keys, times)
-    clusters = clusters_of(blocks, keys)
+    data_blocks = create(name, workers=workers).assign_batch(keys, times)
+    clusters = clusters_of(data_blocks, keys)
     out = allocate_all(clusters, buckets)
     homes = defaultdict(set)
     for key, bucket in zip(clusters.keys.tolist(), out.tolist(), strict=True):
@@ -96,8 +96,8 @@ def test_each_key_is_in_one_bucket_over_all_map_tasks_and_split_keys_where_they_
     assert all(len(found) == 1 for found in homes.values())
     split = clusters.split
     assert out[split].tolist() == bucket_of(clusters.keys[split], buckets).tolist()
-    for block in np.unique(clusters.block):
-        own = np.bincount(out[(clusters.block == block) & ~split], minlength=buckets)
+    for data_block in np.unique(clusters.data_block):
+        own = np.bincount(out[(clusters.data_block == data_block) & ~split], minlength=buckets)
         assert own.max() - own.min() <= 1
 
 
@@ -105,15 +105,15 @@ def test_each_key_is_in_one_bucket_over_all_map_tasks_and_split_keys_where_they_
 @given(streams, st.integers(1, 8))
 def test_clusters_and_reference_tables_equal_brute_force(stream: Stream, workers: int) -> None:
     keys, times = stream
-    blocks = create("shuffle", workers=workers).assign_batch(keys, times)
-    clusters = clusters_of(blocks, keys)
-    pairs = list(zip(blocks.tolist(), keys.tolist(), strict=True))
-    listed = list(zip(clusters.block.tolist(), clusters.keys.tolist(), strict=True))
+    data_blocks = create("shuffle", workers=workers).assign_batch(keys, times)
+    clusters = clusters_of(data_blocks, keys)
+    pairs = list(zip(data_blocks.tolist(), keys.tolist(), strict=True))
+    listed = list(zip(clusters.data_block.tolist(), clusters.keys.tolist(), strict=True))
     assert listed == sorted(set(pairs))
     assert clusters.sizes.tolist() == [pairs.count(pair) for pair in listed]
     blocks_of = defaultdict(set)
-    for block, key in pairs:
-        blocks_of[key].add(block)
+    for data_block, key in pairs:
+        blocks_of[key].add(data_block)
     assert clusters.split.tolist() == [len(blocks_of[key]) > 1 for _, key in listed]
     assert [listed[row] for row in clusters.of_tuple] == pairs
 
@@ -129,6 +129,7 @@ def test_tasks_that_know_nothing_of_each_other_do_not_all_begin_with_the_same_bu
     keys, times = zipf(100_000, keys=10_000, z=0.8)
     clusters = clusters_of(create("hashing", workers=8).assign_batch(keys, times), keys)
     largest = [
-        np.flatnonzero(clusters.block == b)[clusters.sizes[clusters.block == b].argmax()] for b in range(8)
+        np.flatnonzero(clusters.data_block == b)[clusters.sizes[clusters.data_block == b].argmax()]
+        for b in range(8)
     ]
     assert sorted(allocate_all(clusters, 8)[largest].tolist()) == list(range(8))

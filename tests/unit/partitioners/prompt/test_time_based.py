@@ -1,4 +1,4 @@
-"""Time-based blocks: equal slots of the batch interval, by a clock that never runs backwards."""
+"""Time-based data blocks: equal slots of the batch interval, by a clock that never runs backwards."""
 
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ instants = st.one_of(
 )
 
 
-def blocks(times: list[int], workers: int, **options: object) -> list[int]:
+def data_blocks(times: list[int], workers: int, **options: object) -> list[int]:
     column = np.array(times, np.int64)
     return (
         create("time-based", workers=workers, **options)
@@ -51,7 +51,7 @@ def naive(times: list[int], workers: int, interval: int | None) -> list[int]:
 def test_blocks_equal_the_definition_for_any_times(
     times: list[int], workers: int, interval: int | None
 ) -> None:
-    assert blocks(times, workers, interval_ms=interval) == naive(times, workers, interval)
+    assert data_blocks(times, workers, interval_ms=interval) == naive(times, workers, interval)
 
 
 @few
@@ -76,13 +76,13 @@ def test_a_pause_leaves_blocks_empty() -> None:
 
 
 def test_an_older_tuple_counts_in_the_slot_of_the_one_before_it() -> None:
-    assert blocks([0, 60, 10, 99], 4) == [0, 2, 2, 3]
+    assert data_blocks([0, 60, 10, 99], 4) == [0, 2, 2, 3]
 
 
 def test_with_a_set_interval_the_batch_stands_on_the_grid() -> None:
-    assert blocks([1000, 1249, 1250, 1400], 4, interval_ms=1000) == [0, 0, 1, 1]
-    assert blocks([990, 1000, 1900], 4, interval_ms=1000) == [0, 0, 3]
-    assert blocks([-1000, -1, -500], 4, interval_ms=1000) == [0, 3, 3]
+    assert data_blocks([1000, 1249, 1250, 1400], 4, interval_ms=1000) == [0, 0, 1, 1]
+    assert data_blocks([990, 1000, 1900], 4, interval_ms=1000) == [0, 0, 3]
+    assert data_blocks([-1000, -1, -500], 4, interval_ms=1000) == [0, 3, 3]
 
 
 def test_an_interval_without_length_is_refused() -> None:

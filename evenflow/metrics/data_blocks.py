@@ -1,6 +1,6 @@
-"""Figures of one micro-batch cut into blocks (001 eq. 2.2-2.5). A block is a worker, or a reduce bucket.
+"""Figures of one micro-batch cut into data blocks (001 eq. 2.2-2.5). A data block is a worker, or a reduce bucket.
 
-    BSI = max|Block| - avg|Block|          BCI = the same with distinct keys
+    BSI = max|B| - avg|B| over the data blocks B   BCI = the same with distinct keys
     KSR = fragments / keys                 MPI = p1*BSI + p2*BCI + p3*KSR, each 1/3
 
 MPI adds tuples, keys and a ratio without scaling, so BSI dominates it: report the three separately too.
@@ -12,18 +12,18 @@ from evenflow.metrics.loads import Integers, absolute_imbalance, worker_loads
 from evenflow.metrics.splitting import cardinality_imbalance, replication_factor
 
 
-def block_size_imbalance(blocks: Integers, n: int) -> float:
+def block_size_imbalance(data_blocks: Integers, n: int) -> float:
     """BSI, in tuples."""
-    return absolute_imbalance(worker_loads(blocks, n))
+    return absolute_imbalance(worker_loads(data_blocks, n))
 
 
-def block_cardinality_imbalance(blocks: Integers, keys: Integers, n: int) -> float:
+def block_cardinality_imbalance(data_blocks: Integers, keys: Integers, n: int) -> float:
     """BCI, in keys."""
-    return cardinality_imbalance(blocks, keys, n)
+    return cardinality_imbalance(data_blocks, keys, n)
 
 
 def micro_batch_index(
-    blocks: Integers,
+    data_blocks: Integers,
     keys: Integers,
     n: int,
     *,
@@ -32,7 +32,7 @@ def micro_batch_index(
     """MPI with the weights of BSI, BCI and KSR."""
     size, cardinality, splitting = weights
     return (
-        size * block_size_imbalance(blocks, n)
-        + cardinality * block_cardinality_imbalance(blocks, keys, n)
-        + splitting * replication_factor(blocks, keys)
+        size * block_size_imbalance(data_blocks, n)
+        + cardinality * block_cardinality_imbalance(data_blocks, keys, n)
+        + splitting * replication_factor(data_blocks, keys)
     )
