@@ -1,4 +1,4 @@
-"""What an aggregate is: the partial columns it needs, and how they become its value."""
+"""What an aggregate is: the partial columns that it needs, and how they become its value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evenflow.settings.aggregate_spec import AggregateSpec
 from evenflow.settings.query import ColumnType, decimal_scale
 
 ROWS = "rows"
-"""The hidden partial of every plan: number of tuples. An entry with 0 of them has left the window."""
+"""Name of the hidden partial of every plan: the number of tuples. A key with 0 tuples has left the window."""
 
 ARROW_TYPES: dict[str, pa.DataType] = {
     "int64": pa.int64(),
@@ -29,17 +29,20 @@ ANYTHING = (*ARROW_TYPES, "decimal(S)")
 """Every type that a column may have."""
 
 Reduction = Callable[[pa.Array | None, Grouping], pa.Array]
-"""(a column, its groups) -> one row per group, in group order. Reductions that do the same are equal."""
+"""(a column, its groups) -> one row per group, in group order.
+
+Reductions that do the same compare equal, so that aggregates can share a partial column.
+"""
 
 
 def arrow_type(declared: ColumnType) -> pa.DataType:
-    """Type of a value column in frames."""
+    """Arrow type of a value column in frames, for a type of `[query.types]`."""
     scale = decimal_scale(declared)
     return ARROW_TYPES[declared] if scale is None else pa.decimal128(18, scale)
 
 
 def stored(type_: pa.DataType) -> pa.DataType:
-    """Type of such a value in partials: the texts of a window may have more than the 2 GiB that string holds."""
+    """Type of such a value in partials. The texts of a window may have more than the 2 GiB that `string` holds."""
     return pa.large_string() if pa.types.is_string(type_) else type_
 
 
@@ -47,12 +50,13 @@ def stored(type_: pa.DataType) -> pa.DataType:
 class PartialColumn:
     """One column of a partial table.
 
-    `combine` and `merge` are reductions, or names of some (reductions.py), that make it from rows and from other
-    partials. `source` is the value column read by `combine` (None: the row itself). `timed`: `combine` gets structs
-    of the event time (`time`, ms) and the `value`. `invertible` says
-    that subtracting a partial that was added before gives back exactly what was there. `merge` is then
-    a reduction that `subtract_column` knows.
-    Equal columns of different aggregates are computed once.
+    combine, merge: reductions, or names of reductions (reductions.py). `combine` makes the column from rows,
+    and `merge` makes it from partials. source: the value column that `combine` reads (None: the row itself).
+    timed: `combine` gets structs of the event time (`time`, ms) and the `value`. invertible: subtracting a
+    partial that was added before gives back exactly what was there. `merge` must then be a reduction that
+    `subtract_column` knows.
+
+    If several aggregates of a query have equal partial columns, the column is computed once.
     """
 
     name: str
@@ -66,7 +70,10 @@ class PartialColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """What an aggregate is called with: a value column ("": none), its type in frames, and the options, read."""
+    """What an aggregate is called with.
+
+    column: the value column, "" for none. type: its Arrow type in frames. options: as `Aggregate.read` made them.
+    """
 
     column: str = ""
     type: pa.DataType = pa.int64()  # noqa: RUF009 - Arrow's types are immutable
@@ -75,7 +82,7 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """What people are told of an aggregate (docs/aggregates.md)."""
+    """What docs/aggregates.md says of an aggregate: a text for each row of its table."""
 
     computes: str
     nulls: str
@@ -84,7 +91,7 @@ class Said:
 
 
 def no_options(written: tuple[str, ...]) -> tuple[Any, ...]:
-    """Of an aggregate that takes a column alone."""
+    """The options of an aggregate that takes none. Raises ValueError if some are written."""
     if written:
         raise ValueError("it takes no options")
     return ()
@@ -94,11 +101,12 @@ def no_options(written: tuple[str, ...]) -> tuple[Any, ...]:
 class Aggregate:
     """One aggregate function, by its name in `[query.aggregates]`.
 
-    `forms`: how it may be written, `column` standing for a column. `over`: the types of column it takes.
-    `read(options)` makes values of what is written behind the column. ValueError says what is wrong.
-    `partials(call)` declares its partial columns, `result_type(call)` what it yields, and
-    `finish(partials, call)` computes that from a table holding those columns, row by row. A value that
-    does not fit its type is null, never an error. `unfit(partials, call)` says how many rows have one.
+    forms: how the aggregate may be written, where `column` stands for a column. over: the types of column
+    that it takes. read(options): makes values of the options that are written after the column. It raises
+    ValueError for wrong options. partials(call): the partial columns. result_type(call): the Arrow type of
+    the result. finish(partials, call): the result of each row of a table that holds the partial columns. A
+    result that does not fit its type is null, never an error. unfit(partials, call): how many rows have such
+    a result. said: texts for docs/aggregates.md.
     """
 
     name: str
@@ -111,7 +119,7 @@ class Aggregate:
     read: Callable[[tuple[str, ...]], tuple[Any, ...]] = no_options
     unfit: Callable[[pa.Table, Call], int] = lambda partials, call: 0
     bound: Callable[[Call], str] | None = None
-    """How far a result of this call may be from the truth. None: as `said` says of all calls."""
+    """How far a result of this call may be from the truth, in words. None: `said.bound` holds for all calls."""
 
     def bound_of(self, call: Call) -> str:
         """How far a result of this call may be from the truth, in words."""
@@ -119,11 +127,11 @@ class Aggregate:
 
     @property
     def takes_column(self) -> bool:
-        """Whether it may be over a column."""
+        """Whether the aggregate may be called with a column."""
         return any("(" in form for form in self.forms)
 
     def call(self, label: str, spec: AggregateSpec, column_type: ColumnType) -> Call:
-        """What `label = spec` calls it with. ConfigError unless it can be computed as written."""
+        """The call that `label = spec` writes. Raises ConfigError if it cannot be computed as written."""
         what = f"aggregate {label} = {str(spec)!r}"
         if spec.column is None:
             if self.name in self.forms:
@@ -155,7 +163,7 @@ ROWS_COLUMN = PartialColumn(
 
 
 def count_column(column: str) -> PartialColumn:
-    """How many values of this column were not null."""
+    """Partial column: how many values of this column are not null."""
     return PartialColumn(
         name=f"cnt_{column}",
         type=pa.int64(),
@@ -167,9 +175,10 @@ def count_column(column: str) -> PartialColumn:
 
 
 def sum_column(column: str, type_: pa.DataType) -> PartialColumn:
-    """Sum of the values that were not null. 0 when there was none.
+    """Partial column: sum of the values that are not null, 0 if there are none.
 
-    That of an int64 or decimal column has 128 bits and cannot overflow. They alone are exactly invertible.
+    The sum of an int64 or decimal column has 128 bits and cannot overflow. Such a sum is exactly invertible.
+    A sum of float64 is not, because it is rounded.
     """
     exact = not pa.types.is_floating(type_)
     scale = type_.scale if pa.types.is_decimal(type_) else 0

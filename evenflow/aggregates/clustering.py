@@ -1,16 +1,19 @@
 """Correlation clustering of the texts of each group: combiners vote, reducers merge greedily.
 
-The objective is the sum of (2 similarity - 1) over the pairs of tuples within one cluster. Equal texts are one text that
-weighs as many tuples as it has, so they are never torn apart.
+The objective is the sum of (2 similarity - 1) over the pairs of tuples within one cluster. Equal texts count
+as one text, whose weight is its number of tuples. So equal texts are never torn apart.
 
-    VOTE     texts in the order of their bytes: each joins the cluster with the largest sum above 0, or begins one
-    GREEDY   the clusters of all partials, then while a step raises the objective: two clusters become one (the pair that
-             gains most first), or else one text moves to another cluster or out into one of its own
+    VOTE     takes the texts in the order of their bytes. Each joins the cluster with the largest sum above 0, or begins
+             a cluster.
+    GREEDY   begins with the clusters of all partials. As long as a step raises the objective, it joins two clusters (the
+             pair that gains most first), or else moves one text to another cluster or into a cluster of its own.
 
-A step counts that gains more than 1e-9, or that share of all weights together: so it ends, and the objective never falls
-below 0, that of every text alone. Ties go to the first cluster, clusters being in the order of their first text. What the
-clusters are depends on how the tuples were cut into partials. That each tuple is in exactly one, and that no step is left
-that gains, does not.
+A step is taken only if it gains more than 1e-9, or more than that share of the sum of all weights. So GREEDY
+ends. The objective never falls below 0, which is its value when every text is alone. Ties go to the first
+cluster, and clusters are in the order of their first texts.
+
+The clusters depend on how the tuples were cut into partials. Two things do not: each tuple is in exactly one
+cluster, and no step that gains is left.
 """
 
 from __future__ import annotations
@@ -31,11 +34,14 @@ _STEP = 1e-9
 TYPE = pa.large_list(
     pa.struct([("value", pa.large_string()), ("count", pa.int64()), ("cluster", pa.int64())])
 )
-"""Each text with its count and the number of its cluster, in the order of the texts. A cluster has that of its first one."""
+"""Each text with its count and the number of its cluster, in the order of the texts.
+
+A cluster's number is the place of its first text in the list.
+"""
 
 
 def clusters_column(call: Call) -> PartialColumn:
-    """The clusters of the texts that were not null."""
+    """Partial column: the clusters of the texts that are not null."""
     return PartialColumn(
         name=f"clu_{call.column}", type=TYPE, source=call.column, combine=_combine, merge=_merge
     )
@@ -59,15 +65,23 @@ def _merge(column: pa.Array | None, groups: Grouping) -> pa.Array:
     return _as_partials(found, labels, groups.count)
 
 
+def improved_alone(partials: pa.Array) -> pa.Array:
+    """GREEDY on each partial by itself. A partial that was merged with no other has only been through VOTE."""
+    each = np.arange(len(partials))
+    if not len(each):
+        return partials
+    return _merge(partials, Grouping(of=each.astype(np.int32), first=each))
+
+
 def _weights(texts: pa.Array, counts: Int64s) -> Float64s:
-    """What each pair of texts adds to the objective when it is in one cluster. 0 on the diagonal."""
+    """What each pair of texts adds to the objective if both are in one cluster. Shape (n, n), 0 on the diagonal."""
     gains = (2 * similarities(texts) - 1) * np.outer(counts, counts)
     np.fill_diagonal(gains, 0)
     return gains
 
 
 def vote(weights: Float64s) -> Int64s:
-    """The cluster of each text: the number of its first text."""
+    """VOTE: the cluster of each text, shape (n,). A cluster's number is the place of its first text."""
     labels = np.arange(len(weights))
     for text in range(len(weights)):
         sums = np.bincount(labels[:text], weights[text, :text], minlength=1)
@@ -77,28 +91,32 @@ def vote(weights: Float64s) -> Int64s:
 
 
 def improved(weights: Float64s, labels: Int64s) -> Int64s:
-    """Clusters that no step makes better, from these. Numbered by their first text."""
+    """GREEDY: clusters that no step makes better, beginning with `labels`. Shape (n,), numbered by their first texts."""
     step = _STEP * max(1.0, float(np.abs(weights).sum()))
     while True:
         labels = _numbered(labels)
         names = np.unique(labels)
+        # inside: whether text i is in cluster j. to_clusters: the sum of text i's weights to cluster j.
         inside = (labels[:, None] == names).astype(np.float64)
         to_clusters = weights @ inside
+        # joined: what the objective gains if clusters i and j become one. Each pair counts once.
         joined = np.triu(inside.T @ to_clusters, 1)
         if joined.size and joined.max() > step:
             one, other = np.unravel_index(joined.argmax(), joined.shape)
             labels[labels == names[other]] = names[one]
             continue
+        # moved: what the objective gains if text i moves to cluster j. The last column is a new cluster of its own.
         own = (to_clusters * inside).sum(axis=1, keepdims=True)
         moved = np.hstack([to_clusters, np.zeros((len(labels), 1))]) - own
         if not moved.size or moved.max() <= step:
             return labels
         text, target = np.unravel_index(moved.argmax(), moved.shape)
+        # -1 is no other cluster's number. `_numbered` gives the new cluster its own.
         labels[text] = -1 if target == len(names) else names[target]
 
 
 def objective(weights: Float64s, labels: Int64s) -> float:
-    """Sum over the pairs of different texts within a cluster."""
+    """The objective: sum of the weights of the pairs of different texts within a cluster."""
     return float(np.triu(weights * (labels[:, None] == labels), 1).sum())
 
 
@@ -109,7 +127,10 @@ def _numbered(labels: Int64s) -> Int64s:
 
 
 def _first_labels(column: pa.Array, of: Int64s, found: Counted, count: int) -> list[Int64s]:
-    """Clusters of the merged texts of each group before the first step: those of the partial that had a text first."""
+    """Clusters of the merged texts of each group before the first step.
+
+    If several partials have a text, its cluster is that of the first of these partials.
+    """
     entries = column.flatten()
     partial = entry_groups_of_rows(column).tolist()
     named = zip(partial, entries.field("cluster").to_pylist(), strict=True)
@@ -127,7 +148,7 @@ def _first_labels(column: pa.Array, of: Int64s, found: Counted, count: int) -> l
 
 
 def _each(found: Counted, count: int) -> list[tuple[pa.Array, Int64s]]:
-    """Texts and counts of each group."""
+    """(texts, counts) of each group, in group order."""
     ends = bounds(found.of, count).tolist()
     return [(taken(found.values, np.arange(a, b)), found.counts[a:b]) for a, b in pairwise(ends)]
 

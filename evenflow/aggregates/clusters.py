@@ -1,4 +1,4 @@
-"""clusters(column): which texts of a key are about the same: correlation clustering by edit distance."""
+"""clusters(column): groups the similar texts of a key, by correlation clustering over edit distances."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Aggregate, Call, Said
-from evenflow.aggregates.clustering import clusters_column
+from evenflow.aggregates.clustering import clusters_column, improved_alone
 from evenflow.aggregates.lists import as_lists, entry_groups_of_rows, lengths, null_if, taken
 from evenflow.arrays import one_chunk
 
 
 def _finish(partials: pa.Table, call: Call) -> pa.Array:
-    lists = one_chunk(partials[clusters_column(call).name])
+    lists = improved_alone(one_chunk(partials[clusters_column(call).name]))
     entries, of = lists.flatten(), entry_groups_of_rows(lists)
     clusters = entries.field("cluster").to_numpy()
     order = np.lexsort((clusters, of))
     of, clusters = of[order], clusters[order]
+    # begins: the first entry of each cluster. `[: len(of)]` removes the leading True if there is no entry at all.
     begins = np.flatnonzero(np.append(True, (np.diff(of) != 0) | (np.diff(clusters) != 0))[: len(of)])
     number = np.searchsorted(begins, np.arange(len(of)), side="right") - 1
     texts = [taken(entries.field(name), order) for name in ("value", "count")]

@@ -1,4 +1,4 @@
-"""collect(column, most): the values that are not null by event time, those of one time by value. The first `most`."""
+"""collect(column, most): the first `most` values that are not null, by event time. Values of one time go by value."""
 
 from __future__ import annotations
 

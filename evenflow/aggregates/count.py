@@ -1,4 +1,4 @@
-"""count: how many tuples, whatever their values; count(column): how many values that are not null."""
+"""count: how many tuples, whatever their values. count(column): how many values that are not null."""
 
 from __future__ import annotations
 

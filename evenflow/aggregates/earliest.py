@@ -1,4 +1,7 @@
-"""The first values of each group by event time, those of one time by value: lists of (time, value), of bounded length."""
+"""The first values of each group by event time, as lists of (time, value) of bounded length.
+
+Values of one time are ordered by value, so a list depends on the tuples alone.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from evenflow.arrays import Int64s
 
 @dataclass(frozen=True)
 class KeepEarliest:
-    """Structs (time, value) to lists."""
+    """Reduction from structs (time, value) to lists of at most `most` entries."""
 
     most: int
 
@@ -33,7 +36,7 @@ class KeepEarliest:
 
 @dataclass(frozen=True)
 class JoinEarliest:
-    """Lists to lists."""
+    """Reduction from such lists to lists of at most `most` entries."""
 
     most: int
 
@@ -48,7 +51,7 @@ class JoinEarliest:
 
 
 def earliest_column(call: Call, most: int) -> PartialColumn:
-    """The first values that were not null."""
+    """Partial column: the first `most` values that are not null."""
     return PartialColumn(
         name=f"first{most}_{call.column}",
         type=pa.large_list(moment_type(call.type)),
@@ -60,6 +63,7 @@ def earliest_column(call: Call, most: int) -> PartialColumn:
 
 
 def _earliest(of: Int64s, times: Int64s, values: pa.Array, count: int, most: int) -> pa.Array:
+    # `lexsort` sorts by its last key first: group, then time, then value.
     order = np.lexsort((order_keys(values), times, of))
     kept = order[places(of[order]) < most]
     entries = pa.StructArray.from_arrays(

@@ -1,11 +1,13 @@
 """The most frequent values of each group in bounded space: at most `capacity` counters, and their error.
 
-SpaceSaving in the form that can be merged (Agarwal and others, Mergeable Summaries, PODS 2012, who show that it and
-Misra-Gries are one): counts are added up. Where there are more than `capacity` values, the count of the next one is
-taken off all of them, and added to the error. A value with counter c occurs at least c and at most c + error times, one
-without a counter at most `error` times, and the error is at most n / (capacity + 1) of n values, however they were cut
-into parts. What the counters are depends on the cut. These bounds do not. Of a group that never had more values than
-counters everything is exact, and the error is 0.
+This is SpaceSaving in the form that can be merged (Agarwal and others, Mergeable Summaries, PODS 2012, who
+show that SpaceSaving and Misra-Gries are one). Counts are added up. If more than `capacity` values have a
+count, the count that is number `capacity + 1` in size is subtracted from all of them, and added to the error.
+
+A value with counter c occurs at least c and at most c + error times. A value without a counter occurs at most
+`error` times. For n values, the error is at most n / (capacity + 1), however the values were cut into parts.
+The counters depend on the cut, but these bounds do not. If a group never had more values than counters, its
+counts are exact and the error is 0.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from evenflow.arrays import Int64s
 
 @dataclass(frozen=True)
 class CountFrequent:
-    """Values to counters."""
+    """Reduction from values to counters."""
 
     capacity: int
 
@@ -36,7 +38,7 @@ class CountFrequent:
 
 @dataclass(frozen=True)
 class AddFrequent:
-    """Counters to counters."""
+    """Reduction from counters to counters."""
 
     capacity: int
 
@@ -50,7 +52,7 @@ class AddFrequent:
 
 
 def frequent_column(call: Call, capacity: int) -> PartialColumn:
-    """Counters of the values that were not null."""
+    """Partial column: counters of the values that are not null."""
     return PartialColumn(
         name=f"top{capacity}_{call.column}",
         type=pa.struct([("error", pa.int64()), ("entries", multiset_type(call.type))]),
@@ -61,10 +63,11 @@ def frequent_column(call: Call, capacity: int) -> PartialColumn:
 
 
 def _bounded(found: Counted, errors: Int64s, capacity: int) -> pa.Array:
+    """At most `capacity` counters for each group. errors: of each group so far."""
     order = np.lexsort((-found.counts, found.of))
     beyond = order[
         places(found.of[order]) == capacity
-    ]  # the first value without a counter, in groups that have one
+    ]  # of each group with more values than counters, the first value that gets none
     off = np.zeros(len(errors), np.int64)
     off[found.of[beyond]] = found.counts[beyond]
     counts = found.counts - off[found.of]

@@ -1,8 +1,8 @@
-"""Which rows belong together: group numbers for (pane, key), by hash table with exact comparison.
+"""Which rows belong together: numbers the groups of equal (pane, key) by a hash table.
 
-Groups are numbered in the order of their first row, so the result depends on the rows alone. Two
-keys with one hash stay two groups: bytes are always compared. Measured against Arrow's own group_by
-on a binary key (Zipf 1.0 over 100,000 keys): see docs/measurements.md.
+Groups are numbered in the order of their first rows, so the result depends on the rows alone. Bytes are
+always compared, so two keys with the same hash stay two groups. docs/measurements.md compares this with
+Arrow's own group_by on a binary key (Zipf 1.0 over 100,000 keys).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from evenflow.keys import GOLDEN, hash_keys, same_bytes
 
 @dataclass(frozen=True)
 class Grouping:
-    """`of[row]` is the row's group, `first[group]` the first row of a group, in order of appearance."""
+    """`of[row]` is the group of a row, and `first[group]` is the first row of a group. Groups are in order of appearance."""
 
     of: Int32s
     first: Int64s
@@ -32,11 +32,11 @@ class Grouping:
 
 
 class _Rows(NamedTuple):
-    """What tells rows apart."""
+    """What tells the groups of rows apart."""
 
     hashes: UInt64s
     panes: Int64s
-    """Empty where there is no pane."""
+    """Empty if rows are grouped by key alone."""
     offsets: Int64s
     data: UInt8s
     """The bytes of row r's key are offsets[r] to offsets[r + 1]."""
@@ -48,16 +48,16 @@ class _Found(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Open addressing. As many slots as a power of two."""
+    """A hash table with open addressing and linear probing. The number of slots is a power of two."""
 
     hash: UInt64s
     group: Int32s
-    """-1: the slot is free."""
+    """Group in each slot. -1: the slot is free."""
 
 
 @kernel
 def _rehash(old: _Table, new: _Table) -> None:
-    """Move a table into a larger one that is empty (all groups -1)."""
+    """Copy a table into a larger one that is empty (all groups -1)."""
     mask = np.uint64(new.hash.shape[0] - 1)
     for slot in range(old.hash.shape[0]):
         if old.group[slot] >= 0:
@@ -83,9 +83,10 @@ def _same_key(rows: _Rows, row: Whole, other: Whole) -> bool:
 
 @kernel
 def _group(rows: _Rows, table: _Table, found: _Found, begin: int, count: int) -> tuple[int, int]:
-    """Fill `found` from row `begin`, `count` groups being known, until the table is half full.
+    """Fill `found` from row `begin` on, until the table is half full. `count` groups are known already.
 
-    Returns the next row (all rows: done) and the number of groups.
+    Returns the next row, or the number of rows if all are done, and the number of groups. The caller then
+    enlarges the table, because a kernel cannot allocate.
     """
     with_panes = rows.panes.shape[0] > 0
     mask = np.uint64(table.hash.shape[0] - 1)
@@ -94,9 +95,9 @@ def _group(rows: _Rows, table: _Table, found: _Found, begin: int, count: int) ->
         if count >= limit:
             return row, count
         h = rows.hashes[row]
-        if with_panes:
+        if with_panes:  # otherwise a key would begin at the same slot in every pane
             h = h ^ (np.uint64(rows.panes[row]) * GOLDEN)
-        h = h ^ (h >> np.uint64(32))
+        h = h ^ (h >> np.uint64(32))  # all 64 bits decide about the slot
         slot = h & mask
         while True:
             group = table.group[slot]
@@ -115,9 +116,9 @@ def _group(rows: _Rows, table: _Table, found: _Found, begin: int, count: int) ->
 
 
 def group_rows(keys: pa.Array, panes: Int64s | None = None, *, hashes: UInt64s | None = None) -> Grouping:
-    """Group the rows by (pane, key), or by key alone. `keys` is one (large) binary array without nulls.
+    """Groups of the rows by (pane, key), or by key alone if `panes` is None.
 
-    `hashes` are those of `hash_keys`, when the caller has them already.
+    keys: one (large) binary array without nulls. hashes: the keys' `hash_keys`, if the caller has them already.
     """
     rows = len(keys)
     if hashes is None:

@@ -1,4 +1,4 @@
-"""last(column): the last value by event time that is not null. Of several at one time the largest."""
+"""last(column): the last value by event time that is not null. If several values have that time, the largest of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of a partial column as flat arrays: entry i belongs to group `of[i]`, and groups follow each other."""
+"""Lists of a partial column as flat arrays: entry i belongs to group `of[i]`. The entries of a group are consecutive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenflow.arrays import Bools, Int64s
 
 
 class Counted(NamedTuple):
-    """Different values of several groups with their counts: by group, then by value, each once."""
+    """The different values of several groups with their counts, by group, then by value, each once."""
 
     of: Int64s
     values: pa.Array
@@ -22,23 +22,23 @@ class Counted(NamedTuple):
 
 
 def lengths(column: pa.Array) -> Int64s:
-    """Entries of each list. 0 where it is null."""
+    """Number of entries of each list, 0 for a list that is null. Shape (rows,)."""
     found = pc.fill_null(pc.list_value_length(column), 0)
     return found.cast(pa.int64()).to_numpy(zero_copy_only=False)
 
 
 def entry_groups(column: pa.Array, groups: Grouping) -> Int64s:
-    """The group of each entry of a column of lists, one list a row."""
+    """The group of each entry of a column of lists, if list i belongs to group `groups.of[i]`. Shape (entries,)."""
     return np.repeat(groups.of.astype(np.int64), lengths(column))
 
 
 def entry_groups_of_rows(column: pa.Array) -> Int64s:
-    """The same where each row is a group."""
+    """The row of each entry of a column of lists. Shape (entries,)."""
     return np.repeat(np.arange(len(column)), lengths(column))
 
 
 def bounds(of: Int64s, count: int) -> Int64s:
-    """Where the entries of each of `count` groups begin, and where the last ones end. Shape (count + 1,). `of` ascends."""
+    """Where the entries of each of `count` groups begin, and where the last group ends. Shape (count + 1,). `of` ascends."""
     return np.searchsorted(of, np.arange(count + 1))
 
 
@@ -46,12 +46,13 @@ def places(of: Int64s) -> Int64s:
     """The place of each entry within its group, from 0. `of` ascends."""
     if not len(of):
         return np.empty(0, np.int64)
+    # `of[0] - 1` differs from `of[0]`, so the first entry always counts as a start.
     starts = np.flatnonzero(np.diff(of, prepend=of[0] - 1))
     return np.arange(len(of)) - np.repeat(starts, np.diff(starts, append=len(of)))
 
 
 def as_lists(of: Int64s, entries: pa.Array, count: int) -> pa.Array:
-    """One list for each of `count` groups. `of` ascends."""
+    """One list for each of `count` groups, empty for a group without entries. `of` ascends."""
     return pa.LargeListArray.from_arrays(pa.array(bounds(of, count)), entries)
 
 
@@ -61,5 +62,5 @@ def taken(array: pa.Array, rows: npt.NDArray[np.integer]) -> pa.Array:
 
 
 def null_if(column: pa.Array, gone: Bools) -> pa.Array:
-    """The column with nulls there."""
+    """The column with null where `gone` is true."""
     return pc.if_else(pa.array(gone), pa.scalar(None, column.type), column) if gone.any() else column

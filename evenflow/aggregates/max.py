@@ -1,6 +1,6 @@
-"""max(column): the largest value that is not null. Null when there is none. NaN yields to numbers.
+"""max(column): the largest value that is not null, or null if there is none. NaN comes out only if every value is NaN.
 
-Text is ordered by its bytes, false comes before true.
+Text is ordered by its bytes. False comes before true.
 """
 
 from __future__ import annotations

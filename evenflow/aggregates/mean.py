@@ -1,8 +1,9 @@
-"""mean(column): sum divided by count of the values that are not null. Null when there is none.
+"""mean(column): sum divided by count of the values that are not null. Null if there are none.
 
-The sum of int64 values is exact, is rounded once to the nearest double, and the quotient once more: the mean
-is off by less than 2^-52 of its size, and is the nearest double when the sum is below 2^53. It always fits.
-That of decimals is divided by a power of ten as well: off by less than 2^-51.
+The sum of int64 values is exact. It is rounded once to the nearest double, and the quotient is rounded once
+more. So the mean is off by less than 2^-52 of its size. If the sum is below 2^53, the mean is the nearest
+double. It always fits its type. For decimals the divisor has a power of ten as well, so the mean is off by
+less than 2^-51 of its size.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from evenflow.arrays import one_chunk
 
 def _finish(partials: pa.Table, call: Call) -> pa.Array:
     counts, total = one_chunk(partials[f"cnt_{call.column}"]), one_chunk(partials[f"sum_{call.column}"])
+    # Null instead of 0 as the divisor makes the mean of no values null.
     divisor = pc.if_else(pc.greater(counts, 0), counts, pa.scalar(None, pa.int64())).cast(
         pa.float64(), safe=False
     )

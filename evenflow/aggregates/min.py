@@ -1,6 +1,6 @@
-"""min(column): the smallest value that is not null. Null when there is none. NaN yields to numbers.
+"""min(column): the smallest value that is not null, or null if there is none. NaN comes out only if every value is NaN.
 
-Text is ordered by its bytes, false comes before true.
+Text is ordered by its bytes. False comes before true.
 """
 
 from __future__ import annotations

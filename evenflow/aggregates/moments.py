@@ -1,9 +1,9 @@
-"""Number, mean and sum of squared distances from the mean (n, mean, M2): what a variance is made of.
+"""Number, mean and sum of squared distances from the mean (n, mean, M2). Variances are made of these.
 
-Rows are taken in by Welford's rule, partials by that of Chan, Golub and LeVeque (1979): no difference of large
-squares is ever taken. So the rounding of a variance v of values with mean m stays below 1e-9 (v + |m| sqrt(v) + 1e-9 m^2)
-for up to a million values, and that of its root below 1e-9 (sqrt(v) + |m|), in whatever order they are taken.
-Whole numbers and decimals are taken as the nearest doubles.
+Rows are taken in by Welford's rule, and partials are joined by the rule of Chan, Golub and LeVeque (1979).
+Neither takes a difference of large squares. So for up to a million values, in any order, the rounding error
+of a variance v of values with mean m stays below 1e-9 (v + |m| sqrt(v) + 1e-9 m^2), and that of its root
+below 1e-9 (sqrt(v) + |m|). Whole numbers and decimals are taken as the nearest doubles.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class _Moments(NamedTuple):
 
 @kernel
 def _take_in(of: Int64s, values: Float64s, into: _Moments) -> None:
+    """Welford: mean' = mean + (x - mean) / n, M2' = M2 + (x - mean) (x - mean')."""
     n, mean, m2 = into
     for row in range(of.shape[0]):
         group, value = of[row], values[row]
@@ -44,6 +45,7 @@ def _take_in(of: Int64s, values: Float64s, into: _Moments) -> None:
 
 @kernel
 def _join(of: Int32s, given: _Moments, into: _Moments) -> None:
+    """Chan, Golub and LeVeque, d being the difference of the means: M2 = M2_a + M2_b + d^2 n_a n_b / (n_a + n_b)."""
     ns, means, m2s = given
     n, mean, m2 = into
     for row in range(of.shape[0]):
@@ -62,14 +64,14 @@ def _join(of: Int32s, given: _Moments, into: _Moments) -> None:
 
 
 def moments_column(call: Call) -> PartialColumn:
-    """The moments of the values that were not null."""
+    """Partial column: the moments of the values that are not null."""
     return PartialColumn(
         name=f"mom_{call.column}", type=_TYPE, source=call.column, combine=_combine, merge=_merge
     )
 
 
 def variances(partials: pa.Table, call: Call) -> pa.Array:
-    """M2 / (n - 1), or M2 / n of a whole population. Null where the divisor is not above 0."""
+    """M2 / (n - 1), or M2 / n with the option `population`. Null if the divisor is not above 0."""
     found = one_chunk(partials[f"mom_{call.column}"])
     divisor = found.field("n").to_numpy() - (0 if "population" in call.options else 1)
     known = divisor > 0
@@ -77,7 +79,7 @@ def variances(partials: pa.Table, call: Call) -> pa.Array:
 
 
 def sample_or_population(written: tuple[str, ...]) -> tuple[str, ...]:
-    """The option `population`."""
+    """Reads the options: none, or `population`. Raises ValueError for anything else."""
     if written not in ((), ("population",)):
         raise ValueError("its only option is population: that of a sample is the default")
     return written

@@ -1,6 +1,6 @@
-"""How often each value occurs, exactly: lists of (value, count) in the order of the values.
+"""How often each value occurs, exactly, as lists of (value, count) in the order of the values.
 
-Text is ordered by its bytes. State: an entry for each different value of a key.
+Text is ordered by its bytes. The state of a key has one entry for each different value.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from evenflow.arrays import Int64s
 
 
 def multiset_type(value: pa.DataType) -> pa.DataType:
-    """Lists of different values with their counts."""
+    """Arrow type of a list of different values of this type with their counts."""
     return pa.large_list(pa.struct([("value", stored(value)), ("count", pa.int64())]))
 
 
 def multiset_column(call: Call) -> PartialColumn:
-    """Every value that was not null with its count."""
+    """Partial column: every value that is not null, with its count."""
     return PartialColumn(
         name=f"all_{call.column}",
         type=multiset_type(call.type),
@@ -32,18 +32,18 @@ def multiset_column(call: Call) -> PartialColumn:
 
 
 def count_values(column: pa.Array | None, groups: Grouping) -> pa.Array:
-    """Values to multisets."""
+    """Reduction from values to multisets."""
     return as_multisets(counted(*present(column, groups)), groups.count)
 
 
 def add_up(column: pa.Array | None, groups: Grouping) -> pa.Array:
-    """Multisets to multisets."""
+    """Reduction from multisets to multisets: counts of equal values are added up."""
     assert column is not None
     return as_multisets(added(column, entry_groups(column, groups)), groups.count)
 
 
 def present(column: pa.Array | None, groups: Grouping) -> tuple[Int64s, pa.Array, Int64s]:
-    """Group, value and count (1) of each value that is not null."""
+    """(group, value, count 1) of each value that is not null, as three arrays of shape (values,)."""
     assert column is not None
     values = plain(column)
     of = groups.of.astype(np.int64)
@@ -53,13 +53,13 @@ def present(column: pa.Array | None, groups: Grouping) -> tuple[Int64s, pa.Array
 
 
 def added(column: pa.Array, of: Int64s) -> Counted:
-    """The entries of a column of multisets, those of one value and group made one."""
+    """The entries of a column of multisets. Entries of one value and group become one, with the sum of their counts."""
     entries = column.flatten()
     return counted(of, entries.field("value"), entries.field("count").to_numpy())
 
 
 def counted(of: Int64s, values: pa.Array, counts: Int64s) -> Counted:
-    """The different values of each group with the sum of their counts."""
+    """The different values of each group, each with the sum of its counts. of, values, counts: shape (n,), in any order."""
     values = values.cast(stored(values.type))
     if not len(values):
         return Counted(of, values, counts)
@@ -71,7 +71,10 @@ def counted(of: Int64s, values: pa.Array, counts: Int64s) -> Counted:
 
 
 def _order(of: Int64s, keys: Int64s) -> Int64s:
-    """Rows by group, then by key. Equal ones in any order. Where both fit into one number, that is sorted: twice as fast."""
+    """Order of the rows by group, then by key. Equal rows are in any order.
+
+    If group and key fit into one int64, these numbers are sorted, which is twice as fast.
+    """
     least = int(keys.min())
     span = int(keys.max()) - least + 1
     if span * (int(of.max()) + 1) >= 2**63:
@@ -80,23 +83,24 @@ def _order(of: Int64s, keys: Int64s) -> Int64s:
 
 
 def as_multisets(found: Counted, count: int) -> pa.Array:
-    """One list for each group."""
+    """One list of (value, count) for each of `count` groups."""
     entries = pa.StructArray.from_arrays([found.values, pa.array(found.counts)], ["value", "count"])
     return as_lists(found.of, entries, count)
 
 
 def largest(found: Counted, k: int) -> Counted:
-    """The k values of each group that occur most, most frequent first. Those that occur equally often in their order."""
-    order = np.lexsort((-found.counts, found.of))
+    """The k most frequent values of each group, the most frequent first. Ties keep the order of the values."""
+    order = np.lexsort((-found.counts, found.of))  # a stable sort, and `found` is ordered by value
     kept = order[places(found.of[order]) < k]
     return Counted(found.of[kept], taken(found.values, kept), found.counts[kept])
 
 
 def ranked(found: Counted, q: float, count: int) -> tuple[Int64s, Int64s]:
-    """Entry of each group that holds its value of rank ceil(q n), the least having rank 1, and n, the values of each group.
+    """(number of the entry with the value of rank ceil(q n), n) of each of `count` groups. Two arrays of shape (count,).
 
-    The entry means nothing where n is 0.
+    n is the number of values of the group. The least value has rank 1. If n is 0, the entry means nothing.
     """
+    # before[i]: how many values entries 0 to i - 1 stand for, over all groups.
     before = np.concatenate([[0], np.cumsum(found.counts)])
     ends = before[bounds(found.of, count)]
     sizes = np.diff(ends)

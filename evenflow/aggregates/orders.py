@@ -1,4 +1,4 @@
-"""Whole numbers that stand for values: they order as the values do, and are equal where those are."""
+"""Whole numbers that stand for values: they have the order of the values, and equal values have equal numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAGNITUDE = np.int64(2**63 - 1)
 
 
 def plain(values: pa.Array) -> pa.Array:
-    """The values that are not null, with one zero and one NaN: what is equal has equal bytes."""
+    """The values that are not null. -0.0 becomes 0.0, and every NaN the same NaN, so equal values have equal bytes."""
     present = values.drop_null()
     if not pa.types.is_floating(present.type):
         return present
@@ -22,14 +22,20 @@ def plain(values: pa.Array) -> pa.Array:
 
 
 def order_keys(values: pa.Array) -> Int64s:
-    """One number for each value, anything where null. Of text only within this array: places in the order of its bytes."""
+    """One number for each value, shape (n,). A null has any number.
+
+    The numbers of a text column are places in the order of bytes among the texts of this array. So they
+    compare with each other only, not with those of another array.
+    """
     kind = values.type
     if pa.types.is_floating(kind):
+        # The bits of doubles from 0.0 on are ordered as whole numbers. Below 0, the bits without the sign are negated.
         bits = viewed(values.buffers()[1], np.int64, values.offset, len(values))
         return np.where(bits < 0, -(bits & _MAGNITUDE), bits)
     if pa.types.is_int64(kind):
         return viewed(values.buffers()[1], np.int64, values.offset, len(values))
     if pa.types.is_decimal(kind):
+        # A decimal in frames has 18 digits, so the low word holds the whole number.
         return np.ascontiguousarray(words(values)["low"]).view(np.int64)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _places(values)
@@ -39,7 +45,10 @@ def order_keys(values: pa.Array) -> Int64s:
 
 
 def as_floats(values: pa.Array) -> Float64s:
-    """The doubles nearest to the values of a column of numbers, which has no null. Of a decimal, of what it is worth."""
+    """The doubles nearest to the values of a column of numbers without nulls, shape (n,).
+
+    A decimal counts with its value, not with its digits: 1.50 becomes 1.5.
+    """
     if pa.types.is_floating(values.type):
         return viewed(values.buffers()[1], np.float64, values.offset, len(values))
     floats = order_keys(values).astype(np.float64)
@@ -47,6 +56,7 @@ def as_floats(values: pa.Array) -> Float64s:
 
 
 def _places(texts: pa.Array) -> Int64s:
+    """The place of each text among the different texts, in the order of their bytes."""
     encoded = texts.dictionary_encode()
     if not len(encoded.dictionary):
         return np.zeros(len(texts), np.int64)

@@ -1,4 +1,4 @@
-"""docs/aggregates.md, made of what each aggregate says of itself: `python -m evenflow.aggregates.page`."""
+"""Makes docs/aggregates.md of what each aggregate says of itself (`Said`): `python -m evenflow.aggregates.page`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The least or the largest row of each group, by one or two numbers of each row."""
+"""Picks the least or the largest row of each group, by two numbers of each row."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class _Order(NamedTuple):
 
 @kernel
 def _pick(of: Int32s, order: _Order, valid: Bools, sign: int, out: Int64s) -> None:
+    """The row of each group with the largest (sign 1) or least (-1) numbers. `out` begins with -1 for "none yet"."""
     majors, minors = order
     for row in range(of.shape[0]):
         if not valid[row]:
@@ -32,6 +33,7 @@ def _pick(of: Int32s, order: _Order, valid: Bools, sign: int, out: Int64s) -> No
         if best < 0:
             out[group] = row
             continue
+        # Of equal rows the first stays.
         if majors[row] == majors[best]:
             better = minors[row] > minors[best] if sign > 0 else minors[row] < minors[best]
         else:
@@ -43,14 +45,20 @@ def _pick(of: Int32s, order: _Order, valid: Bools, sign: int, out: Int64s) -> No
 def picked(
     column: pa.Array, groups: Grouping, *, majors: Int64s, minors: Int64s, valid: Bools, sign: int
 ) -> pa.Array:
-    """The row of each group with the largest (sign 1) or least (-1) numbers. Null for a group without a valid row."""
+    """The value of `column` in the row of each group with the largest (sign 1) or least (-1) numbers.
+
+    majors decide, and minors decide between equal majors. A group without a valid row gets null.
+    """
     rows = np.full(groups.count, -1, np.int64)
     _pick(groups.of, _Order(majors.astype(np.int64), minors.astype(np.int64)), valid, sign, rows)
     return column.take(pa.array(rows, mask=rows < 0))
 
 
 def extreme_value(column: pa.Array, groups: Grouping, sign: int) -> pa.Array:
-    """The largest (sign 1) or least (-1) value of each group, of any type that has an order. Null for none."""
+    """The largest (sign 1) or least (-1) value of each group. Null for a group without a value.
+
+    The values may be of any type that `order_keys` knows.
+    """
     orders = order_keys(column)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     found = picked(column, groups, majors=orders, minors=orders, valid=valid, sign=sign)
@@ -59,13 +67,16 @@ def extreme_value(column: pa.Array, groups: Grouping, sign: int) -> pa.Array:
 
 @dataclass(frozen=True)
 class InTime:
-    """Of structs (time, value) the one that is last (sign 1) or first (-1). Of several at one time that of the largest
-    or least value. So it depends on the tuples alone."""
+    """Reduction from structs (time, value) to the last (sign 1) or first (-1) struct of each group.
+
+    If several structs have that time, the largest (sign 1) or least (-1) value decides. So the struct depends
+    on the tuples alone.
+    """
 
     sign: int
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
-        """The struct of each group. Null where no value is not null."""
+        """The struct of each group. Null for a group without a value that is not null."""
         assert column is not None
         values, times = column.field("value"), column.field("time")
         valid = (column.is_valid().to_numpy(zero_copy_only=False)) & values.is_valid().to_numpy(
@@ -83,12 +94,12 @@ class InTime:
 
 
 def moment_type(value: pa.DataType) -> pa.DataType:
-    """A value and its event time (ms)."""
+    """Arrow type of a struct of an event time (ms) and a value of this type."""
     return pa.struct([("time", pa.int64()), ("value", stored(value))])
 
 
 def in_time_column(name: str, call: Call, sign: int) -> PartialColumn:
-    """The last (sign 1) or first (-1) value."""
+    """Partial column: the last (sign 1) or first (-1) value that is not null, with its time."""
     pick = InTime(sign)
     return PartialColumn(
         name=f"{name}_{call.column}",

@@ -1,9 +1,9 @@
-"""The plan of a query: its aggregates' partial columns, computed together over Arrow tables.
+"""The plan of a query: the partial columns of its aggregates, computed together over Arrow tables.
 
     rows --combine--> partials per (pane, key) --merge--> partials per key --finish--> results
 
-`merge` groups by the columns `pane` and `key`, or by `key` alone when the tables have no pane: so the
-same function merges workers within a pane, and panes within a window.
+`merge` groups by the columns `pane` and `key`, or by `key` alone if the tables have no column `pane`. So one
+function merges workers within a pane, and panes within a window.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from evenflow.settings.query import ColumnType, Query
 _PANE = pa.field("pane", pa.int64())
 _KEY = pa.field("key", pa.binary())
 _WIDE_KEY = pa.field("key", pa.large_binary())
-"""Keys of partial tables: those of one window may be more than the 2 GiB that a binary column holds."""
+"""Key column of partial tables. The keys of one window may have more than the 2 GiB that a binary column holds."""
 _TIME = pa.field("time", pa.int64())
 _VALUE = "v:"
+"""Prefix of value columns in frames, so that a value column may be called "pane", "key" or "time"."""
 
 
 class Output(NamedTuple):
-    """A result column: its name, and the aggregate that is called for it."""
+    """A result column: its name (label), the aggregate that computes it, and what that is called with."""
 
     label: str
     aggregate: Aggregate
@@ -48,8 +49,10 @@ class Output(NamedTuple):
 class AggregatePlan:
     """How the aggregates of one query are computed in two steps. Make it with `AggregatePlan.of`.
 
-    slides_per_pane: how many panes of the frames are one pane here. Above 1 for a view whose slide is longer than its
-    query's. timed: whether frames hold event times, as an aggregate of the query or of one of its views asks for them.
+    window, slide: in ms. slides_per_pane: how many panes of the frames are one pane here. It is above 1 for a
+    view whose slide is longer than its query's. timed: whether frames hold event times, because an aggregate
+    of the query or of one of its views asks for them. emit_from: event time (ms) from which on windows are
+    emitted, None for all. emission: which rows of a window come out. outputs: the result columns.
     """
 
     window: int
@@ -60,13 +63,17 @@ class AggregatePlan:
     emission: Emission
     outputs: tuple[Output, ...]
     values: tuple[tuple[str, pa.DataType], ...]
-    """The value columns of a frame, in order."""
+    """Name and type of each value column of a frame, in order."""
     partials: tuple[PartialColumn, ...]
-    """The partial columns, `rows` first, each once."""
+    """The partial columns, each once. `rows` is the first."""
 
     @classmethod
     def of(cls, query: Query) -> AggregatePlan:
-        """The plan of this query. ConfigError for an unknown function or a column it cannot take, nor order by."""
+        """The plan of this query.
+
+        Raises ConfigError for an unknown aggregate, for a column that an aggregate does not take, and for an
+        `emit` that orders by something without an order.
+        """
         outputs = []
         partials = {ROWS: ROWS_COLUMN}
         kinds = query.value_columns
@@ -74,6 +81,7 @@ class AggregatePlan:
             output = _output(label, spec, kinds)
             outputs.append(output)
             for partial in output.aggregate.partials(output.call):
+                # Two aggregates may share a partial column, but one name must not stand for two of them.
                 assert partials.setdefault(partial.name, partial) == partial, partial.name
         emission = query.emission
         _check_order(emission, outputs)
@@ -96,12 +104,12 @@ class AggregatePlan:
 
     @property
     def invertible(self) -> bool:
-        """Whether every partial can be subtracted again exactly."""
+        """Whether every partial column can be subtracted exactly, so that panes can be taken off totals."""
         return all(partial.invertible for partial in self.partials)
 
     @property
     def frame_schema(self) -> pa.Schema:
-        """Columns of a frame: pane, key, of a `timed` plan the time (ms), value columns, whose names are prefixed."""
+        """Columns of a frame: pane, key, the time (ms) if the plan is `timed`, and value columns with prefixed names."""
         timed = [_TIME] if self.timed else []
         return pa.schema(
             [_PANE, _KEY, *timed, *(pa.field(_VALUE + name, type_) for name, type_ in self.values)]
@@ -109,7 +117,7 @@ class AggregatePlan:
 
     @property
     def partial_schema(self) -> pa.Schema:
-        """Columns of a partial table: pane, key, partial columns."""
+        """Columns of a partial table over several panes: pane, key, partial columns."""
         return pa.schema([_PANE, *self.key_schema])
 
     @property
@@ -119,25 +127,25 @@ class AggregatePlan:
 
     @property
     def result_schema(self) -> pa.Schema:
-        """Columns of a result table: window_start, window_end (ms), key, those of `emission_schema`, aggregates."""
+        """Columns of a result table: window_start and window_end (ms), key, `emission_schema`, `output_schema`."""
         bounds = [pa.field("window_start", pa.int64()), pa.field("window_end", pa.int64())]
         return pa.schema([*bounds, _KEY, *self.emission_schema, *self.output_schema])
 
     @property
     def emission_schema(self) -> pa.Schema:
-        """Columns that `emit` adds to a result row."""
+        """Columns that `emit` adds to a result row: some of revision, gone and rank."""
         types = {"revision": pa.int64(), "gone": pa.bool_(), "rank": pa.int64()}
         return pa.schema([(name, types[name]) for name in self.emission.columns])
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The aggregates' columns alone."""
+        """The aggregates' result columns alone."""
         return pa.schema([(label, function.result_type(call)) for label, function, call in self.outputs])
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partials per (pane, key) of these tuples (columns: frame_schema), in order of first appearance.
 
-        The panes of the tuples are those of frames, the partials' are this plan's own.
+        Tuples have the panes of frames, and partials have this plan's own panes (see `slides_per_pane`).
         """
         if self.slides_per_pane > 1:
             panes = np.floor_divide(rows["pane"].to_numpy(), self.slides_per_pane)
@@ -147,9 +155,10 @@ class AggregatePlan:
         )
 
     def merge(self, tables: Sequence[pa.Table]) -> pa.Table:
-        """One partial per (pane, key), or per key where the tables have no pane column.
+        """One row of partials per (pane, key), or per key if the tables have no pane column.
 
-        Rows are merged in the order of the tables, so that order determines float sums.
+        Rows are merged in the order of the tables, and this order determines float sums. Without any table
+        the result is an empty table of `partial_schema`.
         """
         with_pane = bool(tables) and "pane" in tables[0].schema.names
         schema = self.partial_schema if with_pane or not tables else self.key_schema
@@ -167,15 +176,16 @@ class AggregatePlan:
         )
 
     def evict(self, totals: pa.Table, expired: Sequence[pa.Table], arrived: Sequence[pa.Table]) -> pa.Table:
-        """Totals per key less the expired panes plus the arrived ones. Keys without tuples are dropped.
+        """Totals per key, less the expired panes, plus the arrived panes. Keys without tuples are dropped.
 
-        Only for an invertible plan, and only panes that the totals hold may expire.
+        The plan must be invertible, and the totals must hold the panes that expire.
         """
         assert self.invertible
         if not expired:
             return self.merge([totals, *arrived])
         names = self.key_schema.names
         joined = pa.concat_tables([table.select(names) for table in (totals, *arrived, *expired)])
+        # One grouping serves both: the rows from `stays` on are subtracted.
         stays = joined.num_rows - sum(table.num_rows for table in expired)
         moved = self._grouped(
             joined,
@@ -187,7 +197,7 @@ class AggregatePlan:
         return moved.filter(pc.not_equal(moved[ROWS], 0))
 
     def finish(self, table: pa.Table) -> pa.Table:
-        """The aggregates' values of each row of a partial table (columns: output_schema)."""
+        """The aggregates' results of each row of a partial table (columns: output_schema)."""
         schema = self.output_schema
         columns = [function.finish(table, call) for _, function, call in self.outputs]
         narrow = [_narrow(column, field.type) for column, field in zip(columns, schema, strict=True)]
@@ -200,6 +210,7 @@ class AggregatePlan:
     def _grouped(
         self, rows: pa.Table, schema: pa.Schema, reduced: Callable[[PartialColumn, Grouping], pa.Array]
     ) -> pa.Table:
+        """Rows grouped by pane and key, as `schema` has them. reduced: makes each partial column."""
         if rows.num_rows == 0:
             return schema.empty_table()
         keys = one_chunk(rows["key"])
@@ -212,7 +223,7 @@ class AggregatePlan:
 
 
 def _check_order(emission: Emission, outputs: Sequence[Output]) -> None:
-    """ConfigError where `top` is by no result column, or by one whose values have no order."""
+    """Raise ConfigError if `top` orders by no result column, or by a column whose values have no order."""
     if emission.mode != "top":
         return
     types = {label: function.result_type(call) for label, function, call in outputs}
@@ -241,6 +252,7 @@ def _has_order(type_: pa.DataType) -> bool:
 
 def _output(label: str, spec: AggregateSpec, kinds: Mapping[str, ColumnType]) -> Output:
     function = aggregate(spec.function)
+    # An aggregate without a column is called for no type: any type will do.
     kind = kinds[spec.column] if spec.column is not None else "int64"
     return Output(label, function, function.call(label, spec, kind))
 
@@ -257,9 +269,9 @@ def _combined(rows: pa.Table, partial: PartialColumn, groups: Grouping) -> pa.Ar
 
 
 def _narrow(column: pa.Array | pa.ChunkedArray, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """What a slice of a window holds is small: its texts and lists fit into columns of the ordinary kind.
+    """The column with 32-bit offsets for texts and lists. A slice of a window is small enough for them.
 
-    They are copied first, as `cast` looks at what lies before a slice, too.
+    The values are copied first, because Arrow's `cast` also looks at what lies before a slice.
     """
     if column.type == type_:
         return column

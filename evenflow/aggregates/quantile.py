@@ -1,4 +1,4 @@
-"""quantile(column, q): the value of rank ceil(q n) among the n values that are not null; q = 0.5 is the median."""
+"""quantile(column, q): the value of rank ceil(q n) among the n values that are not null. q = 0.5 gives the median."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from evenflow.arrays import one_chunk
 
 
 def _read(written: tuple[str, ...]) -> tuple[float, bool]:
+    """(q, whether `exact` is written). Raises ValueError for other options."""
     share, *rest = written or ("",)
     try:
         q = float(share)
@@ -36,6 +37,7 @@ def _finish(partials: pa.Table, call: Call) -> pa.Array:
     at, sizes = ranked(found, q, len(lists))
     if not len(entries):
         return pa.nulls(len(lists), call.type)
+    # In a group of no values `at` may lie beyond the last entry. `null_if` makes the value null.
     values = taken(found.values, at.clip(max=len(entries) - 1))
     return null_if(values if exact else middles(values.to_numpy(), call.type), sizes == 0)
 

@@ -1,14 +1,18 @@
-"""Associative reductions of one column over the groups of a `Grouping`: the atoms of partial columns.
+"""Associative reductions of one column over the groups of a `Grouping`. Partial columns are made of them.
 
-    count_all    rows                                   sum   of what is not null, 0 for none
-    count        values not null                        min   max: of what is not null, null for none;
-    sum_counts   counts of either kind, added up              NaN only among NaNs. Of any type with an order
+    count_all    how many rows
+    count        how many values are not null
+    sum_counts   sum of counts of either kind
+    sum          sum of the values that are not null, 0 if there are none
+    min, max     least and largest value that is not null, null if there is none. NaN only if all values are NaN. For any
+                 type that has an order
 
-A `sum` of int64 or decimal values, or of such sums, is a 128-bit integer (wide.py): it cannot overflow. A sum of
-float64 values is a float64: beyond 1.8e308 it is infinite, as IEEE 754 has it. Counts stay far within int64.
-Rows are taken in order, so float sums are the same whenever the rows are.
-A partial column may also name no reduction but be given one, as sketches are (multisets.py, registers.py, ...).
-A name outside this table is taken for an Arrow hash kernel ("hash_" + name) and run by Arrow.
+A `sum` of int64 or decimal values, or of such sums, is a 128-bit integer (wide.py) and cannot overflow. A sum
+of float64 values is a float64, which is infinite beyond 1.8e308, as in IEEE 754. Counts stay far within
+int64. Rows are taken in order, so equal rows in equal order give equal float sums.
+
+A partial column may also be given a reduction instead of a name, as sketches are (multisets.py, registers.py,
+...). Any other name is taken for one of Arrow's hash kernels ("hash_" + name), which Arrow runs.
 """
 
 from __future__ import annotations
@@ -62,7 +66,7 @@ class _Column(NamedTuple):
     values: Any
     """int64 or float64."""
     valid: Bools
-    """Empty: all are."""
+    """Which values are not null. Empty if all are."""
 
 
 @kernel
@@ -77,6 +81,7 @@ def _extreme(of: Int32s, column: _Column, sign: int, out: npt.NDArray[Any], foun
         if not found[group]:
             out[group] = value
             found[group] = True
+        # The second condition: a number replaces a NaN, which is the only value that differs from itself.
         elif (value > out[group] if sign > 0 else value < out[group]) or (
             out[group] != out[group] and value == value
         ):
@@ -84,7 +89,10 @@ def _extreme(of: Int32s, column: _Column, sign: int, out: npt.NDArray[Any], foun
 
 
 def reduce_column(name: str | Reduction, values: pa.Array | None, groups: Grouping) -> pa.Array:
-    """The reduction of `values` (None for count_all) per group. One row per group, in group order."""
+    """The reduction of `values` (None for count_all): one row per group, in group order.
+
+    Raises ConfigError for a name that is no reduction.
+    """
     known = REDUCTIONS.get(name) if isinstance(name, str) else name
     if known is not None:
         return known(values, groups)
@@ -93,14 +101,15 @@ def reduce_column(name: str | Reduction, values: pa.Array | None, groups: Groupi
         reduced = table.group_by("group", use_threads=False).aggregate([("value", name)])
     except (pa.ArrowKeyError, KeyError) as error:
         raise ConfigError(f"there is no reduction {name!r}: {error}") from None
+    # Arrow promises no order of the groups.
     ordered = reduced.take(pc.array_sort_indices(reduced["group"]))
     return ordered[f"value_{name}"].combine_chunks()
 
 
 def subtract_column(name: str | Reduction, column: pa.Array, groups: Grouping, begin: int) -> pa.Array:
-    """As `reduce_column`, but rows from `begin` on are taken off what the rows before them add up to.
+    """As `reduce_column`, but rows from `begin` on are subtracted from the sum of the rows before them.
 
-    Only for `sum_counts` and for `sum` of 128-bit sums: exactly what was added goes off again.
+    This is exact. It is for `sum_counts`, and for `sum` of 128-bit sums, only.
     """
     kept, gone = column.slice(0, begin), column.slice(begin)
     if name == "sum_counts":
@@ -116,12 +125,12 @@ def subtract_column(name: str | Reduction, column: pa.Array, groups: Grouping, b
 
 
 def _values(column: pa.Array, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """The values of a column of this type of 8 bytes, without a copy. Anything where null."""
+    """The values of a column as this type of 8 bytes, without a copy, shape (rows,). A null may be anything."""
     return viewed(column.buffers()[1], dtype, column.offset, len(column))
 
 
 def _valid(column: pa.Array) -> Bools:
-    """Which values are not null. Empty where none is."""
+    """Which values are not null. Empty if none is null, so that kernels need not look."""
     return pc.is_valid(column).to_numpy(zero_copy_only=False) if column.null_count else _NO_MASK
 
 
@@ -159,6 +168,7 @@ def _reduce_sum(column: pa.Array | None, groups: Grouping) -> pa.Array:
     if len(column) and pa.types.is_decimal(column.type):
         add_wide(groups.of, words(column), _valid(column), sums)
     elif len(column):
+        # The kernel does 128-bit arithmetic on unsigned words, and int64 values have the same bits.
         add_int64s(groups.of, _values(column, np.uint64), _valid(column), sums)
     return from_words(sums, column.type.scale if pa.types.is_decimal(column.type) else 0)
 

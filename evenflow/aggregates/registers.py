@@ -1,6 +1,6 @@
-"""HyperLogLog of each group (evenflow/sketches/hyperloglog.py), kept as lists of the registers that are not empty.
+"""HyperLogLog of each group (evenflow/sketches/hyperloglog.py), kept as a list of the registers that are not empty.
 
-An entry is register * 64 + rank, so 4 bytes a register: few for a key that has few values, 16 KiB for any other.
+An entry is register * 64 + rank, a uint32. So a key with few values takes few bytes, and no key takes more than 16 KiB.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from evenflow.sketches.hyperloglog import (
 PRECISION = 12
 """4,096 registers: a standard error of 1.6 %."""
 _RANK_BITS = 6
+"""Low bits of an entry that hold the rank. A rank is at most 64 - `PRECISION` + 1."""
 _TYPE = pa.large_list(pa.uint32())
 
 
@@ -40,6 +41,8 @@ def _encode(hashes: UInt64s, slots: int, out: Int64s) -> None:
 
 @kernel
 def _estimate(codes: Int32s, ends: Int64s, rows: Registers, out: Float64s) -> None:
+    # The estimator needs two numbers of a sketch: the sum of 2^-rank, in units of 2^-62 * slots so that it is whole and
+    # exact, and the number of empty registers. Both follow from the entries, so no full sketch is built.
     slots = rows.values.shape[1]
     unit = np.int64((1 << 62) // slots)
     entry = 0
@@ -52,19 +55,19 @@ def _estimate(codes: Int32s, ends: Int64s, rows: Registers, out: Float64s) -> No
         free = slots - (entry - begin)
         rows.sums[0] = total + free * unit
         rows.empty[0] = free
-        rows.estimates[0] = -1.0
+        rows.estimates[0] = -1.0  # -1: the estimate has to be computed
         out[group] = estimate(rows, 0)
 
 
 def registers_column(call: Call) -> PartialColumn:
-    """The sketch of the values that were not null."""
+    """Partial column: the sketch of the values that are not null."""
     return PartialColumn(
         name=f"hll_{call.column}", type=_TYPE, source=call.column, combine=_combine, merge=_merge
     )
 
 
 def estimated(partials: pa.Table, column: str) -> pa.Array:
-    """About how many different values; int64."""
+    """About how many different values each row of a partial table has, as int64."""
     lists = one_chunk(partials[f"hll_{column}"])
     out = np.empty(len(lists), np.float64)
     codes = lists.flatten().to_numpy().astype(np.int64)
@@ -85,7 +88,8 @@ def _merge(column: pa.Array | None, groups: Grouping) -> pa.Array:
 
 
 def _kept(of: Int64s, codes: Int64s, count: int) -> pa.Array:
-    """The highest rank of each register."""
+    """The entries of each group, one for each register: that with the highest rank."""
+    # Group, register and rank lie in one int64 in this order. Sorted, the highest rank of a register comes last.
     both = np.sort(of << 32 | codes)
     registers_of = both >> _RANK_BITS
     last = registers_of != np.append(registers_of[1:], -1)

@@ -1,4 +1,4 @@
-"""The aggregates there are. A new one is one file and one line here."""
+"""The aggregates that exist. A new aggregate is one file and one line here."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ AGGREGATES: dict[str, Aggregate] = {
 
 
 def known_aggregates() -> list[str]:
-    """Names that may be written in [query.aggregates], sorted."""
+    """Names of the aggregates that may be written in [query.aggregates], sorted."""
     return sorted(AGGREGATES)
 
 
 def every_form(*columns: str) -> dict[str, str]:
-    """Every aggregate that takes numbers in every form over each of these columns, as [query.aggregates] has them."""
+    """[query.aggregates] with every form of every aggregate that takes numbers, over each of these columns."""
     forms = [
         form for aggregate in AGGREGATES.values() if NUMBERS[0] in aggregate.over for form in aggregate.forms
     ]
@@ -59,7 +59,7 @@ def every_form(*columns: str) -> dict[str, str]:
 
 
 def aggregate(name: str) -> Aggregate:
-    """The aggregate of this name. ConfigError listing the known ones otherwise."""
+    """The aggregate of this name. Raises ConfigError, which lists the known names, if there is none."""
     if name not in AGGREGATES:
         raise ConfigError(
             f"there is no aggregate {name!r}{did_you_mean(name, AGGREGATES)}",

@@ -1,4 +1,7 @@
-"""How alike texts are: 1 - edit distance / length of the longer one, both in bytes of UTF-8. 1 for two empty ones."""
+"""Similarity of texts: 1 - edit distance / length of the longer text, both in bytes of UTF-8. 1 for two empty texts.
+
+The edit distance is Levenshtein's: insertions, deletions and substitutions cost 1 each.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ def _similarities(data: UInt8s, offsets: Int64s, line: Int64s, out: Float64s) ->
         begin, size = offsets[one], offsets[one + 1] - offsets[one]
         for other in range(one + 1, offsets.shape[0] - 1):
             start, length = offsets[other], offsets[other + 1] - offsets[other]
+            # Dynamic programming over one line of the table: line[j] is the distance from the first `row` bytes of one
+            # text to the first j bytes of the other, and `diagonal` is the value of line[j - 1] a row before.
             for at in range(length + 1):
                 line[at] = at
             for row in range(size):
@@ -32,7 +37,7 @@ def _similarities(data: UInt8s, offsets: Int64s, line: Int64s, out: Float64s) ->
 
 
 def similarities(texts: pa.LargeStringArray) -> Float64s:
-    """Of each text with each. Shape (n, n), symmetric, 1 on the diagonal."""
+    """Similarity of each text with each. Shape (n, n), symmetric, 1 on the diagonal."""
     count = len(texts)
     out = np.empty((count, count), np.float64)
     if count:

@@ -1,7 +1,7 @@
-"""sum(column): of the values that are not null. Null when there is none. Same type as the column.
+"""sum(column): the sum of the values that are not null. Null if there are none.
 
-A sum of int64 values that does not fit in int64 is null, and counted by `unfit`. That of decimals always fits, into
-decimal128(38, S).
+A sum has the type of its column, but a sum of decimals is a decimal128(38, S), so that it always fits. A sum
+of int64 values that does not fit into int64 is null, and `unfit` counts it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ def _finish(partials: pa.Table, call: Call) -> pa.Array:
     if pa.types.is_integer(call.type):
         values, fits = narrowed(sums)
         sums = pa.array(values, mask=None if fits.all() else ~fits)
+    # `all` of no rows is null, so this asks for False.
     if pc.all(pc.greater(counts, 0)).as_py() is not False:
         return sums
     return pc.if_else(pc.greater(counts, 0), sums, pa.scalar(None, sums.type))

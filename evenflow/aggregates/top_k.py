@@ -1,4 +1,4 @@
-"""top_k(column, k): the k most frequent values that are not null. With a third number, from so many counters a key."""
+"""top_k(column, k): the k most frequent values that are not null. A third number bounds the counters of a key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST, _MOST_COUNTERS = 1_000, 100_000
 
 
 def _read(written: tuple[str, ...]) -> tuple[int, int]:
-    """(k, counters). 0 counters: one for each value."""
+    """(k, counters). 0 counters: every value has one. Raises ValueError for other options."""
     if not 1 <= len(written) <= 2:
         raise ValueError("it needs a number of values behind the column, and may have a number of counters")
     k = whole(written[0], 1, _MOST, "k")
@@ -43,7 +43,9 @@ def _finish(partials: pa.Table, call: Call) -> pa.Array:
     fields = {"value": top.values, "count": pa.array(top.counts)}
     if counters:
         errors = column.field("error").to_numpy()
+        # A counter is a lower bound, and counter + error is the upper bound that comes out as `count`.
         fields |= {"count": pa.array(top.counts + errors[top.of]), "error": pa.array(errors[top.of])}
+        # An error above 0 says that there were values, even if no counter is left. The list is empty then, not null.
         gone &= errors == 0
     rows = pa.StructArray.from_arrays(list(fields.values()), list(fields))
     return null_if(as_lists(top.of, rows, len(column)), gone)

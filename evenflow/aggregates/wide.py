@@ -1,8 +1,8 @@
-"""Sums of int64 values as 128-bit integers: no sum of int64 values can overflow one.
+"""Sums of int64 values as 128-bit integers, which no such sum can overflow.
 
-A column of them is of Arrow's type decimal128(38, 0). A kernel sees it as records of WORDS: the low and the high word
-of a two's complement number. Fewer than 2^63 addends of at most 2^63 each stay
-within 2^126, which has 38 digits, so `validate(full=True)` passes.
+A column of sums has Arrow's type decimal128(38, 0). A kernel sees it as records of WORDS: the low and the
+high word of a two's complement number. Fewer than 2^63 addends of at most 2^63 each stay within 2^126. That
+number has 38 digits, so Arrow's `validate(full=True)` passes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def add_int64s(of: Int32s, values: UInt64s, valid: Bools, out: Rows) -> None:
             continue
         total, value = out[of[row]], values[row]
         low = total["low"] + value
-        carry = np.uint64(1) if low < value else np.uint64(0)
+        carry = np.uint64(1) if low < value else np.uint64(0)  # the sum has wrapped around
         total["low"] = low
         total["high"] += carry - (value >> np.uint64(63))  # minus one: the high word of a negative value
 
@@ -51,7 +51,7 @@ def add_wide(of: Int32s, values: Rows, valid: Bools, out: Rows) -> None:
 
 @kernel
 def subtract_wide(of: Int32s, values: Rows, valid: Bools, out: Rows) -> None:
-    """Subtract 128-bit values from the sum of their row's group: the inverse of `add_wide`."""
+    """Subtract 128-bit values from the sum of their row's group. This is the exact inverse of `add_wide`."""
     masked = valid.shape[0] > 0
     for row in range(of.shape[0]):
         if masked and not valid[row]:
@@ -64,12 +64,12 @@ def subtract_wide(of: Int32s, values: Rows, valid: Bools, out: Rows) -> None:
 
 
 def no_sums(groups: int) -> Rows:
-    """A sum of nothing for each group, shape (groups,)."""
+    """A sum of 0 for each group, shape (groups,)."""
     return records(groups, WORDS)
 
 
 def words(column: pa.Array) -> Rows:
-    """The words of each value of a WIDE column, shape (rows,), without a copy. Null rows hold anything."""
+    """The words of each value of a WIDE column, shape (rows,), without a copy. The words of a null may be anything."""
     both = viewed(column.buffers()[1], np.uint64, 2 * column.offset, 2 * len(column))
     return cast(Rows, both.view(WORDS))
 
@@ -82,16 +82,23 @@ def from_words(sums: Rows, scale: int = 0) -> pa.Array:
 
 
 def narrowed(column: pa.Array) -> tuple[Int64s, Bools]:
-    """Each value of a WIDE column as int64, and whether it fits (where not, the int64 means nothing)."""
+    """Each value of a WIDE column as int64, and whether it fits, both of shape (rows,).
+
+    An int64 that does not fit means nothing.
+    """
     both = words(column).view(_SIGNED)
     return both["low"], both["high"] == both["low"] >> 63
 
 
 def as_doubles(column: pa.Array) -> Float64s:
-    """The double nearest to each value of a WIDE column (half to even). Of decimals, to how many last digits they are."""
+    """The double nearest to each value of a WIDE column (ties to even), shape (rows,).
+
+    A decimal counts as a whole number of its last digits: 1.50 becomes 150.0.
+    """
     values, fits = narrowed(column)
     doubles = values.astype(np.float64)
     for row in np.flatnonzero(~fits).tolist():  # rare: one call for each sum beyond int64
+        # Python's whole numbers have no bound, and its float() rounds them to the nearest double.
         low, high = words(column)[row].item()
         doubles[row] = float((high - (high >> 63 << 64) << 64) + low)
     return doubles

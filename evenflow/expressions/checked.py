@@ -1,4 +1,4 @@
-"""A text that a user wrote, read and typed. Everything that is wrong with it is said before a topic is touched."""
+"""Reads, checks and types an expression that a user wrote. So every error is known before a topic is touched."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ from evenflow.settings import paths
 
 DIALECT = "duckdb"
 _MOST_NODES, _DEEPEST = 500, 80
+"""Most nodes of an expression's tree, and its greatest depth."""
 _NAMES = exp.Column | exp.Identifier | exp.DataType | exp.Var
 ColumnKind = Callable[[str], Kind]
 
 
 @dataclass(frozen=True)
 class Expression:
-    """text: as it was written. columns: names that it reads, in order of appearance. tree: sqlglot's."""
+    """An expression of the language whose columns have no types yet.
+
+    text: as the user wrote it. columns: names of the columns that it reads, in order of appearance. tree:
+    sqlglot's tree.
+    """
 
     text: str
     columns: tuple[str, ...]
@@ -34,7 +39,11 @@ class Expression:
 
 @dataclass(frozen=True)
 class Typed:
-    """An expression whose columns are known. tree: each node has its kind in `meta`, see `kind_at`."""
+    """An expression whose columns have types.
+
+    text, columns: as in `Expression`. tree: sqlglot's tree, where each node has its kind in `meta` (see
+    `kind_at`). kind: what the expression yields.
+    """
 
     text: str
     columns: tuple[str, ...]
@@ -43,32 +52,34 @@ class Typed:
 
     @property
     def type(self) -> str:
-        """Of a column that holds its values. Text for nothing but nulls."""
+        """Type of a column that holds the expression's values. 'string' if the expression yields nothing but null."""
         return "string" if self.kind == NOTHING else type_of(self.kind)
 
 
 def kind_at(node: exp.Expression) -> Kind | None:
-    """What a node of a typed tree, or of a copy of one, yields. None for one that was put in later."""
+    """What a node of a typed tree yields, or of a copy of such a tree. None for a node that was put in later."""
     return node.meta.get("kind")
 
 
 @lru_cache(maxsize=256)
 def read(text: str, what: str) -> Expression:
-    """The expression that stands in `text`. what: the setting, for messages. ConfigError says what is wrong with it."""
+    """The expression in `text`. what: name of the setting, for messages. Raises ConfigError, which says what is wrong."""
     try:
         trees = sqlglot.parse(text, read=DIALECT)
     except SqlglotError as error:
         raise ConfigError(f"{what} = {text!r} is no SQL expression{_place(error)}", hint=_HINT) from None
-    except RecursionError:
+    except RecursionError:  # sqlglot's parser recurses
         raise ConfigError(f"{what} is nested too deeply", hint=_HINT) from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
         raise ConfigError(f"{what} = {text!r} is not one SQL expression", hint=_HINT)
+    # Bounds come first: `from_below` and all that follow recurse, but `walk` does not.
+    parts: list[Any] = list(trees[0].walk())
+    if len(parts) > _MOST_NODES:
+        raise ConfigError(f"{what} has {len(parts)} parts, more than {_MOST_NODES}")
+    if max(node.depth for node in parts) > _DEEPEST:
+        raise ConfigError(f"{what} is nested too deeply", hint=_HINT)
     tree = from_below(trees[0], _column)
     nodes: list[Any] = list(tree.walk())
-    if len(nodes) > _MOST_NODES:
-        raise ConfigError(f"{what} has {len(nodes)} parts, more than {_MOST_NODES}")
-    if max(node.depth for node in nodes) > _DEEPEST:
-        raise ConfigError(f"{what} is nested too deeply", hint=_HINT)
     for node in nodes:
         if not isinstance(node, _NAMES | exp.Case | exp.If) and type(node) not in RULES:
             raise ConfigError(
@@ -81,7 +92,8 @@ def read(text: str, what: str) -> Expression:
 
 
 def typed(expression: Expression, column: ColumnKind, what: str) -> Typed:
-    """The expression over these columns. column: what each of them holds. ConfigError where something does not fit."""
+    """The expression with types. column: tells the kind of a column by its name. ConfigError if a type does not fit."""
+    # `read` caches trees, and `_kind` writes into the tree.
     tree = expression.tree.copy()
     try:
         kind = _kind(tree, column)
@@ -91,7 +103,7 @@ def typed(expression: Expression, column: ColumnKind, what: str) -> Typed:
 
 
 def condition(expression: Expression, column: ColumnKind, what: str) -> Typed:
-    """As `typed`. ConfigError too for what is neither true nor false."""
+    """As `typed`, for a condition. Raises ConfigError also if the expression is neither true nor false."""
     found = typed(expression, column, what)
     if found.kind != TRUTH:
         raise ConfigError(
@@ -102,12 +114,12 @@ def condition(expression: Expression, column: ColumnKind, what: str) -> Typed:
 
 
 def is_place(node: exp.Expression) -> bool:
-    """Whether this is the number of a letter, and not one that is computed with."""
+    """Whether the node is a place or a length within a text, and not a number that is computed with."""
     return isinstance(node, exp.Literal) and isinstance(node.parent, exp.Substring | exp.Left)
 
 
 def from_below(node: exp.Expression, change: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
-    """The tree with every node changed, each after what is below it. The tree that is given is used up."""
+    """The tree with `change` applied to every node, to children before their parents. The given tree is used up."""
     for child in list(node.iter_expressions()):
         child.replace(from_below(child, change))
     return change(node)
@@ -117,22 +129,22 @@ _HINT = f"an expression may hold columns, numbers, 'text' and: {SAID}"
 
 
 def _may_be_null(node: exp.Null) -> bool:
-    """NULL is asked for, or is what a CASE yields: elsewhere an engine may not know what type it has."""
+    """Whether NULL may stand here: after IS, or as a result of CASE. Elsewhere an engine may not know its type."""
     user = node.parent
     if isinstance(user, exp.If):
-        return node is not user.this
+        return node is not user.this  # not as the condition
     return isinstance(user, exp.Is) or (isinstance(user, exp.Case) and node is user.args.get("default"))
 
 
 def _place(error: SqlglotError) -> str:
-    """Where sqlglot stopped."""
+    """Where sqlglot stopped, in words. Empty if sqlglot does not tell."""
     told = getattr(error, "errors", None) or [{}]
     column, near = told[0].get("col"), told[0].get("highlight")
     return f" (column {column}{f', at {near!r}' if near else ''})" if column else ""
 
 
 def _column(node: exp.Expression) -> exp.Expression:
-    """A name, be it the path of a field within others, as one column of that name."""
+    """A name as one column. A path of fields (a.b.c), which sqlglot reads as table and column, becomes one column, too."""
     if (
         isinstance(node, exp.Dot)
         and isinstance(node.this, exp.Column)
@@ -146,7 +158,7 @@ def _column(node: exp.Expression) -> exp.Expression:
 
 
 def _kind(node: exp.Expression, column: ColumnKind) -> Kind:
-    """The kind of a node, which is noted at it, and at all below it."""
+    """The kind of a node. Notes in `meta` the kind of this node and of every node below it."""
     kind = node.meta["kind"] = _kind_of(node, column)
     return kind
 
@@ -168,7 +180,7 @@ def _kind_of(node: exp.Expression, column: ColumnKind) -> Kind:
 
 
 def _children(node: exp.Expression) -> Iterator[exp.Expression]:
-    """What an operator or function is applied to. A type or the part of a date is none of it."""
+    """The operands of an operator or function. Types, and the name of a part of a date, are no operands."""
     for key, value in node.args.items():
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, exp.Expression) and not isinstance(child, exp.DataType | exp.Var):
@@ -178,9 +190,10 @@ def _children(node: exp.Expression) -> Iterator[exp.Expression]:
 
 
 def _case(node: exp.Expression, column: ColumnKind) -> Kind:
-    """CASE with conditions: they are true or false, and all results are of one kind."""
+    """The kind of a CASE. Each WHEN has a condition, and all results are of one kind. Raises Unfit otherwise."""
     if isinstance(node, exp.Case) and node.this is not None:
         raise Unfit(f"{_shown(node)}: write CASE WHEN column = value THEN ...")
+    # sqlglot reads `if(a, b, c)` as a node of its own, which has the fields of one WHEN and keeps ELSE in "false".
     parts = node.args["ifs"] if isinstance(node, exp.Case) else [node]
     otherwise = node.args.get("default" if isinstance(node, exp.Case) else "false")
     for part in parts:
@@ -200,7 +213,8 @@ def _shown(node: exp.Expression) -> str:
 
 
 def _nearest(node: exp.Expression) -> str:
-    """A name that may have been meant, for a function that nobody knows."""
+    """For a function that is not known, " (did you mean ...?)" with a name like it. Empty if there is none."""
+    # SAID is a text for people. Its words that are identifiers are the functions and keywords of the language.
     names = [word.strip(",") for word in SAID.split() if word.strip(",").isidentifier()]
     near = difflib.get_close_matches(str(node.name or type(node).__name__).lower(), names, n=1)
     return f" (did you mean {near[0]}?)" if near and isinstance(node, exp.Anonymous) else ""

@@ -1,7 +1,11 @@
-"""The table of the language: which node of sqlglot's tree may stand there, on what, and what it yields."""
+"""The table of the language: which nodes of sqlglot's tree may stand in an expression, and what each accepts and yields.
+
+A rule gets a node and the kinds of its operands. It returns the kind of the node, or raises Unfit.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
@@ -10,11 +14,13 @@ from sqlglot import exp
 from evenflow.expressions.kinds import DATE, FLOAT, NOTHING, TEXT, TRUTH, Kind
 
 Rule = Callable[[exp.Expression, Sequence[Kind]], Kind]
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MOST_LENGTH, _MOST_PLACE = 2**31, 1_000_000
+"""Most characters of a text, and the largest place or length that an expression may name."""
 
 
 class Unfit(Exception):
-    """An operator or function does not take what it was given. The text says why."""
+    """An operator or function does not accept its operands. The text says why."""
 
 
 def _numbers(kinds: Sequence[Kind]) -> None:
@@ -36,7 +42,8 @@ _texts, _truths, _dates = _all(TEXT), _all(TRUTH), _all(DATE)
 
 
 def _exact(kinds: Sequence[Kind], most: Callable[[Sequence[int]], int], scale: int) -> Kind:
-    """The exact number that comes of these, each widened to the scale."""
+    """The kind of an exact number made of these. most: its bound, given the bounds of the operands at this scale."""
+    # In units of 10^-scale: a number of a smaller scale grows by the missing digits.
     aligned = [kind.most * 10 ** (scale - kind.scale) for kind in kinds]
     return Kind("decimal" if any(kind.name == "decimal" for kind in kinds) else "whole", most(aligned), scale)
 
@@ -87,7 +94,7 @@ def _root(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
 
 
 def comparable(kinds: Sequence[Kind]) -> Kind:
-    """The kind that all of these can be compared as, or be taken instead of each other."""
+    """The kind as which values of these kinds can be compared or can replace each other. Raises Unfit if there is none."""
     known = [kind for kind in kinds if kind != NOTHING]
     if not known:
         return NOTHING
@@ -192,7 +199,8 @@ def _cast(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
 
 def _day(text: str) -> Kind:
     try:
-        if len(text) != len("2026-01-31"):
+        # `fromisoformat` would also read 20260131 and 2026-W05-6.
+        if not _DAY.fullmatch(text):
             raise ValueError
         date.fromisoformat(text)
     except ValueError:
@@ -201,13 +209,14 @@ def _day(text: str) -> Kind:
 
 
 def _literal(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+    """The kind of a constant: 'x' is text, 1e3 floating point, 5 a whole number, and 5.10 a decimal of scale 2."""
     text = str(node.this)
     if node.args.get("is_string"):
         return TEXT
     if "e" in text.lower():
         return FLOAT
     whole, _, behind = text.partition(".")
-    if not behind and "." not in text:
+    if not behind and "." not in text:  # `5.` is a decimal of scale 0
         return Kind("whole", int(whole))
     return Kind("decimal", int((whole + behind) or "0"), len(behind))
 
@@ -258,11 +267,11 @@ RULES: Mapping[type[exp.Expression], Rule] = {
     exp.Null: lambda node, kinds: NOTHING,
     exp.Paren: lambda node, kinds: kinds[0],
 }
-"""What may stand in an expression besides columns and CASE, with its rule (`checked`)."""
+"""The nodes that may stand in an expression besides columns and CASE (see `checked`), each with its rule."""
 
 SAID = (
     "+ - * / %, comparisons, AND OR NOT, IS [NOT] NULL, IN, BETWEEN, LIKE, CASE WHEN, coalesce, nullif, abs, floor, ceil, "
     "sqrt, lower, upper, trim, length, substr, left, starts_with, ends_with, replace, ||, year, month, day, "
     "CAST(.. AS DOUBLE | VARCHAR), DATE '2026-01-31'"
 )
-"""For messages and docs."""
+"""The language in one line, for messages and docs."""

@@ -1,4 +1,4 @@
-"""Settings out of files, the environment and arguments, and into a file for another process."""
+"""Reads settings from a file, the environment and arguments, and writes them to a file for another process."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ DEFAULT_FILE = Path("evenflow.toml")
 
 
 def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
-    """Settings from a TOML or .json file (default `evenflow.toml` if there is one), EVENFLOW_* and overrides.
+    """Settings from a TOML or .json file, the variables EVENFLOW_*, and overrides.
 
-    `overrides` are nested dicts that win over everything. Raises ConfigError with every problem listed.
+    Without `file`, `evenflow.toml` is read if it exists. `overrides` are nested dicts that win over everything else.
+    Raises ConfigError, which lists every problem.
     """
     path = file if file is not None else DEFAULT_FILE
     content = _content(path, named=file is not None)
     try:
         if not overrides:
             return Settings(**content)
+        # The file and the environment are merged and validated first. Overrides then go on top, without the
+        # environment, which would win over them otherwise.
         base = Settings(**content).model_dump(mode="python", exclude_unset=True)
         return _FixedSettings(**_merge(base, overrides))
     except ValidationError as error:
@@ -36,7 +39,7 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
 
 
 def _content(path: Path, *, named: bool) -> dict[str, Any]:
-    """What the file says. Nothing where it is missing and nobody has named it."""
+    """The content of the file. Empty if the file is missing and the user did not name it (`named`)."""
     kind = "JSON" if path.suffix == ".json" else "TOML"
     try:
         text = path.read_text(encoding="utf-8")
@@ -70,10 +73,10 @@ def _problem(where: tuple[int | str, ...], kind: str, message: str) -> str:
 
 
 def _meant(where: tuple[int | str, ...]) -> str:
-    """Which setting of the same table was likely meant."""
+    """The end of a message: the setting of the same table that was likely meant, or all its settings."""
     table: Any = Settings
     for part in where[:-1]:
-        # Below a table with names of the user's own (query.views) lies one of its kind for each of them.
+        # In a table whose names the user chooses (query.views), each name leads to a table of the same kind.
         named = get_args(table)
         table = named[-1] if named else table.model_fields[str(part)].annotation
     close = get_close_matches(str(where[-1]), table.model_fields, n=1)
@@ -83,19 +86,24 @@ def _meant(where: tuple[int | str, ...]) -> str:
 def save_settings(settings: Settings, file: Path) -> None:
     """Write a .json settings file that `load_settings` reads back, for a process that is started with it.
 
-    It holds passwords in the clear, so only its owner may read it.
+    The file holds the passwords of Kafka and of the schema registry in the clear, so it is made readable for its owner only.
     """
+    # model_dump masks secrets as asterisks, so they are put back below.
     fields = settings.model_dump(mode="json", exclude_unset=True)
-    for name in ("sasl_password", "ssl_key_password"):
-        secret = getattr(settings.kafka, name)
+    secrets = [(fields.get("kafka"), settings.kafka, name) for name in ("sasl_password", "ssl_key_password")]
+    if settings.input.registry is not None:
+        secrets.append((fields["input"]["registry"], settings.input.registry, "password"))
+    for section, said, name in secrets:
+        secret = getattr(said, name)
         if secret is not None:
-            fields["kafka"][name] = secret.get_secret_value()
+            section[name] = secret.get_secret_value()
+    # The mode is given when the file is made, so there is no moment at which others could read it.
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as target:
         json.dump(fields, target)
 
 
 class _FixedSettings(Settings):
-    """Settings that read no environment: the overrides were merged over it already."""
+    """Settings that do not read the environment, because overrides have already been merged over it."""
 
     @classmethod
     def settings_customise_sources(
@@ -110,6 +118,7 @@ class _FixedSettings(Settings):
 
 
 def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Both dicts merged, where `over` wins. The tables `aggregates` and `options` are replaced as a whole."""
     merged = dict(base)
     for key, value in over.items():
         if (

@@ -1,12 +1,14 @@
 """The few kinds of panel that the dashboards are made of, and the dashboard around them.
 
-Every panel has a description, a unit and queries that name the query and the instance which are chosen above.
+Every panel has a description, a unit, and PromQL that selects the query and the instances chosen at the
+dashboard's top.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
+from string import ascii_uppercase
 from typing import Any
 
 from grafana_foundation_sdk.builders import common as looks
@@ -35,19 +37,22 @@ SOURCE = DataSourceRef(type_val="prometheus", uid="${source}")
 CHOSEN = 'query="$query"'
 QUERY = "{" + CHOSEN + "}"
 INSTANCES = '{query="$query",instance=~"$instance"}'
-"""What queries select: all of the query that is chosen, or only the instances that are."""
+"""Label selectors of PromQL.
+
+QUERY: all series of the chosen query. INSTANCES: only those of chosen instances.
+"""
 GREEN, YELLOW, RED, BLUE = "green", "#EAB839", "red", "blue"
 ZONES = ((None, BLUE), (0.8, GREEN), (0.9, RED))
 """001, chapter 3.3: under-used, stable, overload."""
 FIRING = 'ALERTS{alertname=~"Evenflow.*",alertstate="firing",query=~"$query|"}'
-"""Alerts of the query, and of parts that do not answer: those have no query."""
+"""Alerts that fire for the chosen query, and alerts without a query: those of parts that do not answer."""
 Steps = Sequence[tuple[float | None, str]]
 Query = tuple[str, str]
-"""PromQL and legend."""
+"""(PromQL, legend)."""
 
 
 def steps(*some: tuple[float | None, str]) -> Any:
-    """From which value on which colour. None is from the least on."""
+    """Thresholds: from each value on, its colour. None stands for the smallest value."""
     made = [Threshold(value=value, color=color) for value, color in some]
     return dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(made)
 
@@ -55,7 +60,7 @@ def steps(*some: tuple[float | None, str]) -> Any:
 def number(
     title: str, description: str, query: str, unit: str, *colours: tuple[float | None, str], width: int = 4
 ) -> Any:
-    """The value of this moment, coloured."""
+    """A panel with the present value. colours: from each value on, its colour. width: of 24 columns."""
     return (
         stat.Panel()
         .title(title)
@@ -82,7 +87,12 @@ def lines(
     stacked: bool = False,
     steady: bool = False,
 ) -> Any:
-    """Values over time. bands: colours behind them. steady: they hold until they jump."""
+    """A panel with values over time, of at most eight queries.
+
+    least: lower end of the axis, None for what fits. bands: colours behind the lines, from each value on.
+    stacked: whether values add up. steady: whether values hold until they jump, as p does. width: of 24
+    columns.
+    """
     panel = (
         timeseries.Panel()
         .title(title)
@@ -112,13 +122,17 @@ def lines(
         panel.thresholds(steps(*bands)).thresholds_style(
             looks.GraphThresholdsStyleConfig().mode(GraphThresholdsStyleMode.AREA)
         )
-    for name, (query, legend) in zip("ABCDEFGH", queries, strict=False):
+    # Grafana names the queries of a panel by letters.
+    for name, (query, legend) in zip(ascii_uppercase[: len(queries)], queries, strict=True):
         panel.with_target(_target(query, legend, name))
     return panel
 
 
 def heat(title: str, description: str, unit: str, query: Query, *, width: int = 24) -> Any:
-    """A row for each series, a colour for each value: readable also with a hundred of them."""
+    """A heatmap with a row for each series and a colour for each value.
+
+    It stays readable with a hundred series.
+    """
     return (
         heatmap.Panel()
         .title(title)
@@ -135,9 +149,10 @@ def heat(title: str, description: str, unit: str, query: Query, *, width: int = 
 
 
 class _Mark(dashboard.AnnotationQuery):
-    """A vertical line where a query has a value. text: of what is shown at it, from the query's labels.
+    """A vertical line at each moment at which `query` has a value.
 
-    The SDK's model lacks the field for it, which Grafana's Prometheus data source reads.
+    text: its title, which may name labels of the query. Grafana's Prometheus data source reads the title from
+    `titleFormat`, which the SDK's model lacks. So `build` adds it.
     """
 
     def __init__(self, name: str, colour: str, query: str, text: str) -> None:
@@ -146,7 +161,7 @@ class _Mark(dashboard.AnnotationQuery):
         self._text = text
 
     def build(self) -> Any:
-        """With its text."""
+        """The annotation, with `titleFormat` in its JSON."""
         made = super().build()
         fields = made.to_json()
         made.to_json = lambda: {**fields, "titleFormat": self._text}  # type: ignore[method-assign]
@@ -175,7 +190,7 @@ def _target(query: str, legend: str, name: str) -> Any:
 
 
 def board(name: str, title: str, description: str, *rows: tuple[str, Sequence[Any]]) -> Any:
-    """A dashboard with its variables, its links to the others and its rows of panels."""
+    """A dashboard with its variables, links to the other dashboards, and rows of panels (title, panels)."""
     made = (
         dashboard.Dashboard(title)
         .uid(f"evenflow-{name}")
@@ -204,7 +219,7 @@ def board(name: str, title: str, description: str, *rows: tuple[str, Sequence[An
     )
     for mark in _MARKS:
         made.annotation(mark)
-    numbers = count(1)
+    numbers = count(1)  # Grafana wants an id for each row and panel, unique in the dashboard
     for row, panels in rows:
         made.with_row(dashboard.Row(row).id(next(numbers)))
         for panel in panels:
@@ -223,6 +238,9 @@ def _variable(name: str, label: str, query: str) -> Any:
 
 
 def quantile(share: str, metric: str, *, only: str = "") -> str:
-    """PromQL of a quantile of a histogram. only: more that is selected, as `,stage="fused"`."""
+    """PromQL of a quantile of a histogram.
+
+    share: such as "0.99". only: further selectors, such as `,stage="fused"`.
+    """
     chosen = "{" + CHOSEN + only + "}"
     return f"histogram_quantile({share}, sum by (le) (rate({metric}_bucket{chosen}[$__rate_interval])))"

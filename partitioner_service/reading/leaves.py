@@ -1,7 +1,7 @@
-"""What the leaves of a registered schema hold, and how that becomes cells of the types that the query needs.
+"""What the leaves of a registered schema hold, and how their values become the cells that the query needs.
 
-A scan keeps the raw value of every needed cell and the number of the leaf it comes from. Whatever a leaf's type is, logical
-types included, is dealt with here, for all cells of one leaf at once.
+A scan keeps the raw value of every needed cell, and the number of the leaf that the value comes from. The
+types of leaves, logical types included, are dealt with here, for all cells of one leaf at once.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.arrays import Bools, Float64s, Int32s, Int64s
-from evenflow.settings.query import decimal_scale
 from partitioner_service.reading.cells import FLOAT, INT, TEXT, TRUTH, VALUE, Block, Cells
 from partitioner_service.reading.reasons import (
     FAR_TIME,
@@ -32,16 +32,20 @@ from partitioner_service.reading.strings import check_utf8
 from partitioner_service.reading.times import MAX_TIME, far, from_seconds
 
 NOTHING = -1
-"""In place of a leaf: the cell is absent or null."""
+"""Stands in place of a leaf: the cell is absent or null."""
 _WIDEST_DECIMAL = 16
+"""Bytes of a decimal that is read."""
 _MOST_DIGITS = 38
+"""Largest scale of a decimal that is read. 16 bytes have so many digits."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """What is held: bool, int, uint, float, text, bytes, enum, stamp (seconds, and nanoseconds as the length), or nested.
+    """What a leaf of a schema holds.
 
-    logical: date, decimal, uuid, or the unit of a timestamp: ms, us, ns. symbols: text of the numbers of an enum.
+    holds: bool, int, uint, float, text, bytes, enum, nested or stamp. A stamp has its seconds in `Raw.ints`,
+    and its nanoseconds in `Raw.lengths`. logical: date, decimal, uuid, or the unit of a timestamp (ms, us,
+    ns). scale: of a decimal. symbols: (number, name) pairs of an enum.
     """
 
     holds: str
@@ -51,7 +55,11 @@ class Leaf:
 
 
 class Raw(NamedTuple):
-    """Needed cells as they were found, each array of shape (columns, rows). leaves: NOTHING or the number of a leaf."""
+    """The needed cells as they were found. Each array has shape (columns, rows).
+
+    leaves: the number of the leaf that a cell comes from, or NOTHING. begins, lengths: of text and bytes in
+    the block.
+    """
 
     leaves: npt.NDArray[np.int16]
     ints: Int64s
@@ -61,7 +69,7 @@ class Raw(NamedTuple):
 
     @classmethod
     def of(cls, columns: int, rows: int) -> Raw:
-        """Nothing was found so far."""
+        """Cells of which nothing has been found yet."""
         shape = (columns, rows)
         return cls(
             np.full(shape, NOTHING, np.int16),
@@ -74,7 +82,10 @@ class Raw(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A needed column: its place, kind of cell and declared type. unit: where it is the event time, its time_unit."""
+    """A needed column: its place, its kind of cell, its declared type.
+
+    unit: `query.time_unit` if it is the event time.
+    """
 
     place: int
     kind: int
@@ -83,13 +94,19 @@ class Column:
 
 
 class Filler:
-    """Fills the cells of a block from what was found in it."""
+    """Fills the cells of a block from the raw values.
+
+    It notes a fault for a value that does not become such a cell.
+    """
 
     def __init__(self, block: Block, raw: Raw, cells: Cells, faults: Faults) -> None:
         self._block, self._raw, self._cells, self._faults = block, raw, cells, faults
 
     def fill(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
-        """The cells of these rows of a column, all found in one leaf. schemas: id of every record of the block."""
+        """Fill the cells of a column in these rows, which must all come from this leaf.
+
+        schemas: the schema id of every record of the block.
+        """
         if not len(rows):
             return
         if column.unit is not None and (leaf.logical in ("ms", "us", "ns") or leaf.holds == "stamp"):
@@ -105,6 +122,7 @@ class Filler:
             self._far(column, leaf, rows, schemas)
 
     def _far(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
+        """Refuse event times that are too far from 1970."""
         if column.kind == FLOAT:
             wrong = from_seconds(self._cells.floats[column.place, rows])[1]
         else:
@@ -113,7 +131,7 @@ class Filler:
         self._refuse(rows[wrong], FAR_TIME, column, schemas, leaf)
 
     def _way(self, column: Column, leaf: Leaf) -> Callable[[Column, Leaf, Int64s, Int64s], None] | None:
-        """How a cell of this leaf becomes one of this column. None: not at all."""
+        """The method that turns values of this leaf into cells of this column. None if none can."""
         number = leaf.holds in ("int", "uint") and leaf.logical != "date"
         if column.kind == TRUTH:
             return self._whole if leaf.holds == "bool" else None
@@ -139,6 +157,10 @@ class Filler:
     def _refuse(
         self, rows: Int64s, code: int, column: Column, schemas: Int64s, leaf: Leaf | None = None
     ) -> None:
+        """Note a fault of these rows and empty their cells.
+
+        leaf: if the reason shows the numbers, the leaf they are of.
+        """
         if not len(rows):
             return
         if leaf is not None:
@@ -149,7 +171,7 @@ class Filler:
         self._cells.states[column.place, rows] = 0
 
     def _numbers(self, column: Column, leaf: Leaf, rows: Int64s) -> list[str]:
-        """Numbers as a reason shows them."""
+        """The numbers in these rows, as a reason shows them."""
         if leaf.holds == "float":
             return list(map(repr, self._raw.floats[column.place, rows].tolist()))
         found = self._raw.ints[column.place, rows]
@@ -161,6 +183,7 @@ class Filler:
         self._too_large(column, leaf, rows, schemas)
 
     def _too_large(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
+        """Refuse unsigned numbers from 2^63 on. As int64 they are negative."""
         if leaf.holds == "uint":
             self._refuse(rows[self._raw.ints[column.place, rows] < 0], TOO_LARGE, column, schemas, leaf)
 
@@ -181,14 +204,15 @@ class Filler:
         cells.lengths[place, rows] = self._raw.lengths[place, rows]
 
     def check_text(self, column: Column) -> None:
-        """That all text of a column is UTF-8."""
+        """Note a fault for every text of a column that is not UTF-8."""
         self._faults.note(
             check_utf8(self._block.data, self._cells, column.place), NOT_UTF8, column=column.place
         )
 
     def _write(self, column: Column, rows: Int64s, texts: pa.StringArray) -> None:
-        """Cells whose text stands in no record. A null is refused by the caller."""
+        """Set cells whose text stands in no record: it is put behind the block. The caller refuses nulls."""
         _, offsets, data = texts.buffers()
+        # An array may be a slice: its offsets begin `texts.offset` entries of four bytes into the buffer.
         ends = np.frombuffer(offsets, np.int32, len(texts) + 1, texts.offset * 4)
         letters = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
         begin = self._block.append(letters)
@@ -214,8 +238,8 @@ class Filler:
         if leaf.holds == "float":
             found = raw.floats[column.place, rows]
             finite = np.isfinite(found)
-            places = decimal_scale(column.type) or 0
-            told = [repr(one) if "e" not in repr(one) else f"{one:.{places + 18}f}" for one in found.tolist()]
+            # Decimals are read without exponents, so a number with an exponent is written out, to its last digit.
+            told = [said if "e" not in said else f"{Decimal(said):f}" for said in map(repr, found.tolist())]
             self._write(column, rows, pa.array(told, pa.string()))
             self._refuse(rows[~finite], NOT_FINITE, column, schemas, leaf)
             return
@@ -226,6 +250,8 @@ class Filler:
         begins, lengths = (array[column.place, rows] for array in (self._raw.begins, self._raw.lengths))
         data = self._block.data.data
         wide = lengths > _WIDEST_DECIMAL
+        # Avro writes the units of a decimal as a signed number, the highest byte first. A wide one counts as
+        # 0 here.
         told = [
             _placed(int.from_bytes(data[begin : begin + length], "big", signed=True), leaf.scale)
             for begin, length in zip(begins.tolist(), np.where(wide, 0, lengths).tolist(), strict=True)
@@ -243,7 +269,7 @@ class Filler:
         self._write(column, rows, pa.array(told, pa.string()))
 
     def _time(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
-        """A timestamp says its own unit: it becomes what time_unit says."""
+        """Convert a timestamp from its own unit to the query's time_unit."""
         ticks = self._raw.ints[column.place, rows]
         if leaf.holds == "stamp":
             wrong: Bools = (ticks > MAX_TIME // 1000) | (ticks < -(MAX_TIME // 1000))
@@ -267,10 +293,11 @@ class Filler:
 
 _FIRST_DAY, _LAST_DAY = (int(np.datetime64(day, "D").astype(int)) for day in ("0001-01-01", "9999-12-31"))
 _FIRST_ISO, _LAST_ISO = _FIRST_DAY * 86_400_000, (_LAST_DAY + 1) * 86_400_000 - 1
+"""ms since 1970. Texts of dates and times have years of four digits."""
 
 
 def _placed(units: int, scale: int) -> str:
-    """The number of so many units of 10^-scale."""
+    """The text of so many units of 10^-scale."""
     if not scale:
         return str(units)
     digits = str(abs(units)).rjust(scale + 1, "0")

@@ -1,4 +1,4 @@
-"""One record, read strictly in plain Python: the judge of what is readable, and what it says.
+"""One record, read strictly in plain Python. This code decides whether the record is readable, and what it holds.
 
 Slow and simple on purpose. records.py reads the bulk in DuckDB and sends here whatever is not plainly fine.
 """
@@ -24,7 +24,7 @@ from workbench.unreadable import Number, Unreadable
 from workbench.verify.deep import Fields, read_deep
 
 MAX_TIME = 8_640_000_000_000_000
-"""Largest event time (ms) either side of 1970 that is readable."""
+"""Largest event time (ms) on either side of 1970 that is readable: 100 million days."""
 
 CSV_NULLS = ("", "NA", "null", "NULL")
 """What an empty number or time looks like in csv. Text is never null there."""
@@ -42,16 +42,18 @@ _ISO = re.compile(
 )
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]|u(?![dD][89a-fA-F])|[^u]|(u))", re.DOTALL)
-"""Escapes of a valid JSON text. Group 1 is there for half of a surrogate pair."""
+"""Escapes of a valid JSON text. Group 1 matches only for half of a surrogate pair."""
 _DAYS_OF_400_YEARS = 146_097
 csv.field_size_limit(2**31 - 1)  # the default refuses keys above 128 KiB
 
 
 @dataclass(frozen=True)
 class Read:
-    """A record: bytes of its key where they are the key, event time in ms, and the other columns in order.
+    """What was read of a record.
 
-    elements: how many tuples it is. Where `query.explode` takes it apart, the columns of elements are lists.
+    key: the bytes of the record's key if the query groups by them (`@key`), else None. time: event time in ms. cells:
+    the other columns, in order. elements: how many tuples the record holds. If `query.explode` takes the record apart,
+    the columns of its elements are lists.
     """
 
     key: bytes | None
@@ -61,7 +63,7 @@ class Read:
 
 
 def cell_types(query: Query) -> dict[str, str]:
-    """The columns of the record that are more than the event time, in order, and the type of each."""
+    """Column -> its type, in order, for all columns that are read for more than the event time."""
     columns = query.resolved
     read = {*query.key_columns, *query.value_columns}
     for derived_column in columns.derived.values():
@@ -72,7 +74,10 @@ def cell_types(query: Query) -> dict[str, str]:
 
 
 class StrictReader:
-    """Reads records as `settings.input` and `settings.query` say. registered: of Avro and Protobuf, None: the settings'."""
+    """Reads records as `settings.input` and `settings.query` say.
+
+    registered: the reader of Avro and Protobuf. None: one is made from the settings if they need it.
+    """
 
     def __init__(self, settings: Settings, *, registered: RegisteredRecords | None = None) -> None:
         self._input = settings.input
@@ -86,7 +91,10 @@ class StrictReader:
         self._registered = registered
 
     def read(self, key: bytes | None, value: bytes | None, timestamp: int) -> Read:
-        """The tuple in this record. Raises Unreadable."""
+        """The tuple in this record, or its tuples with `query.explode`. Raises Unreadable.
+
+        timestamp: that of the record in ms, negative if the record has none.
+        """
         cells = self._cells(value) if self._needed else {}
         own, time = self._key(cells, key), self._time(cells, timestamp)
         if self._explosion is None:
@@ -108,6 +116,7 @@ class StrictReader:
         if whole is None:
             parts: list[Any] = []
         elif self._explosion.way == "list":
+            # Fields is a list too, but it stands for a JSON object.
             if not isinstance(whole, list) or isinstance(whole, Fields):
                 raise Unreadable(f"column {column!r} is no list")
             parts = whole
@@ -125,7 +134,7 @@ class StrictReader:
             raise Unreadable("the record has no value")
         if self._registered is not None:
             return self._registered.cells(value)
-        # invalid bytes in a column that nobody reads do no harm: they become lone surrogates
+        # Invalid bytes become lone surrogates, which `_text` refuses. In a column that nobody reads they do no harm.
         text = value.decode("utf-8", "surrogateescape")
         if self._input.format == "text":
             return {"value": text}
@@ -158,6 +167,7 @@ class StrictReader:
         return {column: _at(pairs, segments(column), column) for column in self._needed}
 
     def _text(self, cell: Any, column: str) -> str:
+        # A Number is a str as well: it keeps a JSON number as it was written.
         if not isinstance(cell, str) or isinstance(cell, Number):
             raise Unreadable(f"column {column!r} is no text")
         if _LONE_SURROGATE.search(cell):
@@ -165,7 +175,7 @@ class StrictReader:
         return cell
 
     def _written(self, cells: dict[str, Any], column: str) -> str | None:
-        """A number as it was written, None for null."""
+        """The text of a number as it was written. None for null."""
         cell = cells.get(column)
         if cell is None:
             return None
@@ -182,9 +192,14 @@ class StrictReader:
         if self._input.format == "csv" and _HEXADECIMAL.fullmatch(text):
             bits = int(text, 16)
             return bits - 2**64 if bits >= 2**63 else bits
-        if not _INTEGER.fullmatch(text) or len(text.lstrip("-0")) > 100 or not -(2**63) <= int(text) < 2**63:
+        digits = text.lstrip("-0") or "0"
+        # The length is tested before int() is called, and zeros are cut off: Python refuses to convert thousands of digits.
+        if not _INTEGER.fullmatch(text) or len(digits) > 100:
             raise Unreadable(f"column {column!r} is no 64-bit integer: {text[:40]!r}")
-        return int(text)
+        number = -int(digits) if text.startswith("-") else int(digits)
+        if not -(2**63) <= number < 2**63:
+            raise Unreadable(f"column {column!r} is no 64-bit integer: {text[:40]!r}")
+        return number
 
     def _float(self, cells: dict[str, Any], column: str) -> float | None:
         text = self._written(cells, column)
@@ -248,6 +263,7 @@ class StrictReader:
         if text is None:
             return None
         found = Decimal(text) if _DECIMAL.fullmatch(text) else None
+        # A decimal has 18 digits. The size is tested first, because quantize raises an error for a much larger number.
         if (
             found is None
             or abs(found) >= Decimal(10) ** (18 - scale)
@@ -302,7 +318,7 @@ class StrictReader:
             raise Unreadable(f"time column {column!r} is no ISO 8601 time: {text[:40]!r}")
         date, minutes, seconds, fraction, _, sign, zone_hours, zone_minutes = match.groups()
         try:
-            # Python's first year is 1, ISO's is 0; the calendar repeats itself after 400 years.
+            # ISO has a year 0, and Python begins with year 1. The calendar repeats itself after 400 years.
             era = 400 if date.startswith("0000") else 0
             date = f"{int(date[:4]) + era:04}{date[4:]}"
             local = datetime.fromisoformat(f"{date}T{minutes or '00:00'}:{seconds or '00'}")
@@ -316,7 +332,10 @@ class StrictReader:
 
 
 def _at(pairs: Any, path: tuple[str, ...], column: str) -> Any:
-    """What the record holds there, None where the way ends before. Unreadable where the way is none."""
+    """What the record holds at this path. None if a field on the way is missing or null.
+
+    Raises Unreadable if a field on the way holds no object, or if a field is there twice.
+    """
     held: Any = pairs
     for field in path:
         if held is None:
@@ -331,7 +350,7 @@ def _at(pairs: Any, path: tuple[str, ...], column: str) -> Any:
 
 
 def _parsed(text: str) -> Fields:
-    """Fields of the object. Raises ValueError when it is none."""
+    """Fields of the JSON object in this text. Raises ValueError if the text is no JSON object."""
     try:
         found = json.loads(
             text,
@@ -341,6 +360,7 @@ def _parsed(text: str) -> Fields:
             object_pairs_hook=Fields,
         )
     except (RecursionError, ValueError):
+        # Python's reader refuses deep nesting, Inf and -NaN, which the partitioner reads.
         return read_deep(text, Number)
     if not isinstance(found, Fields):
         raise ValueError("the JSON value is no object")

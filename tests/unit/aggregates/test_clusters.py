@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
@@ -62,6 +62,20 @@ def test_no_step_lowers_the_objective_and_none_is_left_that_raises_it(
         better = improved(weights, labels.copy())
         assert objective(weights, better) >= max(0.0, objective(weights, labels)) - 1e-9
         assert (improved(weights, better.copy()) == better).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=TEXTS)
+@example(texts=["aa", "aaba", "aba", "abbab", "bbbaa"])
+def test_no_text_would_be_better_off_elsewhere_also_where_one_combiner_had_them_all(texts: list[str]) -> None:
+    found = clusters(texts) or []
+    different = sorted(set(texts))
+    weights = 2 * similarities(pa.array(different, pa.large_string())) - 1
+    weights *= np.outer(*[[texts.count(text) for text in different]] * 2)
+    np.fill_diagonal(weights, 0)
+    which = {text: number for number, cluster in enumerate(found) for text in cluster}
+    labels = np.array([which[text] for text in different], np.int64)
+    assert objective(weights, improved(weights, labels.copy())) <= objective(weights, labels) + 1e-9
 
 
 @settings(max_examples=60, deadline=None)

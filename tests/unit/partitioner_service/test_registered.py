@@ -243,6 +243,21 @@ def test_dates_decimals_and_uuids_are_what_their_logical_types_say() -> None:
     ]
 
 
+def test_a_floating_point_number_is_the_decimal_of_its_shortest_digits_or_none_if_it_has_more() -> None:
+    schema = record_of(("k", "string"), ("t", "long"), ("v", "double"))
+    query = make("avro", aggregates={"v": "sum(v)"}, types={"v": "decimal(2)"})
+    numbers = [12.34, -0.0, 1e5, 1e15, 1e16, 1e22, 1e300, 0.1 + 0.2, 1e-2, 1e-7, 1e-30, 5e-324, 1.5e-5]
+    found = Both(query, Kept("avro", json.dumps(schema))).agree(
+        [avro(schema, {"k": "a", "t": 1, "v": number}) for number in numbers]
+    )
+    assert [one and one["v"] for one in found] == [
+        *(Decimal(text) for text in ("12.34", "0", "100000", "1000000000000000")),
+        *[None] * 4,
+        Decimal("0.01"),
+        *[None] * 4,
+    ]
+
+
 def test_another_type_than_the_query_needs_is_a_rejected_record_that_names_its_schema() -> None:
     schema = record_of(("k", "string"), ("t", "long"), ("v", ["null", "string", "double"]))
     query = make("avro", aggregates={"v": "sum(v)"}, types={"v": "int64"})

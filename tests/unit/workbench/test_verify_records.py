@@ -173,6 +173,29 @@ def test_an_integer_key_is_its_decimal_text() -> None:
     ]
 
 
+def test_an_integer_may_have_more_leading_zeros_than_python_converts() -> None:
+    settings = _csv(types={"key": "int64"})
+    zeros, sign = b"0" * 5_000, b"-"
+    records = [
+        zeros + b"7,1,",
+        sign + zeros + b"7,1,",
+        zeros + b"9223372036854775808,1,",
+        b"9" * 5_000 + b",1,",
+    ]
+    assert _loaded(settings, list(records))[0] == [
+        Read(b"7", 1, (None,)),
+        Read(b"-7", 1, (None,)),
+        None,
+        None,
+    ]
+    assert [_read(settings, value) for value in records] == [
+        Read(b"7", 1, (None,)),
+        Read(b"-7", 1, (None,)),
+        None,
+        None,
+    ]
+
+
 @pytest.mark.parametrize(
     ("unit", "text", "time"),
     [
