@@ -1,7 +1,7 @@
-"""Keys and event times as a user of the library has them (lists, numpy, Arrow, pandas), as the columns that kernels read.
+"""Turns keys and event times as a user has them (lists, numpy, Arrow, pandas) into the columns that kernels read.
 
-A key is text, bytes or a whole number. Text stands for its UTF-8 bytes and a whole number for its decimal text, as in
-the pipeline: 8, "8" and b"8" are the same key, on the same worker. One column holds keys of one kind.
+A key is text, bytes or a whole number. As in the pipeline, text stands for its UTF-8 bytes and a whole number for its
+decimal text. So 8, "8" and b"8" are the same key, on the same worker. One column holds keys of one kind.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ Keys: TypeAlias = (
 )
 Times: TypeAlias = Sequence[int] | Sequence[datetime] | npt.NDArray[Any] | pa.Array | pa.ChunkedArray
 
+# In this order: a bool is an int too, and a datetime is a date too.
 _KINDS: dict[str, tuple[type, ...]] = {
     "nothing": (type(None),),
     "truth value": (bool, np.bool_),
@@ -32,15 +33,18 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "numpy time": (np.datetime64,),
 }
 _MS = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
+"""Unit of an Arrow timestamp -> (factor, divisor) that make milliseconds of it."""
 _DAY_MS = 86_400_000
 _INT64_MAX = 2**63 - 1
 _FINER = ("ms", "us", "ns", "ps", "fs", "as")
+"""Units of numpy times whose values fit int64 as milliseconds."""
 
 
 def key_column(keys: Keys) -> pa.Array | pa.ChunkedArray:
-    """The keys as an Arrow column of text, bytes or a dictionary. Arrow columns of these come back as they are.
+    """The keys as an Arrow column of text, bytes or a dictionary. Arrow columns of these types are returned as they are.
 
-    Raises TypeError for other types and for a mixture, ValueError for a key that is None and for more dimensions.
+    Raises TypeError for other Python and numpy types and for a mixture, ValueError for a key that is None and for an
+    array of more than one dimension. Arrow columns of other types are returned too, for `hash_keys` to refuse.
     """
     if not isinstance(keys, pa.Array | pa.ChunkedArray):
         keys = _from_values(_values("keys", keys))
@@ -55,10 +59,10 @@ def key_column(keys: Keys) -> pa.Array | pa.ChunkedArray:
 
 
 def time_column(times: Times) -> Int64s:
-    """Event times in int64 milliseconds since 1970 UTC, rounded down. Shape (n,).
+    """Event times as int64 milliseconds since 1970 UTC, rounded down. Shape (n,).
 
-    Whole numbers are milliseconds already. Points in time may be numpy's, Arrow's or Python's, of any unit. Without a
-    zone they are UTC. Raises TypeError for other types, ValueError for a time that is missing or beyond int64.
+    Whole numbers are milliseconds already. Points in time may be numpy's, Arrow's or Python's, of any unit. A point in
+    time without a zone is UTC. Raises TypeError for other types, ValueError for a time that is missing or beyond int64.
     """
     if isinstance(times, pa.ChunkedArray):
         times = times.combine_chunks()
@@ -79,7 +83,10 @@ def time_column(times: Times) -> Int64s:
 
 
 def _values(what: str, given: Any) -> npt.NDArray[Any] | list[Any]:
-    """One-dimensional, in order."""
+    """The values as a list or a one-dimensional numpy array, in order.
+
+    TypeError if they are no sequence, ValueError for more than one dimension. `what` names them in messages.
+    """
     if isinstance(given, str | bytes | bytearray | Set | Mapping) or not hasattr(given, "__len__"):
         raise TypeError(f"{what} must be a sequence with one of them per tuple, not {type(given).__name__}")
     values = given if isinstance(given, list | np.ndarray) else _listed(given)
@@ -95,7 +102,8 @@ def _listed(given: Any) -> npt.NDArray[Any] | list[Any]:
 
 
 def _kind(what: str, values: list[Any]) -> str:
-    """The one kind of all values ("" where there is none). ValueError for None, TypeError for two kinds."""
+    """The one kind of all values, or "" if there are none. ValueError for None, TypeError for two kinds."""
+    # Kinds are looked up once per type, not once per value.
     types = dict.fromkeys(map(type, values))
     kinds = {found: _kind_of(found) for found in types}
     if "nothing" in kinds.values():
@@ -118,6 +126,7 @@ def _from_values(values: npt.NDArray[Any] | list[Any]) -> pa.Array:
     if isinstance(values, list):
         kind = _kind("keys", values)
         if kind == "whole number":
+            # Arrow makes the texts faster, but only for numbers that fit int64.
             try:
                 return pa.array(values, pa.int64()).cast(pa.large_string())
             except OverflowError:
@@ -156,6 +165,7 @@ def _arrow_times(times: pa.Array) -> Int64s:
     if not pa.types.is_timestamp(kind):
         raise TypeError(f"times must be whole numbers of ms or points in time, not {kind}")
     up, down = _MS[kind.unit]
+    # numpy's // rounds down for times before 1970 too.
     ticks = times.cast(pa.int64()).to_numpy(zero_copy_only=False) // down
     _refuse_beyond((ticks > _INT64_MAX // up) | (ticks < -_INT64_MAX // up))
     return ticks * up

@@ -1,4 +1,4 @@
-"""The command `evenflow`: everything in a clone, the library's commands where only the wheel is installed."""
+"""The command `evenflow`: all commands in a clone, and only the library's commands if just the wheel is installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evenflow.commands.frame import application, run_command
 from evenflow.rooms import beside, room
 
 LIBRARY = ("advise", "catalogue", "settings", "simulate")
-"""Modules of `evenflow/commands`, in the order of `evenflow --help`."""
+"""Modules of `evenflow/commands` that register commands, in the order of `evenflow --help`."""
 SERVICES = (
     "aggregate",
     "bench",
@@ -33,16 +33,16 @@ SERVICES = (
     "topics",
     "verify",
 )
-"""Commands that a clone has beside the library's."""
+"""Further commands of a clone."""
 
 
 def run() -> None:
-    """Entry point of `evenflow`."""
+    """Entry point of the command `evenflow`."""
     run_command(_command)
 
 
 def library_application() -> typer.Typer:
-    """`evenflow` with the library's commands."""
+    """The application `evenflow` with the library's commands."""
     app = application()
     for name in LIBRARY:
         import_module(f"evenflow.commands.{name}").register(app)
@@ -50,7 +50,10 @@ def library_application() -> typer.Typer:
 
 
 def wheel_application() -> typer.Typer:
-    """The same, which also knows what the services' commands are called and where they come from."""
+    """The library's application, with hidden commands in place of the services' commands.
+
+    Each hidden command says where the services come from.
+    """
     app = library_application()
     app.info.epilog = f"A clone of evenflow has more commands: {', '.join(SERVICES)}."
     for name in SERVICES:
@@ -59,6 +62,7 @@ def wheel_application() -> typer.Typer:
 
 
 _ANY_WORDS = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""Settings of a command that accepts any words, so that its own message comes first."""
 
 
 def _command() -> None:

@@ -1,7 +1,7 @@
-"""Numbers that look random and are not: splitmix64, a generator of its own for each source of a stream.
+"""Pseudo-random numbers by splitmix64, with a generator of its own for each source of a stream.
 
-A generator is one 64-bit word, so it goes into a snapshot as it is, and a restored partitioner draws on where
-the other stopped.
+A generator is one 64-bit word, so a snapshot stores it as it is. A restored partitioner goes on drawing where the
+snapshot was taken.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from evenflow.kernels import kernel
 from evenflow.keys import GOLDEN, mix64, salts
 
 _FIRST_STREAM = 1 << 32
-"""Salts from here on seed the generators. Those before are of candidates."""
-_SHIFT = np.uint64(11)
+"""The salt that seeds the generator of source 0. The salts of candidates are below (see `keys.salts`)."""
+_SHIFT = np.uint64(11)  # leaves 53 bits, which a double holds exactly
 _UNIT = 2.0**-53
 
 
@@ -25,7 +25,7 @@ def generator(seed: int, source: int) -> UInt64s:
 
 @kernel
 def draw(rng: UInt64s) -> np.uint64:
-    """The next number."""
+    """The next 64-bit number."""
     rng[0] += GOLDEN
     return mix64(rng[0])
 

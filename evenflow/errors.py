@@ -14,23 +14,23 @@ class EvenflowError(Exception):
 
 
 class ConfigError(EvenflowError):
-    """A setting, option or command word is missing, unknown or out of range."""
+    """A setting, an option or a word of a command is missing, unknown or out of range."""
 
 
 class DisorderError(EvenflowError):
-    """A tuple is older than the stream's allowed disorder: sort the stream or raise the bound."""
+    """A tuple is older than the stream's allowed disorder permits. Sort the stream or raise the bound."""
 
 
 class IncompatibleStateError(EvenflowError):
-    """State on disk or in Kafka belongs to another query, topic or version: refused, never guessed."""
+    """State on disk or in Kafka belongs to another query, topic or version. It is refused and never reinterpreted."""
 
 
 class DataLossError(EvenflowError):
-    """Records that state needs are gone (topic trimmed or recreated)."""
+    """Records that are needed to continue are gone, because the topic was trimmed or recreated."""
 
 
 class ProtocolError(EvenflowError):
-    """A frame, blob or marker that cannot be: a bug or a foreign record. Processing stops."""
+    """A frame, blob or marker is not valid, because of a bug or a foreign record. Processing stops."""
 
 
 class ServiceError(EvenflowError):

@@ -1,4 +1,4 @@
-"""Who answers for the input partitions, where some are heard and others have fallen silent."""
+"""Which instances answer for the input partitions, when some instances are heard and others have fallen silent."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ def in_charge(
     owned: Callable[[T], int],
     anyway: Callable[[T], bool],
 ) -> list[T]:
-    """Those that count, in that order: each for which `anyway` holds, and each whose partitions nobody newer owns.
+    """The instances that count, in the given order.
 
-    One that has died says nothing of it. Its input partitions belong to others by and by, and what these say is newer, so
-    all together own no more than there are. owned: how many one said that it owns, `partitions`: how many there are.
+    newest_first: the instances, that with the newest record first. partitions: number of input partitions.
+    owned: how many of these an instance said that it owns. anyway: whether an instance counts in any case.
+
+    An instance that dies does not say so. Other instances take over its input partitions by and by, and their
+    records are newer. So an instance also counts if the partitions that it owned can still be its own:
+    together with those of the newer instances that count, they must be no more than there are.
     """
     free, found = partitions, []
     for one in newest_first:

@@ -1,4 +1,4 @@
-"""Columns as JSON text, built by Arrow a column at a time."""
+"""Columns as JSON text. Arrow builds the text, a column at a time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ _CONTROL = r"[\x00-\x1f]"
 
 
 def escaped(texts: pa.Array) -> pa.Array:
-    """What stands between the quotes of a JSON text. Null stays null."""
+    """Each text as it stands between the quotes of a JSON string. Null stays null."""
+    # Control characters are rare. If there are any, Python escapes row by row.
     if pc.any(pc.match_substring_regex(texts, _CONTROL)).as_py():
         return pa.array(
             [text and json.dumps(text, ensure_ascii=False)[1:-1] for text in texts.to_pylist()], pa.string()
         )
+    # The backslash goes first, because an escaped quote has a backslash of its own.
     for plain, written in (("\\", "\\\\"), ('"', '\\"')):
         if pc.any(pc.match_substring(texts, plain)).as_py():
             texts = pc.replace_substring(texts, plain, written)
@@ -24,13 +26,17 @@ def escaped(texts: pa.Array) -> pa.Array:
 
 
 def joined(*pieces: str | pa.Array | pa.ChunkedArray | pa.Scalar) -> pa.Array:
-    """The pieces side by side, row by row. Null where one is."""
+    """The pieces side by side, row by row. A row is null if one of its pieces is null."""
     texts = [pa.scalar(piece, pa.string()) if isinstance(piece, str) else piece for piece in pieces]
+    # The last argument is the separator.
     return pc.binary_join_element_wise(*texts, pa.scalar("", pa.string()))
 
 
 def arrays(columns: Sequence[pa.Array]) -> pa.StringArray:
-    """`["DE",5]` of each row, without white space: of text, whole numbers, truths or days. Null where one is null."""
+    """The values of each row as a JSON array without white space, such as `["DE",5]`.
+
+    columns: text, whole numbers, booleans or dates. A row is null if one of its values is null.
+    """
     pieces: list[str | pa.Array] = ["["]
     for number, column in enumerate(columns):
         separator = "," if number else ""

@@ -1,23 +1,23 @@
 """`@kernel`: numba's `njit` with a cache on disk that is right and never in the way.
 
-numba caches compiled code beside the source (`__pycache__`), or, when that folder is read-only, below
-the user's cache folder (`$XDG_CACHE_HOME/numba`, usually `~/.cache/numba`). `NUMBA_CACHE_DIR` overrides
-both. A container image sets it, and runs every kernel once while it is built. Four things are added here:
+numba caches compiled code beside the source (`__pycache__`). If that folder is read-only, it uses the user's cache
+folder (`$XDG_CACHE_HOME/numba`, usually `~/.cache/numba`). `NUMBA_CACHE_DIR` overrides both. A container image sets it,
+and runs every kernel once while it is built. This module adds four things:
 
-* numba's key covers the source file of a kernel but not the kernels it calls from other files, so an
-  upgrade could run old machine code. Here the key covers every kernel and constant it reaches, and the
-  compiler's options (kernels cached under others hid that a cold cache could not compile them).
-* numba numbers the files of a kernel's compiled forms. Two processes that compile two forms at once (cold
-  start of several services, tests on all cores) took the same number, so that one ran the other's machine
-  code. Here a file is named by the digest of its whole key. At worst a form is compiled twice.
-* a folder of `NUMBA_CACHE_DIR` that nobody may write (an image's, under a read-only root) is read all the same, which
-  numba itself refuses. What is not in it is compiled in memory.
-* when there is no such folder and none is writable (no home) numba refuses to import the module. Here the kernel is
+* numba's key covers the source file of a kernel, but not the kernels that it calls from other files. So after an upgrade
+  old machine code could run. Here the key covers every kernel and constant that a kernel reaches, and the compiler's
+  options. (Kernels that were cached under other options hid that a cold cache could not compile them.)
+* numba numbers the files of a kernel's compiled forms. Two processes that compile two forms at once (cold start of
+  several services, tests on all cores) took the same number, and one ran the other's machine code. Here a file is
+  named by the digest of its whole key. At worst a form is compiled twice.
+* numba refuses a folder of `NUMBA_CACHE_DIR` that it cannot write (that of an image under a read-only root). Here the
+  folder is read all the same. A kernel that is not in it is compiled in memory.
+* without such a folder and without any writable one (no home), numba refuses to import the module. Here the kernel is
   compiled in memory instead, once per process.
 
-Kernels run without numba's reference counting (measured: an atomic increment for every array touched in
-a nested call made them 4 to 8 times slower). So a kernel works on arrays that its caller owns: it neither
-allocates nor returns an array. Integer division by zero is undefined in it, as in C.
+Kernels run without numba's reference counting. (Measured, an atomic increment for every array touched in a nested call
+made them 4 to 8 times slower.) So a kernel works on arrays that its caller owns, and neither allocates nor returns an
+array. Integer division by zero is undefined in a kernel, as in C.
 """
 
 from __future__ import annotations
@@ -39,18 +39,22 @@ from numba.core.caching import (
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
-_NJIT: Any = numba.njit
+_NJIT: Any = numba.njit  # Any: numba is not typed
+# _nrt: no reference counting. "numpy": a division by zero raises nothing, so kernels have no test for it.
 _OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 
 
 def fingerprint(function: FunctionType, seen: frozenset[str] = frozenset()) -> str:
-    """Digest of a kernel's code and of every kernel, intrinsic and global number that it reaches."""
+    """The digest of a kernel's code and of every kernel, intrinsic and global number that it reaches.
+
+    `seen`: functions that are in the digest already, so that recursion ends.
+    """
     seen |= {f"{function.__module__}.{function.__qualname__}"}
     return hashlib.sha256(b"\0".join(_parts(function.__code__, function.__globals__, seen))).hexdigest()
 
 
 def _parts(code: CodeType, known: Mapping[str, Any], seen: frozenset[str]) -> Iterator[bytes]:
-    """What the digest is made of. Code within code (an intrinsic's) has an address for a name, so it is opened."""
+    """The parts of the digest. Nested code (of an intrinsic) is opened, because its `repr` has a memory address."""
     yield code.co_code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -59,6 +63,7 @@ def _parts(code: CodeType, known: Mapping[str, Any], seen: frozenset[str]) -> It
             yield repr(constant).encode()
     for name in sorted(set(code.co_names)):
         value = known.get(name)
+        # `py_func` is the function behind a kernel, `_defn` that behind an intrinsic.
         inner = getattr(value, "py_func", None) or getattr(value, "_defn", None)
         if inner is None and isinstance(value, FunctionType):
             inner = value
@@ -72,20 +77,21 @@ def _parts(code: CodeType, known: Mapping[str, Any], seen: frozenset[str]) -> It
 
 
 class _NamedByKey(IndexDataCacheFile):
-    """Files of one kernel's compiled forms, each named by its key. Every file is replaced in one step."""
+    """The files of one kernel's compiled forms, each named by its key. Every file is replaced in one step."""
 
     def save(self, key: Any, data: Any) -> None:
-        """Store a compiled form. The index may lose an entry to another process, never point to a wrong one.
+        """Store a compiled form. A race may lose an entry of the index, but no entry ever points to a wrong file.
 
-        A folder that cannot be written (any more) costs another process the time to compile, and nothing else.
+        If the folder cannot be written (any more), other processes have to compile again, and nothing else happens.
         """
         name = self._data_name(hashlib.sha256(repr(key).encode()).hexdigest()[:16])
         with suppress(OSError):
+            # Data first: an entry of the index must not point to a file that is not there yet.
             self._save_data(name, data)  # type: ignore[no-untyped-call]
             self._save_index(self._load_index() | {key: name})  # type: ignore[no-untyped-call]
 
     def _load_index(self) -> Any:
-        """Nothing is known where an index names types that are no more: an earlier version of the code wrote it."""
+        """The index, or an empty one if it names types that no longer exist: earlier code wrote it then."""
         try:
             return super()._load_index()  # type: ignore[no-untyped-call]
         except (ImportError, AttributeError):
@@ -96,21 +102,23 @@ class _NamedByKey(IndexDataCacheFile):
 
 
 class _Prefilled(UserProvidedCacheLocator):
-    """A folder of an image: it is read, and never written."""
+    """A folder that was filled when an image was built. It is read, and never written."""
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> Any:
-        """None where there is no such folder."""
+        """The locator of a kernel's folder. None if there is no such folder."""
         if not os.environ.get("NUMBA_CACHE_DIR"):
             return None
         made: Any = cls(py_func, py_file)
         return made if os.path.isdir(made.get_cache_path()) else None
 
     def ensure_cache_path(self) -> None:
-        """It is what it is."""
+        """Do nothing. numba would test here whether the folder can be written."""
 
 
 class _Places(CompileResultCacheImpl):
+    """Where compiled forms may be. A writable `NUMBA_CACHE_DIR` comes first, then a read-only one, then numba's others."""
+
     _locator_classes = [  # noqa: RUF012 - as the base class has it
         UserProvidedCacheLocator,
         _Prefilled,
@@ -119,6 +127,8 @@ class _Places(CompileResultCacheImpl):
 
 
 class _DeepCache(FunctionCache):
+    """numba's cache of one kernel, with the places, file names and keys that this module adds."""
+
     _impl_class = _Places
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -135,7 +145,7 @@ class _DeepCache(FunctionCache):
 
 
 def kernel(function: F) -> F:
-    """Compile at first call, cached on disk when a folder allows it. No allocation inside. See the module."""
+    """Compile the function at its first call, and cache it on disk if a folder allows it. See the module's rules."""
     compiled = _NJIT(function, **_OPTIONS)
     try:
         compiled._cache = _DeepCache(function)

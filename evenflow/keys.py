@@ -1,15 +1,16 @@
 """Keys: one 64-bit hash per key (XXH64), and the family F_1, F_2, ... of candidates made from it.
 
-Everything that must agree across processes, machines and releases hangs on this file: which worker a
-key goes to, which reduce bucket merges it. Python's `hash()` is salted per process and never used.
+This file decides what must agree across processes, machines and releases: which worker a key goes to, and which
+reduce bucket merges it. Python's `hash()` is salted per process, so it is never used.
 
     h      = XXH64(key bytes, seed 0)
     m_i    = mix64(mix64(seed + G) + i * G)        salt i of the family of `seed` (G: golden ratio)
     F_i(h) = mix64(h ^ m_i) mod n                  unsigned modulo, i = 1, 2, ...
 
-All schemes share the family, so they nest: hashing is F_1, pkg chooses from F_1 and F_2, d-choices from
-F_1..F_d. F_i(h) = F_j(h) happens with probability 1/n and is kept, as the papers' analyses assume.
-`bucket_of` takes salt 0 of the family of seed 0: it is independent of every partitioner's candidates.
+All partitioners share the family, so their candidates nest: hashing is F_1, pkg chooses from F_1 and F_2, and
+d-choices from F_1..F_d. F_i(h) = F_j(h) happens with probability 1/n. Such candidates are kept, as the papers'
+analyses assume. `bucket_of` takes salt 0 of the family of seed 0, so it is independent of every partitioner's
+candidates.
 """
 
 from __future__ import annotations
@@ -23,17 +24,19 @@ from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
 from evenflow.columns import Keys, key_column
 from evenflow.kernels import inlined, kernel
 
+# The five primes of XXH64, from its specification.
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
+# The two multipliers of splitmix64's finaliser.
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
 _S64 = np.uint64(64)
 _HALF = np.uint64(32)
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-"""2^64 / the golden ratio, odd: multiples of it are spread evenly over the 64-bit words."""
+"""2^64 / the golden ratio, made odd. Its multiples are spread evenly over the 64-bit words."""
 
 
 @inlined
@@ -43,6 +46,7 @@ def _rotate(x: np.uint64, bits: int) -> np.uint64:
 
 @kernel
 def _read64(data: UInt8s, at: Whole) -> np.uint64:
+    # Byte by byte, because a key may begin at any address. The order is little-endian on every machine.
     word = np.uint64(0)
     for byte in range(8):
         word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
@@ -69,6 +73,7 @@ def _merge(acc: np.uint64, lane: np.uint64) -> np.uint64:
 
 @kernel
 def _xxh64(data: UInt8s, start: Whole, end: Whole) -> np.uint64:
+    """XXH64 with seed 0 of the bytes start..end-1, after its specification."""
     at = start
     length = np.uint64(end - start)
     if end - start >= 32:
@@ -107,12 +112,13 @@ def _hash_all(offsets: Int64s, data: UInt8s, out: UInt64s) -> None:
 
 
 def hash_keys(keys: Keys) -> UInt64s:
-    """XXH64 (seed 0) of the bytes of each key. Shape (n,). What `Partitioner.assign` takes.
+    """XXH64 (seed 0) of the bytes of each key, shape (n,). `Partitioner.assign` takes these hashes.
 
-    Keys are text, bytes or whole numbers, as a list, a numpy or Arrow array (also chunked or dictionary-encoded) or a
-    pandas series. Text hashes as its UTF-8 bytes and a whole number as its decimal text, as in the pipeline, so
-    both send a key to the same worker: 8, "8" and b"8" are one key. (numpy drops NUL bytes at the end of its S and U
-    strings: give such keys as a list.) Raises ValueError for a null key, TypeError for other types and mixtures.
+    keys: text, bytes or whole numbers, as a list, a numpy or Arrow array (also chunked or dictionary-encoded) or a
+    pandas series. As in the pipeline, text hashes as its UTF-8 bytes and a whole number as its decimal text. So 8, "8"
+    and b"8" are one key, and library and pipeline send it to the same worker. (numpy drops NUL bytes at the end of its
+    S and U strings, so give such keys as a list.) Raises ValueError for a null key, TypeError for other types and for
+    mixtures.
 
     >>> hash_keys(["a", "b"])
     array([15154266338359012955,  8666379929374662555], dtype=uint64)
@@ -127,6 +133,7 @@ def hash_keys(keys: Keys) -> UInt64s:
         return np.concatenate(parts) if parts else np.empty(0, np.uint64)
     if isinstance(keys, pa.DictionaryArray):
         if keys.dictionary.null_count:
+            # A null of the dictionary may never be used. Only the decoded keys show it.
             return hash_keys(keys.dictionary_decode())
         return hash_keys(keys.dictionary)[keys.indices.to_numpy(zero_copy_only=False)]
     wide = pa.types.is_large_binary(keys.type) or pa.types.is_large_string(keys.type)
@@ -135,6 +142,7 @@ def hash_keys(keys: Keys) -> UInt64s:
     out = np.empty(len(keys), np.uint64)
     if len(keys) == 0:
         return out
+    # The kernel reads Arrow's buffers without a copy. A sliced array starts at `keys.offset` within them.
     _, offset_buffer, data_buffer = keys.buffers()
     data = viewed(data_buffer, np.uint8, 0, data_buffer.size if data_buffer is not None else 0)
     offsets = viewed(offset_buffer, np.int64 if wide else np.int32, keys.offset, len(keys) + 1)
@@ -152,13 +160,13 @@ def mix64(x: np.uint64) -> np.uint64:
 
 @inlined
 def first_slot(key: np.uint64, mask: np.int64) -> np.int64:
-    """Where probing for a key begins in a hash table of mask + 1 slots, a power of two up to 2^32."""
+    """The slot at which probing for a key begins, in a hash table of mask + 1 slots. That is a power of two up to 2^32."""
     return np.int64((key * GOLDEN) >> _HALF) & mask
 
 
 @inlined
 def salt_kernel(seed: np.uint64, i: np.uint64) -> np.uint64:
-    """m_i of the family of `seed` (both uint64)."""
+    """Salt m_i of the family of `seed` (both uint64). For use inside kernels."""
     return mix64(mix64(seed + GOLDEN) + i * GOLDEN)
 
 
@@ -180,8 +188,10 @@ def _candidates(keys: UInt64s, salt: np.uint64, workers: np.uint64, out: Int32s)
         out[row] = candidate_kernel(keys[row], salt, workers)
 
 
+# Salts in use: 0 for reduce buckets, 1, 2, ... for candidates and Count-Min, from 2^32 on for generators (`draws`), from
+# 2^40 on for the cells of `evenflow`.
 def salts(seed: int, count: int, *, first: int = 1) -> UInt64s:
-    """m_first, m_first+1, ... (`count` of them): what kernels hand to `candidate_kernel`."""
+    """The salts m_first, m_first+1, ..., shape (count,). Kernels pass them to `candidate_kernel`."""
     out = np.empty(count, np.uint64)
     _salts(np.uint64(seed % 2**64), first, out)
     return out
@@ -189,7 +199,7 @@ def salts(seed: int, count: int, *, first: int = 1) -> UInt64s:
 
 @kernel
 def same_bytes(data: UInt8s, start: Whole, others: UInt8s, other: Whole, length: Whole) -> bool:
-    """Whether `length` bytes are the same, of the one from `start` on and of the other from `other` on."""
+    """Whether `length` bytes are equal: those of `data` from `start` on, and those of `others` from `other` on."""
     at = np.int64(0)
     while at < length and data[start + at] == others[other + at]:
         at += 1
@@ -197,20 +207,20 @@ def same_bytes(data: UInt8s, start: Whole, others: UInt8s, other: Whole, length:
 
 
 class Candidates(NamedTuple):
-    """F_1, F_2, ... over so many workers: what kernels take as one argument."""
+    """The functions F_1, F_2, ... over so many workers: what kernels take as one argument."""
 
     family: UInt64s
-    """Salts of these functions."""
+    """The salts of the functions."""
     workers: np.uint64
 
 
 def candidates(seed: int, count: int, workers: int) -> Candidates:
-    """F_1 .. F_count."""
+    """F_1 .. F_count over `workers` workers, for kernels."""
     return Candidates(salts(seed, count), np.uint64(workers))
 
 
 def candidate(hashes: UInt64s, i: int, n: int, seed: int) -> Int32s:
-    """F_i of every hash, in 0..n-1; i = 1, 2, ..."""
+    """F_i of every hash, in 0..n-1, shape (m,). i = 1, 2, .... ValueError for i or n below 1."""
     if i < 1 or n < 1:
         raise ValueError(f"F_{i} over {n} workers: candidates are counted from 1 and need a worker")
     out = np.empty(len(hashes), np.int32)
@@ -219,7 +229,10 @@ def candidate(hashes: UInt64s, i: int, n: int, seed: int) -> Int32s:
 
 
 def bucket_of(hashes: UInt64s, buckets: int) -> Int32s:
-    """Reduce bucket of every hash, in 0..buckets-1. Independent of every F_i of every seed."""
+    """The reduce bucket of every hash, in 0..buckets-1, shape (m,). It is independent of every F_i of every seed.
+
+    ValueError for less than one bucket.
+    """
     if buckets < 1:
         raise ValueError(f"{buckets} reduce buckets: at least 1 is needed")
     out = np.empty(len(hashes), np.int32)

@@ -1,4 +1,4 @@
-"""The laws of generated streams by name, for `evenflow replay` and `evenflow simulate`: what each is and what may be set."""
+"""The laws of generated streams by name, and the settings of each, for `evenflow replay` and `evenflow simulate`."""
 
 from __future__ import annotations
 
@@ -22,26 +22,33 @@ from evenflow.rank_laws import (
 
 @dataclass(frozen=True)
 class Setting:
-    """A number that a law takes."""
+    """A number that can be set for a law."""
 
     default: float | str
-    """A word: that of the setting of this name."""
+    """The default. A string names another setting whose value is the default."""
     least: float = 0
+    """The least value allowed."""
     whole: bool = False
+    """Whether the value must be a whole number."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """`made` makes one of it."""
+    """A named law with its settings. `made` makes a `RankLaw` of it."""
 
     what: str
+    """What the law does, in a few words for users."""
     make: Callable[..., RankLaw]
-    """Of keys, seed and the settings by name."""
+    """Makes the law from the number of keys, the seed, and the settings by name."""
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
     def made(self, keys: int, seed: int, **given: float) -> RankLaw:
-        """The law over so many keys. What is not given has its default. ConfigError where numbers exclude each other."""
+        """The law over so many keys. A setting that is not given has its default.
+
+        ConfigError if the numbers contradict each other.
+        """
         values: dict[str, Any] = {}
+        # In the order of declaration: a default may name only a setting that stands before it.
         for name, setting in self.settings.items():
             default = values[setting.default] if isinstance(setting.default, str) else setting.default
             values[name] = given.get(name, default)

@@ -1,8 +1,8 @@
 """The end-of-stream marker: a record without value whose headers say that a producer has ended.
 
-One marker per partition and producer. It carries the producer's id, how many tuples that producer
-wrote to this partition, and how many producers were announced: a partition has ended when that many
-different producers have. Markers are not tuples: they are never counted as read.
+Each producer writes one marker to each partition. The marker carries the producer's id, how many tuples the
+producer wrote to this partition, and how many producers were announced. A partition has ended when so many
+different producers have ended. Markers are not tuples, so they are never counted as read.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,24}")
 _FIELDS = ("producer", "tuples", "producers")
 _MOST_BYTES = 1_000
 MOST_PRODUCERS = 16
+"""Bound of announced producers: their ids travel in the metadata of a committed offset."""
 MOST_TUPLES = 2**62
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndOfStream:
-    """`producer` (1-24 letters, digits, . _ -) wrote `tuples` tuples here. `producers` were announced."""
+    """A marker: `producer` wrote `tuples` tuples to this partition, and `producers` producers were announced.
+
+    `producer` is 1 to 24 of letters, digits, '.', '_' and '-'. Raises ProtocolError for values out of range.
+    """
 
     producer: str
     tuples: int
@@ -48,7 +52,7 @@ class EndOfStream:
 
     @classmethod
     def from_headers(cls, headers: Sequence[tuple[str, bytes | str | None]] | None) -> EndOfStream | None:
-        """The marker in these headers, or None. Raises ProtocolError when it is damaged."""
+        """The marker in the headers of a record, or None if there is none. Raises ProtocolError if it is damaged."""
         for name, value in headers or ():
             if name == HEADER:
                 return cls._decoded(value)

@@ -1,12 +1,13 @@
 """Plans: how many workers and reducers are in use, and from which event time on. The contract of `<query>.plan`.
 
-A plan is one JSON record. Whoever reads the topic reads one log in one order, so all come to the same schedule:
+A plan is one JSON record. All readers of the topic read one log in one order, so they come to the same schedule:
 
-* a record whose epoch is not above every epoch before it counts for nothing, whoever wrote it;
-* from `effective_from` on a plan is in force, until a later epoch is. A later epoch that begins earlier replaces it;
-* a reader that is past `effective_from` already begins with its next slide.
+* a record counts for nothing unless its epoch is above every epoch before it, whoever wrote it;
+* a plan is in force from `effective_from` on, until a plan with a later epoch is. A later epoch that begins
+  earlier replaces the plan;
+* a reader that is past `effective_from` already begins to follow the plan with its next slide.
 
-A plan is a matter of balance and of cost, never of results (pipeline rule 7).
+A plan changes balance and cost, never results (pipeline rule 7).
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ LAST_EPOCH = 999_999_999
 MOST_BYTES = 10_000
 LONGEST_REASON = 1_000
 KEPT = 16
-"""Plans that outlive the compaction of the topic: the one in force, and every later one, are among the newest."""
+"""So many plans outlive the compaction of the topic. The plan in force and all later plans are among the newest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """p: routed partitions (workers) in use. r: reduce buckets that run at once.
+    """A plan of a query.
 
-    effective_from: event time (ms) on a slide boundary, NO_MARK for "at the next slide". group: number of the group of
-    micro-batches that it was made for, None if it was published by hand. reason: of the decision, for people.
+    epoch: number of the plan. p: routed partitions (workers) in use. r: reduce buckets that run at once.
+    effective_from: event time (ms) on a slide boundary, or NO_MARK for "at the next slide". group: number of
+    the group of micro-batches that the plan was made for, None if it was published by hand. reason: why it
+    was decided, for people.
     """
 
     epoch: int
@@ -45,11 +48,11 @@ class Plan:
 
     @property
     def key(self) -> bytes:
-        """Of its record: epochs that share one replace each other when the topic is compacted."""
+        """Key of the plan's record. Compaction keeps the newest of the epochs that share a key."""
         return b"plan-%d" % (self.epoch % KEPT)
 
     def fields(self) -> dict[str, Any]:
-        """As plain JSON. `effective_from` is null for "at the next slide"."""
+        """The plan as plain JSON. `effective_from` is null for "at the next slide"."""
         return {
             "v": PLAN_VERSION,
             "epoch": self.epoch,
@@ -61,14 +64,14 @@ class Plan:
         }
 
     def encode(self, fingerprint: str) -> bytes:
-        """The record's value. fingerprint: of the query that it is a plan of."""
+        """The value of the plan's record. fingerprint: that of the plan's query."""
         return json.dumps({"query": fingerprint, **self.fields()}).encode()
 
 
 def parse_plan(value: bytes | None, *, fingerprint: str | None = None) -> Plan:
-    """The plan in a record. `v`, `query`, `group` and `reason` may be missing, as in a record that a person wrote.
+    """The plan in a record's value. `v`, `query`, `group` and `reason` may be missing, as in a record that a person wrote.
 
-    Raises ValueError for what is no plan, is of another version, or of another query than `fingerprint`.
+    Raises ValueError for bytes that are no plan, and for a plan of another version or another query than `fingerprint`.
     """
     try:
         fields = read_object(value, most_bytes=MOST_BYTES)
@@ -89,6 +92,7 @@ def parse_plan(value: bytes | None, *, fingerprint: str | None = None) -> Plan:
 
 def _of_this_version(fields: StrictObject) -> None:
     version = fields.fields.get("v", PLAN_VERSION)
+    # `True == 1` in Python, so a bool is refused by its type.
     if version != PLAN_VERSION or isinstance(version, bool):
         raise ValueError(
             f"it is of version {shown(version)}, this evenflow reads version {PLAN_VERSION}: run one evenflow everywhere"
@@ -100,13 +104,14 @@ def _effective_from(fields: StrictObject) -> int:
     return NO_MARK if given is None else given
 
 
+# Any: what is read is what `take`, a method of `fields`, returns.
 def _given(fields: StrictObject, name: str, take: Any, *words: Any, **more: Any) -> Any:
     return fields.optional(name, take, *words, **more) if name in fields.fields else None
 
 
 @dataclass(frozen=True)
 class Upcoming:
-    """A plan and the event time (ms) from which on this reader follows it."""
+    """A plan, and the event time (ms) from which on this reader follows it."""
 
     begins: int
     plan: Plan
@@ -114,10 +119,10 @@ class Upcoming:
 
 @dataclass
 class Schedule:
-    """What one reader of the plans follows, as its event time goes on.
+    """The plans that one reader follows, as its event time goes on.
 
-    slide_ms: of the query. current: the plan in force, None before the first. upcoming: later ones, by their beginning,
-    at most the newest `KEPT`.
+    slide_ms: slide of the query. current: the plan in force, None before the first. upcoming: plans that are
+    not in force yet, by their beginning. At most the newest `KEPT` are kept.
     """
 
     slide_ms: int
@@ -127,7 +132,7 @@ class Schedule:
     """Largest epoch seen."""
 
     def learn(self, plan: Plan, *, reached: int | None) -> bool:
-        """Take in the next plan of the log. False when its epoch is not above all before it.
+        """Take in the next plan of the log. Returns False, and changes nothing, unless its epoch is above all before it.
 
         reached: largest event time (ms) that the reader has worked on, None before the first tuple.
         """
@@ -137,22 +142,26 @@ class Schedule:
         begins = self.boundary(plan.effective_from)
         if reached is not None:
             begins = max(begins, self.boundary(reached + 1))
+        # A plan that begins later than this one, or with it, has an older epoch and never comes into force.
         earlier = [other for other in self.upcoming if other.begins < begins]
         self.upcoming = [*earlier, Upcoming(begins, plan)][-KEPT:]
         return True
 
     def start(self, plans: Iterable[Plan], *, reached: int | None) -> None:
-        """All plans of the log, at the start of a reader: those that should be in force are, at once."""
+        """Take in all plans of the log when a reader starts. The plan that should be in force is in force at once.
+
+        reached: as for `learn`.
+        """
         for plan in plans:
             self.learn(plan, reached=None)
         self.pass_to(NO_MARK if reached is None else reached)
 
     def next_begins(self) -> int | None:
-        """Event time (ms) at which another plan takes over. None when none is known."""
+        """Event time (ms) at which the next plan takes over, or None if no later plan is known."""
         return self.upcoming[0].begins if self.upcoming else None
 
     def pass_to(self, time: int) -> Plan | None:
-        """The plan that takes over at or before this event time (ms), None if none does. It is in force from then on."""
+        """Put the plan in force that takes over at or before this event time (ms). Returns it, or None if there is none."""
         due = [entry for entry in self.upcoming if entry.begins <= time]
         if not due:
             return None
@@ -162,4 +171,5 @@ class Schedule:
 
     def boundary(self, time: int) -> int:
         """The first slide boundary at or after this event time (ms). NO_MARK stays what it is."""
+        # -(-a // b) is a / b rounded up.
         return time if time == NO_MARK else -(-time // self.slide_ms) * self.slide_ms

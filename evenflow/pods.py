@@ -1,6 +1,6 @@
-"""What a process in a pod of Kubernetes knows of itself, and what its account may do there.
+"""What a process in a Kubernetes pod knows about itself, and what its account may do there.
 
-The package `kubernetes` is imported only by those who ask: it comes with evenflow[controller].
+The package `kubernetes` comes with evenflow[controller]. It is imported only when a function needs it.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any
 from evenflow.errors import ConfigError
 
 ANSWER_SECONDS = 5.0
-"""How long the API server may take for an answer."""
+"""Seconds that the API server may take for an answer."""
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def own_namespace() -> str | None:
-    """The namespace of this process's pod. None outside of one, or for a pod without a service account."""
+    """The namespace of this process's pod. None outside a pod, and in a pod without a service account."""
     return _NAMESPACE.read_text(encoding="utf-8").strip() if _NAMESPACE.exists() else None
 
 
 def connected(what: str) -> Any:
-    """The package `kubernetes`, told where the API server is: by the pod's service account, else by $KUBECONFIG.
+    """The package `kubernetes`, configured for the API server by the pod's service account, or else by $KUBECONFIG.
 
-    what: who needs it, in the plural, for the ConfigError where there is neither, or no such package.
+    what: who needs it, in the plural, for the message. ConfigError if the package or such a configuration is missing.
     """
     try:
         import kubernetes
@@ -39,7 +39,7 @@ def connected(what: str) -> Any:
         if "KUBERNETES_SERVICE_HOST" in os.environ:
             kubernetes.config.load_incluster_config()
         else:
-            # Named, as the package reads the variable only once, when it is imported.
+            # The file is passed, because the package itself reads the variable only once, when it is imported.
             kubernetes.config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
     except kubernetes.config.ConfigException as error:
         raise ConfigError(
@@ -51,7 +51,10 @@ def connected(what: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Right:
-    """To do `verb` to objects of a kind, such as `statefulsets/scale` of the group `apps`, or to the one with that name."""
+    """The right to do `verb` to objects of a kind.
+
+    kind: such as `statefulsets/scale`. group: API group of the kind, such as `apps`. name: of one object, empty for all.
+    """
 
     verb: str
     kind: str
@@ -63,7 +66,10 @@ class Right:
 
 
 def missing(rights: Iterable[Right], namespace: str, kubernetes: Any) -> list[str]:
-    """Those of the rights that this process's account lacks in the namespace, in words. Raises what the package raises."""
+    """The rights that this process's account lacks in the namespace, in words.
+
+    kubernetes: the package, from `connected`. Its exceptions are passed on.
+    """
     api = kubernetes.client.AuthorizationV1Api()
     return [str(right) for right in rights if not _has(right, namespace, api)]
 
@@ -78,7 +84,7 @@ def _has(right: Right, namespace: str, api: Any) -> bool:
 
 
 def said(error: Exception) -> str:
-    """What the API server answered, in a line."""
+    """The answer of the API server that this error holds, in one line."""
     status, reason = getattr(error, "status", None), getattr(error, "reason", None)
     if status is not None:
         return f"{status} {reason}"

@@ -1,8 +1,8 @@
-"""Progress of one input partition: the lateness rule, end of stream, idleness, and its committed form.
+"""Progress of one input partition: the lateness rule, end of stream, idleness, and the form in which it is committed.
 
-What is late depends only on the content of the input partition (pipeline rule 2 and 5), so this is a
-pure fold over its records in offset order. The state is small and of bounded size: it travels as the
-metadata string of the partition's committed offset, far below the broker's 4,096 bytes.
+What is late depends only on the content of the input partition (pipeline rules 2 and 5). So this is a pure
+fold over the partition's records in offset order. The state is small and bounded. It travels as the metadata
+string of the partition's committed offset, far below the broker's limit of 4,096 bytes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ from evenflow.windows import END_MARK, NO_MARK
 
 STATE_VERSION = 4
 _MEMORY = np.dtype([(name, np.int64) for name in ("largest", "idle", "run")])
-"""Largest event time, mark while asleep, tuples of the run that may become a jump."""
+"""What the kernel carries from tuple to tuple: largest event time, mark given while idle, length of the run.
+
+The run is made of the last consecutive tuples that were too far ahead. It may become a jump.
+"""
 _LONGEST_RUN = 16
+"""At least `jump_confirmations` of any query."""
 _MOST_BYTES = 4_096
 
 
@@ -40,15 +44,16 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionState:
-    """Everything known of one input partition after the record before `offset`.
+    """Everything that is known of one input partition once all records before `offset` are read.
 
-    topic_id, routed_id, rejected_id: Kafka's ids of the input, routed and rejected topic. begin: offset at which the
-    query began to read. first_time, max_time:
-    first and largest accepted event time (ms), None before the first. idle_mark: largest mark it was given while
-    idle, None if never. asleep: idle now. run: times of the last consecutive tuples that were too far ahead
-    (rule 5), fewer than `jump_confirmations`. ended_producers: ids whose end marker was read. announced: how many
-    are to end (None before the first marker). read = routed + rejected + filtered, all cumulative. filtered: accepted, but
-    not what `query.where` asks for.
+    fingerprint: that of the query. topic_id, routed_id, rejected_id: Kafka's ids of the input, routed and
+    rejected topic. begin: offset at which the query began to read. first_time, max_time: first and largest
+    accepted event time (ms), None before the first. idle_mark: largest mark (ms) that the partition was given
+    while idle, None if never. asleep: whether it is idle now. run: times (ms) of the last consecutive tuples
+    that were too far ahead (rule 5), fewer than `jump_confirmations`. ended_producers: ids of the producers
+    whose end marker was read. announced: how many producers are to end, None before the first marker. read,
+    routed, rejected, filtered: numbers of tuples from `begin` on, where read = routed + rejected + filtered.
+    A filtered tuple was accepted, but `query.where` dropped it.
     """
 
     fingerprint: str
@@ -71,18 +76,18 @@ class PartitionState:
 
     @property
     def ended(self) -> bool:
-        """Every announced producer has ended."""
+        """Whether every announced producer has ended."""
         return self.announced is not None and len(self.ended_producers) >= self.announced
 
     def mark(self, query: Query) -> int:
-        """Event time (ms) at or before which every pane that ended is closed for this partition."""
+        """Event time (ms): every pane that ended at or before it is closed for this partition."""
         if self.ended:
             return END_MARK
         own = NO_MARK if self.max_time is None else self.max_time - delay(query)
         return own if self.idle_mark is None else max(own, self.idle_mark)
 
     def with_marker(self, marker: EndOfStream) -> PartitionState:
-        """State after an end-of-stream marker. A repeated one changes nothing."""
+        """State after an end-of-stream marker. A marker of a producer that has ended already changes nothing."""
         if marker.producer in self.ended_producers:
             return self
         return replace(
@@ -116,7 +121,7 @@ class PartitionState:
 
     @classmethod
     def decode(cls, metadata: str | None, *, offset: int) -> PartitionState:
-        """The state committed with `offset`. Raises IncompatibleStateError when there is none or it is damaged."""
+        """The state that was committed with `offset`. Raises IncompatibleStateError if there is none or it is damaged."""
         try:
             return _decoded(read_object(metadata, most_bytes=_MOST_BYTES), offset)
         except ValueError as error:
@@ -158,6 +163,7 @@ def _decoded(fields: StrictObject, offset: int) -> PartitionState:
 
 
 def _refuse_contradictions(state: PartitionState) -> None:
+    """Raise NotStrict for fields that no evenflow would commit together."""
     if state.offset < state.begin:
         raise NotStrict(f"it began at offset {state.begin}, which is behind the committed one")
     if state.read != state.routed + state.rejected + state.filtered:
@@ -174,9 +180,10 @@ def _refuse_contradictions(state: PartitionState) -> None:
 
 @dataclass(frozen=True)
 class Judged:
-    """Verdicts on a block of tuples of one partition: both arrays have shape (n,).
+    """Verdicts on a block of tuples of one partition.
 
-    marks: the mark (ms) that each tuple was held against.
+    state: the partition's state after the block. verdicts: a `Verdict` for each tuple, shape (n,). marks: the
+    mark (ms) that each tuple was compared with, shape (n,).
     """
 
     state: PartitionState
@@ -185,14 +192,15 @@ class Judged:
 
 
 def delay(query: Query) -> int:
-    """How far (ms) the mark stays behind the largest event time."""
+    """How far (ms) the mark stays behind the largest event time of the partition."""
     return query.out_of_orderness + query.allowed_lateness
 
 
 def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
     """Apply the lateness rule to the next tuples of a partition, in offset order.
 
-    times: event times (ms), shape (n,). Advances progress only. The caller counts and sets the offset.
+    times: event times (ms), shape (n,). The state that is returned has new event times and a new run. The
+    caller updates its counters and its offset.
     """
     memory = record(
         _MEMORY,
@@ -211,6 +219,7 @@ def judge(query: Query, state: PartitionState, times: Int64s) -> Judged:
         query.jump_confirmations,
     )
     _judge(np.ascontiguousarray(times, dtype=np.int64), memory, run, _Found(verdicts, marks), limits)
+    # The kernel has changed `memory` and `run` in place.
     largest, _, count = memory.item()
     first = state.first_time
     if first is None and largest != NO_MARK:
@@ -230,8 +239,9 @@ class _Limits(NamedTuple):
     slide: int
     delay: int
     max_jump: int
-    """-1: any."""
+    """-1: a tuple may be any time ahead."""
     confirmations: int
+    """Number of tuples, not ms."""
 
 
 class _Found(NamedTuple):
@@ -241,6 +251,7 @@ class _Found(NamedTuple):
 
 @kernel
 def _judge(times: Int64s, memory: Rows, run: Int64s, found: _Found, limits: _Limits) -> None:
+    """The lateness rule and jumps (pipeline rule 5), tuple by tuple. Numbers in `verdicts` are those of `Verdict`."""
     state, verdicts = memory[()], found.verdicts
     slide, max_jump, confirmations = limits.slide, limits.max_jump, limits.confirmations
     for i in range(times.size):
@@ -250,6 +261,8 @@ def _judge(times: Int64s, memory: Rows, run: Int64s, found: _Found, limits: _Lim
         idle = state["idle"]
         found.marks[i] = max(rule, idle)
         if max_jump >= 0 and (largest == NO_MARK or time - largest > max_jump):
+            # Too far ahead. It counts only once `confirmations` tuples in a row, this one included, lie
+            # within `max_jump`.
             count = state["run"]
             low = time
             high = time
@@ -257,7 +270,7 @@ def _judge(times: Int64s, memory: Rows, run: Int64s, found: _Found, limits: _Lim
                 low = min(low, run[k])
                 high = max(high, run[k])
             if count < confirmations - 1 or high - low > max_jump:
-                if count == confirmations - 1:
+                if count == confirmations - 1:  # the run is full: its oldest tuple goes
                     for k in range(1, count):
                         run[k - 1] = run[k]
                     count -= 1
@@ -265,7 +278,7 @@ def _judge(times: Int64s, memory: Rows, run: Int64s, found: _Found, limits: _Lim
                 state["run"] = count + 1
                 verdicts[i] = 3
                 continue
-        state["run"] = 0
+        state["run"] = 0  # a tuple that is not too far ahead, or a confirmed jump, ends the run
         end = (time // slide + 1) * slide
         if end <= rule:
             verdicts[i] = 1

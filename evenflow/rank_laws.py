@@ -1,7 +1,7 @@
 """Which key each tuple of a generated stream has: laws over ranks (0 = hottest), drawn by inverse CDF.
 
-Inverse CDF makes Zipf exact for every exponent, and every tuple takes one uniform draw, so that neither the cut
-into batches nor the law of another period changes a draw. `evenflow replay` and `evenflow simulate` share these.
+The inverse CDF makes Zipf exact for every exponent. Every tuple takes exactly one uniform draw, so neither the cut into
+batches nor the law of another period changes a draw. `evenflow replay` and `evenflow simulate` share these laws.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from evenflow.arrays import Float64s, Int64s
 from evenflow.errors import ConfigError
 
 RANKS, VALUES, DISORDER, LABELS, EXPONENTS, LEVELS = range(6)
-"""Which random quantity: each has a generator of its own, `default_rng([seed, role])`."""
+"""The random quantities of a stream. Each has a generator of its own, `default_rng([seed, role])`."""
 
 _TIMES = 2.0**63
-"""Milliseconds: the first time that int64 cannot hold."""
+"""The first time, ms, that int64 cannot hold."""
 
 
 class RankLaw(ABC):
-    """Which rank (0 = hottest) a uniform draw in [0, 1) stands for, in a given period."""
+    """Says which rank (0 = hottest) a uniform draw in [0, 1) stands for in a given period."""
 
     extra_keys: int = 0
-    """Keys that the law knows besides those it was asked for."""
+    """How many keys the law has besides those it was asked for."""
 
     @abstractmethod
     def ranks(self, draws: Float64s, period: int) -> Int64s:
-        """Ranks of the draws, shape (m,). All of them lie in this period."""
+        """The ranks of the draws, shape (m,). All draws are of tuples in this period."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Uniform(RankLaw):
     keys: int
 
     def ranks(self, draws: Float64s, period: int) -> Int64s:
+        # The product may round up to `keys` for a draw close to 1.
         return np.minimum((draws * self.keys).astype(np.int64), self.keys - 1)
 
 
@@ -65,14 +66,14 @@ class Alternating(RankLaw):
 
 
 class RandomExponent(RankLaw):
-    """Zipf whose exponent is drawn anew, uniformly from [low, high], for each period."""
+    """Zipf with an exponent that is drawn anew for each period, uniformly from [low, high]."""
 
     def __init__(self, keys: int, low: float, high: float, seed: int) -> None:
         self._keys, self._low, self._high, self._seed = keys, low, high, seed
         self._latest: tuple[int, Zipf] | None = None
 
     def exponent(self, period: int) -> float:
-        """The exponent of a period: a function of seed and period only."""
+        """The exponent of a period. It depends on seed and period only."""
         draw = np.random.default_rng([self._seed, EXPONENTS, period]).random()
         return self._low + draw * (self._high - self._low)
 
@@ -93,9 +94,9 @@ class Drift(RankLaw):
 
 
 class Replaced(RankLaw):
-    """Zipf whose hot keys are others in each period: the `hot` hottest ranks are keys that no other period has.
+    """Zipf with other hot keys in each period: the `hot` hottest ranks are keys that no other period has.
 
-    After so many periods as there are `generations` their keys come again.
+    After `generations` periods the same hot keys come again.
     """
 
     def __init__(self, keys: int, exponent: float, *, hot: int, generations: int) -> None:
@@ -105,12 +106,13 @@ class Replaced(RankLaw):
 
     def ranks(self, draws: Float64s, period: int) -> Int64s:
         ranks = self._zipf.ranks(draws, period)
+        # Keys from `keys` on are the replacements: `hot` of them for each generation.
         now = self._keys + period % self._generations * self._hot
         return np.where(ranks < self._hot, now + ranks, ranks).astype(np.int64)
 
 
 class WanderingExponent(RankLaw):
-    """Zipf whose exponent walks between two bounds: a normal step each period, thrown back at the bounds."""
+    """Zipf with an exponent that walks between two bounds. Each period it takes a normal step, reflected at the bounds."""
 
     def __init__(self, keys: int, start: float, *, low: float, high: float, step: float, seed: int) -> None:
         self._keys, self._start, self._low, self._high = keys, start, low, high
@@ -118,7 +120,8 @@ class WanderingExponent(RankLaw):
         self._latest: tuple[int, Zipf] | None = None
 
     def exponent(self, period: int) -> float:
-        """The exponent of a period: a function of seed and period only."""
+        """The exponent of a period. It depends on seed and period only."""
+        # All steps from the start on, so that a period has the same exponent wherever a stream begins.
         steps = np.random.default_rng([self._seed, EXPONENTS]).normal(0.0, self._step, period)
         return float(folded(self._start + steps.sum(), self._low, self._high))
 
@@ -129,7 +132,7 @@ class WanderingExponent(RankLaw):
 
 
 class FlashCrowd(RankLaw):
-    """Zipf, but in the periods first .. last the key that was coldest so far has this share of the tuples."""
+    """Zipf, but in the periods first .. last the coldest key has this share of the tuples."""
 
     def __init__(self, keys: int, exponent: float, *, share: float, first: int, last: int) -> None:
         self._zipf, self._coldest, self._share = Zipf(keys, exponent), keys - 1, share
@@ -138,28 +141,29 @@ class FlashCrowd(RankLaw):
     def ranks(self, draws: Float64s, period: int) -> Int64s:
         if period not in self._periods:
             return self._zipf.ranks(draws, period)
+        # One draw serves both questions: below `share` it says "the crowd", and the rest is stretched to [0, 1) again.
         crowd = draws < self._share
         others = self._zipf.ranks(np.where(crowd, 0.0, (draws - self._share) / (1 - self._share)), period)
         return np.where(crowd, self._coldest, others).astype(np.int64)
 
 
 def folded(values: Any, low: float, high: float) -> Any:
-    """A walk as it would be with walls at `low` and `high` that throw it back. Scalar or array."""
+    """A walk, reflected at walls at `low` and `high`. Scalar or array."""
     span = high - low
     return low + span - np.abs((values - low) % (2 * span) - span)
 
 
 def zipf_cdf(keys: int, exponent: float) -> Float64s:
-    """Cumulative probabilities of ranks 0 .. keys-1. The last is exactly 1."""
+    """The cumulative probabilities of ranks 0 .. keys-1, shape (keys,). The last is exactly 1."""
     weights = np.arange(1, keys + 1, dtype=np.float64) ** -exponent
     cdf: Float64s = np.cumsum(weights)
     cdf /= cdf[-1]
-    cdf[-1] = 1.0
+    cdf[-1] = 1.0  # so that every draw in [0, 1) finds a rank
     return cdf
 
 
 def ranks_by_period(law: RankLaw, draws: Float64s, periods: Int64s) -> Int64s:
-    """Ranks of consecutive tuples. `periods` is the (non-decreasing) period of each."""
+    """The ranks of consecutive tuples, shape (m,). `periods`: the period of each tuple, non-decreasing."""
     if not len(draws) or periods[0] == periods[-1]:
         return law.ranks(draws, int(periods[0]) if len(periods) else 0)
     cuts = [0, *(np.flatnonzero(np.diff(periods)) + 1).tolist(), len(draws)]
@@ -169,7 +173,7 @@ def ranks_by_period(law: RankLaw, draws: Float64s, periods: Int64s) -> Int64s:
 def numbered_times(first: int, count: int, *, rate: float, start: int = 0) -> Int64s:
     """Event times (ms) of tuples first .. first+count-1 at `rate` tuples per second, from `start` (ms) on.
 
-    ConfigError when the last one is past int64.
+    Shape (count,). ConfigError if the last time is past int64.
     """
     latest = max(0, first + count - 1) * 1000.0 / rate
     if latest >= _TIMES - max(0, start):
@@ -184,11 +188,14 @@ def numbered_times(first: int, count: int, *, rate: float, start: int = 0) -> In
 def wandering_times(
     first: int, count: int, *, rate: float, period_ms: int, seed: int, most: float = 5.0
 ) -> Int64s:
-    """Event times (ms) of tuples first .. first+count-1, whose rate walks between rate/most and rate*most.
+    """Event times (ms) of tuples first .. first+count-1 at a rate that walks between rate/most and rate*most.
 
-    It takes a step each period, and is steady within one. ConfigError when the last one is past int64.
+    The rate (tuples per second) takes a step each period, and is steady within a period. Shape (count,). ConfigError if
+    the last time is past int64.
     """
     rng = np.random.default_rng([seed, LEVELS])
+    # The logarithm of the rate walks, so that it rises and falls by the same factors. `counts[j]` is the number of tuples
+    # before period j.
     wall, level, counts = float(np.log(most)), 0.0, [0]
     while counts[-1] < first + count:
         here = rate * period_ms / 1000.0 * np.exp(folded(level, -wall, wall))

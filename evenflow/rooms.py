@@ -1,6 +1,6 @@
-"""The services, which lie beside the library in a clone or image and are not in the wheel.
+"""Access to the services, which lie beside the library in a clone or image and are not in the wheel.
 
-The library imports none of them. Its command reaches them here, by name and when it runs.
+The library imports none of the services. The command `evenflow` imports them through this module, by name, when it runs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def beside(folder: Path = CHECKOUT) -> bool:
-    """Whether `folder` is a checkout: anybody's packages may be called `cli` and `producers`."""
+    """Whether `folder` is a checkout of evenflow."""
+    # A folder `cli` alone proves nothing: in site-packages, somebody else's package may have this name.
     return (folder / "pyproject.toml").is_file() and (folder / "cli" / "main.py").is_file()
 
 
 def room(module: str, *, what: str, folder: Path = CHECKOUT) -> ModuleType:
-    """The module of a service. ConfigError where there are no services says that `what` needs them."""
+    """The module of a service. what: the command that needs it, for the ConfigError if there are no services."""
     if not beside(folder):
         raise ConfigError(
             f"{what} comes with the clone or image of evenflow, not with the wheel",

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT as a wish to stop, for services that end between two pieces of work."""
+"""SIGTERM and SIGINT as a request to stop, for services that end between two pieces of work."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
-    """Both set `stop` within this context. Handlers that were there before are put back behind it.
+    """Within this context both signals set `stop`. At its end the former handlers are restored.
 
-    Only the main thread can catch signals. Elsewhere the caller sets `stop`.
+    Only the main thread can install handlers. In another thread this context does nothing, and the caller sets `stop`.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,7 +1,8 @@
-"""JSON that others wrote: the one reader for headers, markers, plans, notes and committed metadata.
+"""Reads JSON that others wrote: headers, markers, plans, notes and committed metadata.
 
-Pipeline rule 16: a decoder takes any bytes. What is too long, nested too deeply, no object, no finite number or
-of another type than asked for raises NotStrict, which says why. No other exception leaves this module.
+Pipeline rule 16: a decoder takes any bytes. It raises NotStrict, which says why, for JSON that is too long,
+is nested too deeply, is no object, or holds a number that is not finite or a value of another type than asked
+for. No other exception leaves this module.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
+# A JSON string with its quotes. Strings are removed before brackets are counted.
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 _SHOWN = 200
+"""Most characters of a value in a message."""
 _T = TypeVar("_T")
 INT64 = (-(2**63), 2**63 - 1)
 """Least and greatest int64."""
@@ -25,7 +28,7 @@ class NotStrict(ValueError):
 
 
 class StrictObject:
-    """A JSON object whose fields are taken by type. Each method raises NotStrict for anything else."""
+    """A JSON object whose fields are read by type. Each method raises NotStrict for a missing field or another value."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self.fields = fields
@@ -37,7 +40,7 @@ class StrictObject:
             raise NotStrict(f"unknown fields {shown(unknown)}")
 
     def whole(self, name: str, low: int, high: int) -> int:
-        """An integer from `low` to `high`, both included. Not a bool, not 1.0."""
+        """An integer from `low` to `high`, both included. True and 1.0 are refused."""
         return _whole(name, self._value(name), low, high)
 
     def text(self, name: str, *, most: int) -> str:
@@ -60,14 +63,14 @@ class StrictObject:
         return [_text(name, item, longest) for item in self._items(name, most)]
 
     def part(self, name: str) -> StrictObject:
-        """An object within this one."""
+        """The object in this field."""
         value = self._value(name)
         if not isinstance(value, dict):
             raise _wrong(name, value, "an object")
         return StrictObject(value)
 
     def optional(self, name: str, take: Callable[..., _T], *words: Any, **more: Any) -> _T | None:
-        """None for null, otherwise what `take` (a method of this object) gives."""
+        """None for null. Otherwise what `take`, a method of this object, returns for the field."""
         return None if self._value(name) is None else take(name, *words, **more)
 
     def _value(self, name: str) -> Any:
@@ -85,7 +88,7 @@ class StrictObject:
 def read_object(data: bytes | str | None, *, most_bytes: int, depth: int = 4) -> StrictObject:
     """The JSON object in these bytes: at most `most_bytes` of UTF-8, nested at most `depth` deep.
 
-    A field that is there twice, NaN, an infinite number and half of a surrogate pair in a name are refused.
+    Raises NotStrict for anything else, and also for a field that is there twice, NaN, and an infinite number.
     """
     if data is None:
         raise NotStrict("there is nothing")
@@ -94,7 +97,7 @@ def read_object(data: bytes | str | None, *, most_bytes: int, depth: int = 4) ->
         if len(raw) > most_bytes:
             raise NotStrict(f"{len(raw)} bytes, more than {most_bytes}")
         _refuse_deeper(raw, depth)
-        # Decoded here: `json.loads` of bytes would also take UTF-16 and UTF-32.
+        # Decoded here, because `json.loads` would also take bytes in UTF-16 and UTF-32.
         fields = json.loads(
             raw.decode(), object_pairs_hook=_once_each, parse_float=_finite, parse_constant=_constant
         )
@@ -114,6 +117,8 @@ def shown(value: object) -> str:
 
 
 def _refuse_deeper(raw: bytes, depth: int) -> None:
+    """Raise NotStrict for JSON nested too deeply. This is done before it is parsed, because the parser recurses."""
+    # So few brackets cannot nest deeper. This is the usual case, and it needs no search.
     if raw.count(b"[") + raw.count(b"{") <= depth:
         return
     level = 0
@@ -148,7 +153,7 @@ def _whole(name: str, value: object, low: int, high: int) -> int:
 
 
 def _text(name: str, value: object, most: int) -> str:
-    # Half of a surrogate pair is not printable: it could not be encoded again.
+    # Half of a surrogate pair could not be encoded again. It is not printable, so it is refused here.
     if not isinstance(value, str) or len(value) > most or not value.isprintable():
         raise _wrong(name, value, f"printable text of at most {most} characters")
     return value

@@ -1,16 +1,16 @@
 """Telemetry: what the parts of a pipeline say of themselves. The contract of `<query>.telemetry`.
 
-One JSON record each, for people and controllers, never for results: written without transactions, and a lost one costs
-nothing but itself. Four kinds:
+Telemetry is for people and controllers, and no result depends on it. So records are written without
+transactions, and a lost record does no harm. Each is one JSON record of one of four kinds:
 
-* `partitioner`: an instance, at each commit and at least every few seconds;
-* `batch`: a Spark stage, at the end of each micro-batch that had rows;
-* `heartbeat`: a Spark stage that has finished none since: idle, or in a long micro-batch;
-* `decision`: a controller, for each observation that it has judged.
+* `partitioner`: from an instance, at each commit and at least every few seconds;
+* `batch`: from a Spark stage, at the end of each micro-batch that had rows;
+* `heartbeat`: from a Spark stage that has finished no micro-batch for a while: it is idle, or in a long one;
+* `decision`: from a controller, for each observation that it has judged.
 
-None is "not known", never 0. Times are ms: `time` and `started` by the writer's clock (for people: clocks differ), the
-others event times. `parse` takes any bytes (pipeline rule 16) and refuses other versions. A reader compares
-`fingerprint` with its own query's.
+None means "not known", never 0. All times are in ms. `time` and `started` are by the writer's clock, which
+may differ from other clocks. The other times are event times. `parse` takes any bytes (pipeline rule 16) and
+refuses other versions. A reader compares `fingerprint` with that of its own query.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from evenflow.strict_json import read_object, shown
 TELEMETRY_VERSION = 1
 MOST_BYTES = 1_000_000
 _DEEPEST = 12
+"""Deepest nesting of a record: the observation of a decision is free JSON."""
 _LONGEST = 2_000
+"""Most characters of a decision's reason."""
 
 Count = Annotated[int, Field(ge=0, le=2**62)]
 EventTime = Annotated[int, Field(ge=-(2**62), le=2**62)]
@@ -37,35 +39,36 @@ Part = Literal["combine", "reduce"]
 
 
 def parts_of(stage: Stage) -> tuple[Part, ...]:
-    """What a Spark stage runs."""
+    """The parts of the pipeline that a Spark stage runs."""
     return ("combine", "reduce") if stage == "fused" else (stage,)
 
 
-# JSON has no tuples: strictly, a list would be none.
+# JSON has no tuples. Pydantic's strict mode would refuse a list where a tuple is asked for.
 Latencies = Annotated[list[Annotated[tuple[Count, Count], Field(strict=False)]], Field(max_length=256)]
 
 
 class Record(BaseModel):
-    """What all kinds have in common. Fields of a newer evenflow that this one does not know are ignored."""
+    """The fields that all kinds have. A field that a newer evenflow writes, and this one does not know, is ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
-    # Not Literal[1]: that takes true for 1.
+    # Not Literal[1], which would accept true for 1.
     v: Annotated[int, Field(ge=TELEMETRY_VERSION, le=TELEMETRY_VERSION)] = TELEMETRY_VERSION
     query: Name
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     time: Count
 
     def encode(self) -> bytes:
-        """The record's value."""
+        """The value of the Kafka record."""
         return self.model_dump_json().encode()
 
 
 class HotKey(BaseModel):
     """One of the hottest keys of a period, by a sample.
 
-    key: for people: escaped, and cut where it is long. length: its bytes. share: of all tuples. holders: how many workers
-    it was seen at. workers, parts: the first of them, by their part of the key's tuples.
+    key: the key for people: escaped, and cut if it is long. length: how many bytes the key has. share: the key's share
+    of all tuples. holders: at how many workers the key was seen. workers: the first of these workers, that with most of
+    the key's tuples first. parts: the share of the key's tuples that each of `workers` got.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
@@ -81,18 +84,20 @@ class HotKey(BaseModel):
 class PartitionerRecord(Record):
     """One instance of the partitioner service.
 
-    started: of this process. owned: input partitions. epoch, workers: the plan in force (0: none) and its p. tuples:
-    routed since `started`. read, rejected, filtered: records likewise (older instances do not say read and filtered). The
-    last whole period of `period_ms` had `rate` tuples/s routed and about `keys` distinct keys (HyperLogLog). Of it the data
-    plane was busy for a share of `busy` (parse, route, frame). lag: records of owned partitions that are not read.
-    event_time: largest seen. mark: least of the owned partitions that are awake. loads: tuples by worker since the last
-    change of p. plans_ignored: records of the plan topic that were no plan of the query.
+    started: when this process started. owned: number of input partitions that the instance reads. epoch,
+    workers: the plan in force (0: none) and its p. tuples: how many were routed since `started`. read,
+    rejected, filtered: numbers of records since `started` (older instances do not say read and filtered).
+    lag: records of the owned partitions that are not read yet. event_time: largest event time seen. mark:
+    least mark of the owned partitions that are awake. slowest: the awake input partition that has this mark.
+    loads: tuples by worker since the last change of p. plans_ignored: records of the plan topic that were no
+    plan of the query. head_keys: keys that the partitioner may split now.
 
-    window_imbalance: of the newest window that the marks have passed, as this instance routed it. None where p changed in
-    it. window_end: its end.
+    Of the last whole period: period_ms: its length. rate: routed tuples/s. keys: about how many distinct keys
+    (HyperLogLog). busy: share of the period in which the data plane parsed, routed or framed. imbalance: that of the
+    workers in use, as a share of the period's tuples, None if p changed in the period. hottest: its hottest keys.
 
-    Of the last whole period: imbalance of the workers in use, as a share of its tuples (none where p changed in it), and the
-    hottest keys. head_keys: keys that the partitioner may split now. slowest: the awake input partition whose mark is least.
+    Of the newest window that the marks have passed, as this instance routed it: window_imbalance: its
+    imbalance, None if p changed in the window. window_end: its end.
     """
 
     kind: Literal["partitioner"] = "partitioner"
@@ -123,12 +128,14 @@ class PartitionerRecord(Record):
 
 
 class PartWork(BaseModel):
-    """What the tasks of one part (combine or reduce) of a micro-batch did.
+    """What the tasks of one part (combine or reduce) did in a micro-batch.
 
-    busy_ms: of all tasks together; longest_ms: of the longest. rows: tuples combined, or partial rows reduced. keys: about
-    how many distinct (HyperLogLog). repeated: partial rows that had been merged before. replication: of this micro-batch's
-    keys (1: none is split), about. latencies: (ms from the input topic to the end of the micro-batch, rows), upper bounds;
-    result_latencies: (ms from the newest tuple of an emitted window, result rows), likewise.
+    tasks: how many. busy_ms: time of all tasks together. longest_ms: time of the longest task. rows: tuples
+    combined, or partial rows reduced. keys: about how many distinct keys these have (HyperLogLog). repeated:
+    partial rows that had been merged before. replication: about the replication factor of this micro-batch
+    (1: no key is split). latencies: pairs (ms from the input topic to the end of the micro-batch, number of
+    rows). result_latencies: pairs (ms from the newest tuple of an emitted window to the end of the
+    micro-batch, number of result rows). All latencies are upper bounds.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
@@ -145,7 +152,7 @@ class PartWork(BaseModel):
 
     @property
     def spread(self) -> float | None:
-        """Longest over mean task, 1 is even. None without any work, or where no number says it."""
+        """Time of the longest task over the mean time of a task. 1 is even. None without work, or if it is not finite."""
         spread = self.longest_ms * self.tasks / self.busy_ms if self.busy_ms > 0 else math.inf
         return spread if math.isfinite(spread) else None
 
@@ -153,11 +160,13 @@ class PartWork(BaseModel):
 class BatchRecord(Record):
     """A finished micro-batch of a Spark stage.
 
-    load: W, processing time over batch interval. rows: frames (or blobs) read. backlog: those that lay behind it when it
-    was planned. parts: by part. slots: tasks that can run at once. executors: in use, None without a cluster manager.
-    epoch: plan that the application follows (0: none). reducers: r, by that plan or else the settings. mark: least mark
-    merged. tuples, rows_out, windows_closed, unfit: of this micro-batch. open_panes: from the first to the last open one
-    with a tuple. state_bytes: memory of the state stores.
+    batch: number of the micro-batch. load: W, processing time over batch interval. rows: frames (or blobs)
+    read. backlog: frames (or blobs) that were not read yet when the micro-batch was planned, without its own.
+    parts: work by part. slots: tasks that can run at once. executors: how many are in use, None without a
+    cluster manager. epoch: that of the plan that the application follows (0: none). reducers: r, by that plan
+    or else by the settings. mark: least mark merged. tuples, rows_out, windows_closed, unfit: those of this
+    micro-batch. open_panes: how many panes there are from the first to the last open pane with a tuple.
+    state_bytes: memory of the state stores.
     """
 
     kind: Literal["batch"] = "batch"
@@ -188,9 +197,10 @@ class BatchRecord(Record):
 
 
 class HeartbeatRecord(Record):
-    """A Spark stage that lives. running_ms: for how long its micro-batch has been running, None when it waits for input.
+    """A Spark stage says that it lives, though it has finished no micro-batch for a while.
 
-    batch: the last finished one, None before the first.
+    batch: number of the last finished micro-batch, None before the first. running_ms: for how long the present
+    micro-batch has been running, None if the stage waits for input. The other fields are those of `BatchRecord`.
     """
 
     kind: Literal["heartbeat"] = "heartbeat"
@@ -203,23 +213,28 @@ class HeartbeatRecord(Record):
     epoch: Count = 0
 
     def load_by_now(self, before: float | None) -> float | None:
-        """W while its micro-batch runs. before: that of the last one. For longer than an interval, at least what it has."""
+        """W while a micro-batch runs. before: W of the last finished micro-batch.
+
+        A micro-batch that has run for longer than a batch interval has at least the W that it has reached by now.
+        """
         running = (self.running_ms or 0) / max(1, self.batch_interval_ms)
         return before if running <= 1 else max(before or 0.0, running)
 
 
 def present_load(word: BatchRecord | HeartbeatRecord, last: BatchRecord | None) -> float | None:
-    """W of a stage by its newest word, last: its last finished micro-batch. 0 where it waits for input."""
+    """W of a stage by its newest record `word`. 0 if the stage waits for input. last: its last finished micro-batch."""
     if isinstance(word, BatchRecord):
         return word.load
     return 0.0 if word.running_ms is None else word.load_by_now(None if last is None else last.load)
 
 
 class DecisionRecord(Record):
-    """What a controller made of an observation. p, r: in force before; wanted_p, wanted_r: what the policy asks for.
+    """What a controller made of an observation.
 
-    epoch: of the plan that was published because of it, None for none (nothing changes, it is held back, or a dry run).
-    cause: the reason in one word (elasticity.CAUSES). observation: as the policy saw it, plain JSON.
+    p, r: those in force before. wanted_p, wanted_r: those that the policy asks for. epoch: that of the plan
+    that was published because of the decision. It is None if no plan was published: nothing changes, the
+    decision is held back, or it is a dry run. held: whether it is held back. reason: for people. cause: the
+    reason in one word (elasticity.CAUSES). observation: what the policy saw, as plain JSON.
     """
 
     kind: Literal["decision"] = "decision"
@@ -244,11 +259,12 @@ _ANY: TypeAdapter[Telemetry] = TypeAdapter(Annotated[Telemetry, Field(discrimina
 
 
 def parse(value: bytes | None) -> Telemetry:
-    """The record in these bytes. ValueError says why it is none that this evenflow reads."""
+    """The record in these bytes. Raises ValueError, which says why, if this evenflow cannot read it."""
     try:
         return _ANY.validate_python(read_object(value, most_bytes=MOST_BYTES, depth=_DEEPEST).fields)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
+        # The first entry of `loc` is the kind, which pydantic's discriminator puts there.
         where = ".".join(str(part) for part in first["loc"][1:])
         raise ValueError(
             f"no telemetry: {shown(value)} ({where + ': ' if where else ''}{first['msg']})"

@@ -1,7 +1,7 @@
-"""Options as a person writes them: `option=value,...`. Partitioners and policies as `NAME[:option=value,...]`, e.g.
-`pkg:d=3,window=sliding`.
+"""Parses options as a person writes them.
 
-A list of numbers is written with semicolons: `evenflow:weights=1;2;0.5`. `weights=2;` is a list of one.
+Options are written as `option=value,...`. Partitioners and policies are written as `NAME[:option=value,...]`, e.g.
+`pkg:d=3,window=sliding`. A list of numbers has semicolons: `evenflow:weights=1;2;0.5`. `weights=2;` is a list of one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 
 
 def parse_choice(text: str) -> tuple[str, dict[str, Any]]:
-    """`"pkg:d=3,window=sliding"` -> ("pkg", {"d": 3, "window": "sliding"}). ConfigError when it is neither.
+    """(name, options) of a choice: `"pkg:d=3,window=sliding"` -> ("pkg", {"d": 3, "window": "sliding"}).
 
-    Whether name and options exist is for `create` to say.
+    ConfigError for options that are not in this form. Whether the name and the options exist is checked by `create`.
     """
     name, _, rest = text.partition(":")
     given = pairs(rest, of=name.strip(), normal=lambda option: option.replace("-", "_"))
@@ -25,9 +25,10 @@ def parse_choice(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def pairs(text: str, *, of: str, normal: Callable[[str], str] = str) -> dict[str, str]:
-    """`"a=1, b=2"` -> {"a": "1", "b": "2"}. `normal` gives an option its usual form.
+    """The options of a text: `"a=1, b=2"` -> {"a": "1", "b": "2"}.
 
-    ConfigError names whose options these are, and which of them is none or is given twice.
+    of: what the options belong to, for messages. normal: turns an option's name into its usual form. ConfigError for a
+    piece that is no option, and for an option that is given twice.
     """
     found: dict[str, str] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
@@ -52,6 +53,7 @@ def _typed(text: str) -> int | float | bool | str | list[int | float] | None:
 
 def _numbers(text: str) -> list[int | float]:
     pieces = [piece.strip() for piece in text.split(";")]
+    # A semicolon at the end makes a list of one number possible, so the empty piece behind it is dropped.
     numbers = [_number(piece) for piece in (pieces if pieces[-1] else pieces[:-1])]
     if not numbers or None in numbers:
         raise ConfigError(f"{text!r} is no list of numbers", hint="write NAME:option=1;2;0.5")

@@ -1,9 +1,9 @@
 """Which partitioner, how many workers and partitions: a recommendation from a sample of the stream, with figures.
 
-Admission rule: pure functions from arrays to frozen data. Whoever reads the sample (`evenflow.sources.sample`,
-`workbench.samples`) and prints the answer (`evenflow.commands.advise`) is elsewhere. `sample` says what the sample
-holds, `candidates` which partitioners are tried, `rule` how one is chosen, `sizing` how many workers and partitions,
-`report` puts it into words.
+Admission rule: pure functions from arrays to frozen data. Reading the sample (`evenflow.sources.sample`,
+`workbench.samples`) and printing the answer (`evenflow.commands.advise`) belong elsewhere. `sample` describes the
+sample, `candidates` lists the partitioners that are tried, `rule` chooses one, `sizing` counts workers and partitions,
+and `report` puts the recommendation into words.
 
 >>> import pyarrow as pa
 >>> from evenflow.advice import Sample, Wishes, advise

@@ -1,4 +1,4 @@
-"""From a sample to a recommendation: describe it, count workers, simulate the candidates, choose."""
+"""From a sample to a recommendation: describe the sample, count workers, simulate the candidates, choose one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from evenflow.metrics import window_figures
 from evenflow.simulation import KeyedStream, Scenario, simulate
 
 HOT = 5
-"""A key is hot with at least 1 / (HOT x workers) of the tuples: where D-Choices begins to look (002)."""
+"""A key is hot if it has at least 1 / (HOT x workers) of the tuples. D-Choices has the same threshold (002)."""
 Watcher = Callable[[int, int], None]
-"""Told how many tuples have been routed, and of how many."""
+"""A callback that is told (tuples that have been routed, tuples to route in all)."""
 
 
 def advise(
@@ -29,9 +29,10 @@ def advise(
     processes: int = 1,
     watch: Watcher = lambda done, of: None,
 ) -> Advice:
-    """What is recommended for the stream of this sample. ConfigError for what cannot be.
+    """The recommendation for the stream of this sample.
 
-    `processes`: simulations at a time. With more than one they are spawned (see `simulation.simulate`).
+    processes: simulations that run at a time. With more than one, processes are spawned (see `simulation.simulate`).
+    ConfigError for a sample without tuples, and for wishes that contradict each other or the sample.
     """
     stream = sample.stream(wishes.rate)
     timed = sample.times is not None and sample.timed
@@ -99,12 +100,13 @@ def advise(
 
 
 def _windows(stream: KeyedStream, scenario: Scenario, distinct: int) -> tuple[float, float]:
-    """(distinct keys, tuples) of a window, mean over the windows whose figures the simulation gives."""
+    """(distinct keys, tuples) of a window, as means over the windows whose figures the simulation gives."""
     if scenario.window_ms is None:
         return float(distinct), float(len(stream))
     panes = scenario.panes(stream.times)
     first, last = scenario.measured_slides(panes, stream)
     width = scenario.panes_per_window
+    # With one worker, the figures count the distinct keys of each window.
     figures = window_figures(
         np.zeros(len(stream), np.int32), stream.codes, panes, 1, panes_per_window=width, through=last
     )
@@ -124,12 +126,12 @@ def _tried(
     processes: int,
     watch: Watcher,
 ) -> list[Tried]:
-    """Every candidate with every hash seed."""
+    """Every candidate, judged by simulations with `wishes.hash_seeds` different hash seeds."""
     entrants = [candidate.entrant for candidate in tried]
     rounds = []
     a_round = len(stream) * len(entrants)
     for number in range(wishes.hash_seeds):
-
+        # The default argument binds this turn's value, whenever `told` is called.
         def told(done: Sequence[int], before: int = number * a_round) -> None:
             watch(before + sum(done), a_round * wishes.hash_seeds)
 

@@ -1,4 +1,4 @@
-"""The partitioners that are tried. Those of one cost are preferred in this order: simpler ones first."""
+"""The partitioners that are tried, in the order of preference: of candidates that cost the same, the simpler first."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from evenflow.simulation import Entrant, entrant
 
 @dataclass(frozen=True)
 class Candidate:
-    """A partitioner to be tried."""
+    """A partitioner that is tried."""
 
     text: str
-    """NAME[:option=value,...]"""
+    """The partitioner as NAME[:option=value,...]."""
     few_groups_only: bool = False
-    """Splits every key: to be recommended only where the rule of 004 says so."""
+    """Whether it splits every key, so that it is recommended only if the selection rule of 004 asks for that."""
 
     @property
     def entrant(self) -> Entrant:
-        """As a simulation takes it."""
+        """The candidate as a simulation takes it."""
         return entrant(self.text)
 
     @property
     def family(self) -> KeyPolicy:
-        """What it does with a key. ConfigError for a name that does not exist."""
+        """What the partitioner does with a key. ConfigError for a name that does not exist."""
         return describe(self.entrant.name).key_policy
 
 
@@ -49,7 +49,10 @@ CANDIDATES: tuple[Candidate, ...] = (
 
 
 def candidates(also: Iterable[str] = ()) -> list[Candidate]:
-    """The candidates, and those asked for (a name that does not exist is refused later)."""
+    """The usual candidates, and behind them those in `also` that are not among them.
+
+    ConfigError for an empty name. A name that does not exist is refused later.
+    """
     usual = {candidate.text for candidate in CANDIDATES}
     more = [text for text in dict.fromkeys(also) if text not in usual]
     for text in more:

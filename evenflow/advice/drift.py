@@ -10,18 +10,23 @@ from evenflow.arrays import Int64s
 from evenflow.simulation import KeyedStream
 
 PARTS = 10
+"""Most parts into which a sample is cut."""
 _CHANCE = 3.0
+"""Standard deviations up to which a difference counts as chance."""
 FEWEST = 20
-"""Tuples that a key at the threshold must have in a part, so that chance does not look like change."""
+"""Least tuples in a part for a key at the threshold, so that chance does not look like change."""
 
 
 def hot_turnover(stream: KeyedStream, *, least: float) -> float | None:
-    """Of the tuples of hot keys, those that have come to these keys since. None where that cannot be seen.
+    """The share of the tuples of hot keys that these keys have gained since an earlier part of the sample.
 
-    The sample is cut into ten consecutive parts of equally many tuples, fewer where a part would be too small to tell.
-    A key is hot in a part with at least this share (`least`) of its tuples. What it has there beyond its share of an
-    earlier part has come to it since, unless three standard deviations of chance explain it. The figure is the mean over
-    the parts, against the part before or against the first one, whichever is more: keys may be replaced, or move on slowly.
+    The sample is cut into ten consecutive parts with equally many tuples, or into fewer if the parts would be too small.
+    A key is hot in a part if it has at least the share `least` of the part's tuples. It has gained the tuples that it
+    has beyond its number in an earlier part, unless three standard deviations of chance explain the difference.
+
+    The figure is a mean over the parts. Each part is compared with the part before it, and with the first part. The
+    larger of the two means counts, because hot keys may be replaced at once or change slowly. None if the sample is too
+    small, or if no key is hot.
     """
     parts = min(PARTS, int(len(stream) * least / FEWEST))
     if parts < 2:
@@ -41,10 +46,14 @@ def _known(some: list[float | None]) -> list[float]:
 
 
 def _come(now: Int64s, before: Int64s, least: float) -> float | None:
-    """Share of the tuples of hot keys that were not theirs before. None when no key is hot. Counts of two parts."""
+    """The share of the tuples of hot keys that these keys have gained. None if no key is hot.
+
+    now, before: tuples of each key in two parts, shape (keys,).
+    """
     hot = now >= least * now.sum()
     if not hot.any():
         return None
     more = now[hot] - before[hot]
+    # The difference of two Poisson counts has their sum as its variance.
     beyond_chance = more > _CHANCE * np.sqrt(now[hot] + before[hot])
     return float(more[beyond_chance].sum() / now[hot].sum())

@@ -1,4 +1,4 @@
-"""The recommendation as frozen data: fields for programs, sentences and settings for people."""
+"""The recommendation as frozen data: fields for programs, and sentences and settings for people."""
 
 from __future__ import annotations
 
@@ -12,80 +12,80 @@ from evenflow.advice.sample import HotKey
 from evenflow.advice.sizing import UTILISATION
 
 ENOUGH_A_WORKER = 100
-"""Tuples of a worker below which figures of balance say little."""
+"""With fewer tuples per worker in a window than this, figures of balance are mostly chance."""
 CHANGING = 0.1
-"""Turnover of hot keys from which they are said to change."""
+"""From this turnover on, hot keys are said to change."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What is recommended for a stream, and the figures that say so. Shares are of all tuples of the sample."""
+    """The recommendation for a stream, and the figures behind it. Shares are of all tuples of the sample."""
 
     source: str
     tuples: int
     unreadable: int
     seconds: float | None
-    """Event time from the first to the last tuple. None: they have none."""
+    """Event time from the first to the last tuple. None if the tuples have no event time."""
     rate: float | None
-    """Tuples per second planned for: as asked, or of the busiest slide. None: nobody knows."""
+    """Tuples per second to plan for: as asked, or of the busiest slide. None if it is not known."""
     keys: int
     keys_estimate: int
-    """With those that the sample missed. A lower bound."""
+    """A lower bound for the number of keys, with those that the sample missed."""
     zipf: float | None
-    """Exponent of the Zipf law with as many keys that is as skewed. None with a single key."""
+    """Exponent of the Zipf law over as many keys that is as skewed as the sample. None with a single key."""
     top_share: float
     hot_key_count: int
     """Keys with at least 1/(5 workers) of the tuples."""
     hot_share: float
-    """What they have together."""
+    """Share of the tuples of all hot keys together."""
     hot_turnover: float | None
-    """Of the tuples of hot keys, those that came to these keys since (`drift.hot_turnover`). None: unknown."""
+    """Share of the tuples of hot keys that these keys have gained (`drift.hot_turnover`). None if it is not known."""
     hot_keys: tuple[HotKey, ...]
-    """The most frequent of them."""
+    """The most frequent hot keys."""
     window_ms: int | None
     slide_ms: int
     window_tuples: float
-    """Mean over windows. Without a window all tuples."""
+    """Tuples in a window, as a mean over windows. Without a window, all tuples."""
     paper_rule: PaperRule
     candidates: tuple[Tried, ...]
     tolerance: float
     merge_cost: float
     chosen: Tried
     options: Mapping[str, Any]
-    """Options to set: those it was simulated with."""
+    """The partitioner's options to set. It was simulated with them."""
     workers: int
     instances: int
     routed_partitions: int
     input_partitions: int
     size_reasons: tuple[str, ...]
     capacity: float | None
-    """Tuples per second that a worker can take, where that was said."""
+    """Tuples per second that a worker can take, if the user said it."""
 
     @property
     def partitioner(self) -> str:
-        """Registered name of what is recommended."""
+        """Registered name of the recommended partitioner."""
         return self.chosen.partitioner.partition(":")[0]
 
     @property
     def agrees(self) -> bool:
-        """Whether the simulation confirms the rule of 004. Hashing keeps keys whole, as affinity does."""
+        """Whether the simulation confirms the rule of 004. Hashing counts as affinity, because it keeps keys whole."""
         return (self.paper_rule.says == "splitting") == (self.chosen.family == "splitting")
 
     @property
     def fullest_worker_rate(self) -> float | None:
-        """Tuples per second of the fullest worker."""
+        """Tuples per second of the fullest worker. None if the rate is not known."""
         return None if self.rate is None else self.rate * self.chosen.slowest_worker / self.workers
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why this partitioner, a sentence each."""
+        """The reasons for this partitioner, each as a sentence."""
         if self.workers == 1:
             return ("one worker gets everything, whatever the partitioner: the simplest one will do",)
         return (self._rule(), self._hottest(), *self._drift(), *self._figures(), self._confirmed())
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What makes the recommendation doubtful."""
+        """What makes the recommendation doubtful, each as a sentence."""
         found = []
         if self.keys == 1 and self.tuples > 1:
             found.append("every tuple has the same key: is it the right key?")
@@ -123,7 +123,7 @@ class Advice:
         return tuple(found)
 
     def settings(self) -> str:
-        """What to put into evenflow.toml."""
+        """The lines for evenflow.toml."""
         lines = ["[partitioner]", f'name = "{self.partitioner}"', f"workers = {self.workers}"]
         lines.append(f"routed_partitions = {self.routed_partitions}")
         lines.append(f"instances = {self.instances}")
@@ -135,7 +135,7 @@ class Advice:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Every field and what follows from them. Names are stable."""
+        """Every field, and the figures and sentences that follow from them, as plain JSON. The names are stable."""
         fields = asdict(self)
         for inner in ("chosen", "candidates"):
             del fields[inner]
@@ -185,7 +185,7 @@ class Advice:
         )
 
     def _drift(self) -> list[str]:
-        """Whether the hot keys change."""
+        """A sentence that says whether the hot keys change. Empty if it is not known."""
         if self.hot_turnover is None:
             return []
         share = f"{self.hot_turnover:.0%} of the tuples of hot keys"
@@ -197,7 +197,7 @@ class Advice:
         ]
 
     def _figures(self) -> list[str]:
-        """The best of each family, and the choice."""
+        """A sentence about the best candidate of each family."""
         found = []
         for family in ("hashing", "affinity", "splitting"):
             group = [one for one in self.candidates if one.family == family and one.considered]
@@ -225,4 +225,5 @@ class Advice:
 
 
 def _toml(value: Any) -> str:
+    # Numbers, texts, truth values and lists of them are written alike in JSON and TOML.
     return json.dumps(value, ensure_ascii=False)

@@ -1,19 +1,20 @@
 """How a partitioner is chosen: the selection rule of 004, and the cost model of 004 applied to simulated figures.
 
-004 minimises the load of the fullest worker while the aggregation cost Gamma stays below that load (its equation
-3), and sums up its experiments in a rule: few and constant groups, then shuffle. Otherwise affinity. Here both
-sides of equation 3 are one figure, so that candidates can be ranked also where none meets the constraint (with
-more groups than a worker has tuples not even hashing does):
+004 minimises the load of the fullest worker under the constraint that the aggregation cost Gamma stays below this load
+(its equation 3). It sums up its experiments in a rule: shuffle for few and constant groups, affinity otherwise. Here one
+figure joins both sides of equation 3, so that candidates can be ranked even if none meets the constraint. (With more
+groups than a worker has tuples, not even hashing meets it.)
 
     cost = (tuples of the fullest worker + merge_cost x (Gamma - keys)) / (tuples / workers)
 
-1 is perfect: everyone has the fair share and no key is split. Gamma - keys are the partial results that exist only
-because keys are split. A key's one result has to be put out whatever the partitioner does. The rule of 004 falls
-out of it: with g groups shuffling costs at most 1 + g (n - 1) / (tuples / n), which is next to 1 for few groups only.
+A cost of 1 is perfect: every worker has the fair share, and no key is split. Gamma - keys is the number of partials that
+exist only because keys are split. The first partial of each key is left out, because every partitioner needs it. The
+rule of 004 follows from this cost: with g groups, shuffling costs at most 1 + g (n - 1) / (tuples / n), which is close to
+1 only for few groups.
 
-The cost of a candidate is that of its worst hash seed: luck with one placement ends with the next change of
-workers. Chosen is the first candidate (they are ordered: simpler ones first) that costs at most (1 + tolerance) x
-the least.
+The cost of a candidate is the cost with its worst hash seed, because luck with one placement ends with the next change
+of workers. The candidates are ordered, simpler ones first. The choice is the first candidate that costs at most
+(1 + tolerance) x the least cost.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from evenflow.partitioners.base import KeyPolicy
 from evenflow.simulation.results import Figures
 
 FEW_GROUPS = 0.1
-"""Groups are few when they are at most so many times the tuples of a worker and window ("significantly less")."""
+"""Groups are few if they are at most this share of a worker's tuples in a window (004: "significantly less")."""
 NEW_GROUPS = 0.05
-"""Groups are constant when at most this share of them appears in the second half of the sample only."""
+"""Groups are constant if at most this share of them appears in the second half of the sample only."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperRule:
-    """What the selection rule of 004 says, and of which figures."""
+    """What the selection rule of 004 says, and the figures that it rests on."""
 
     says: Literal["splitting", "affinity"]
     groups: float
@@ -42,21 +43,21 @@ class PaperRule:
     tuples_per_worker: float
     """Tuples of a window that a worker gets on average."""
     new_share: float
-    """Of the keys of the sample, those that occur in its second half only."""
+    """Share of the keys that occur only in the second half of the sample."""
 
     @property
     def few(self) -> bool:
-        """Significantly fewer groups than tuples of a worker."""
+        """Whether there are significantly fewer groups than tuples at a worker."""
         return self.groups <= FEW_GROUPS * self.tuples_per_worker
 
     @property
     def constant(self) -> bool:
-        """Hardly any new groups."""
+        """Whether there are hardly any new groups."""
         return self.new_share <= NEW_GROUPS
 
 
 def paper_rule(*, groups: float, tuples_per_worker: float, new_share: float) -> PaperRule:
-    """004, section 7: shuffle for few and constant groups, otherwise affinity."""
+    """The selection rule of 004, section 7: shuffle for few and constant groups, otherwise affinity."""
     few = groups <= FEW_GROUPS * tuples_per_worker and new_share <= NEW_GROUPS
     return PaperRule(
         says="splitting" if few else "affinity",
@@ -68,18 +69,21 @@ def paper_rule(*, groups: float, tuples_per_worker: float, new_share: float) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A candidate and its figures on the sample, but for cost and slowest_worker with the pipeline's own seed."""
+    """A candidate and its figures on the sample.
+
+    cost and slowest_worker are those of the worst hash seed. The other figures are those of the pipeline's own seed.
+    """
 
     partitioner: str
     family: KeyPolicy
     considered: bool
-    """False: it splits every key, and the rule of 004 does not ask for that."""
+    """Whether it may be chosen. A candidate that splits every key may be only if the rule of 004 asks for that."""
     cost: float
-    """See the module. Of the worst hash seed."""
+    """See the module."""
     slowest_worker: float
-    """Tuples of the fullest worker / mean over the workers, mean over windows. Of the worst hash seed."""
+    """Tuples of the fullest worker over the mean load, as a mean over windows."""
     window_imbalance: float
-    """(max load - mean load) / tuples, mean over windows. Without a window the sample is one."""
+    """(max load - mean load) / tuples, as a mean over windows. Without a window, the sample is one window."""
     gamma: float
     """Distinct (key, worker) pairs of a window."""
     distinct: float
@@ -89,7 +93,7 @@ class Tried:
     max_holders: float
     """Workers that hold the most split key."""
     ns_per_tuple: float
-    """Processor time inside `assign`, the least of the runs."""
+    """Processor time inside `assign` per tuple, in ns: the least of the runs."""
 
 
 def judged(
@@ -100,7 +104,7 @@ def judged(
     merge_cost: float,
     few_groups: bool,
 ) -> Tried:
-    """A candidate by its figures, one for each hash seed, the pipeline's own first."""
+    """The candidate with its cost. figures: one for each hash seed, that of the pipeline's own seed first."""
     own = figures[0]
     fair = window_tuples / own.workers
     return Tried(
@@ -119,7 +123,10 @@ def judged(
 
 
 def chosen(tried: Sequence[Tried], *, tolerance: float) -> Tried:
-    """The first one that costs at most (1 + tolerance) x the least, of those considered (or of all, if none is)."""
+    """The first candidate that costs at most (1 + tolerance) x the least cost.
+
+    Only candidates that are considered count, or all if none is considered.
+    """
     pool = [one for one in tried if one.considered] or list(tried)
     limit = (1 + tolerance) * min(one.cost for one in pool)
     return next(one for one in pool if one.cost <= limit)
@@ -130,4 +137,5 @@ def _imbalance(figures: Figures) -> float:
 
 
 def _slowest(figures: Figures) -> float:
+    # imbalance = max load / tuples - 1 / workers, solved for max load / (tuples / workers)
     return 1 + figures.workers * _imbalance(figures)

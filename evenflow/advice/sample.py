@@ -1,4 +1,4 @@
-"""What a sample says of its stream: keys, how skewed they are, which are hot, how fast tuples come."""
+"""What a sample tells about its stream: its keys, how skewed they are, which are hot, and how fast tuples come."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from evenflow.simulation import KeyedStream, from_columns
 from evenflow.windows import pane_of
 
 _STEEPEST = 20.0
+"""Largest Zipf exponent that is searched."""
 _HALVINGS = 50
 _SUMMED_RANKS = 10_000
+"""Ranks that are summed one by one. The sum over further ranks is approximated by an integral."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,20 +25,20 @@ class Sample:
     """Consecutive tuples of a stream, in the order in which a partitioner would see them."""
 
     name: str
-    """Where they come from, for people."""
+    """Where the tuples come from, for people."""
     keys: pa.Array
-    """(Large) binary or text. None is null."""
+    """The key of each tuple, as (large) binary or text. No key may be null."""
     times: Int64s | None = None
-    """Event times, ms. None: tuples are numbered."""
+    """Event times, ms. None: the tuples are numbered."""
     timed: bool = False
-    """Whether the times tell how fast tuples come (numbered ones do not)."""
+    """Whether the times tell how fast tuples come. Numbered times do not."""
     complete: bool = False
-    """Whether this is all there is: then no key is unseen."""
+    """Whether the sample is the whole stream, so that no key is unseen."""
     unreadable: int = 0
-    """Records beside these that hold no tuple."""
+    """Further records that hold no tuple."""
 
     def stream(self, rate: float | None = None) -> KeyedStream:
-        """The tuples as a simulation reads them. ConfigError without tuples or with a key that is null."""
+        """The tuples as a simulation reads them. ConfigError if there are no tuples or a key is null."""
         if len(self.keys) == 0:
             raise ConfigError(
                 f"{self.name} has no tuples", hint="a recommendation needs a sample of the stream"
@@ -49,12 +51,12 @@ class HotKey:
     """A key that fills a noticeable part of a worker."""
 
     key: str | None
-    """Its text. None where it is no UTF-8."""
+    """The key as text. None if it is no UTF-8."""
     key_base64: str | None
-    """Its bytes where `key` is None."""
+    """The bytes of the key in base64 if `key` is None, otherwise None."""
     tuples: int
     share: float
-    """Of all tuples of the sample."""
+    """Share of all tuples of the sample."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,27 +66,27 @@ class Keys:
     codes: Int64s
     """Key numbers (`KeyedStream.codes`), shape (distinct,)."""
     counts: Int64s
-    """Their tuples."""
+    """Tuples of each key, shape (distinct,)."""
     estimate: int
-    """Distinct keys there may be, also those that the sample missed (Chao's lower bound)."""
+    """A lower bound for the number of distinct keys, with those that the sample missed (Chao)."""
     zipf: float | None
-    """Exponent of the Zipf law with as many keys that meets itself as often. None with a single key."""
+    """Exponent of a Zipf law that is as skewed (`zipf_exponent`). None with a single key."""
     new_share: float
-    """Of the keys, those that occur in the second half of the sample only."""
+    """Share of the keys that occur only in the second half of the sample."""
 
     @property
     def distinct(self) -> int:
-        """Keys in the sample."""
+        """Number of keys in the sample."""
         return len(self.counts)
 
     @property
     def shares(self) -> Float64s:
-        """Their shares of the tuples."""
+        """Share of the tuples that each key has, shape (distinct,)."""
         return self.counts / self.counts.sum()
 
 
 def keys_of(stream: KeyedStream, *, complete: bool) -> Keys:
-    """Counts and what follows from them."""
+    """The keys of a sample. complete: whether the sample is the whole stream."""
     counts = np.bincount(stream.codes, minlength=stream.key_count)
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
     ranked = counts[order]
@@ -101,22 +103,27 @@ def keys_of(stream: KeyedStream, *, complete: bool) -> Keys:
 
 
 def unseen_too(counts: Int64s) -> int:
-    """Chao1: keys seen + f1 (f1 - 1) / (2 (f2 + 1)), with f_i keys seen i times. A lower bound in expectation."""
+    """The estimate Chao1 of the number of keys: keys seen + f1 (f1 - 1) / (2 (f2 + 1)), with f_i keys seen i times.
+
+    It is a lower bound in expectation. counts: tuples of each key.
+    """
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
     return len(counts) + once * (once - 1) // (2 * (twice + 1))
 
 
 def zipf_exponent(counts: Int64s, keys: int) -> float | None:
-    """The z for which two tuples drawn from Zipf(z) over so many keys have the same key as often as here.
+    """The exponent z for which two tuples from Zipf(z) over `keys` keys have the same key as often as in the sample.
 
-    Sum of f(f-1) / m(m-1) estimates that probability without bias however many tuples a key has, so a uniform
-    stream gives about 0. A fit of ranked counts would take their noise for skew.
+    The sum of f(f-1) / m(m-1) over the keys, with f of m tuples each, estimates the probability of the same key without
+    bias, however few tuples a key has. So a uniform stream gives about 0. A fit of the ranked counts would take their
+    noise for skew. None for fewer than two keys or tuples.
     """
     tuples = int(counts.sum())
     if keys < 2 or tuples < 2:
         return None
     wide = counts.astype(np.float64)
     meets = float((wide * (wide - 1)).sum()) / (tuples * (tuples - 1.0))
+    # Bisection: the probability of the same key, sum of r^-2z over the squared sum of r^-z, grows with z.
     low, high = 0.0, _STEEPEST
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -128,11 +135,12 @@ def zipf_exponent(counts: Int64s, keys: int) -> float | None:
 
 
 def _harmonic(keys: int, exponent: float) -> float:
-    """Sum of r^-exponent for r = 1 .. keys. Ranks beyond the first ones as an integral."""
+    """The sum of r^-exponent for r = 1 .. keys. Beyond the first ranks it is approximated by an integral."""
     first = min(keys, _SUMMED_RANKS)
     total = float((np.arange(1, first + 1, dtype=np.float64) ** -exponent).sum())
     if first == keys:
         return total
+    # Each rank r stands for the interval r - 0.5 .. r + 0.5.
     low, high = first + 0.5, keys + 0.5
     if abs(exponent - 1) < 1e-9:
         return total + float(np.log(high / low))
@@ -140,12 +148,12 @@ def _harmonic(keys: int, exponent: float) -> float:
 
 
 def hot_keys(sample: Sample, stream: KeyedStream, keys: Keys, *, least: float, most: int) -> list[HotKey]:
-    """Keys with at least this share, most frequent first, `most` of them."""
+    """The keys with at least the share `least` of the tuples, most frequent first, at most `most` of them."""
     found = []
     for code, tuples, share in zip(keys.codes[:most], keys.counts[:most], keys.shares[:most], strict=True):
         if share < least:
             break
-        raw = sample.keys[int(np.argmax(stream.codes == code))].as_py()
+        raw = sample.keys[int(np.argmax(stream.codes == code))].as_py()  # at the first tuple with this key
         text, coded = _readable(raw.encode() if isinstance(raw, str) else raw)
         found.append(HotKey(key=text, key_base64=coded, tuples=int(tuples), share=float(share)))
     return found
@@ -159,14 +167,14 @@ def _readable(key: bytes) -> tuple[str | None, str | None]:
 
 
 def span_seconds(times: Int64s) -> float:
-    """Event time from the first to the last tuple."""
+    """Event time from the earliest to the latest of these times (ms), in seconds."""
     return (int(times.max()) - int(times.min())) / 1000
 
 
 def busiest_rate(times: Int64s, slide_ms: int) -> float | None:
-    """Tuples per second in the slide that has most. None when all tuples have one time.
+    """Tuples per second in the slide that has most tuples. times, slide_ms: ms.
 
-    Of a sample within one slide: over its span.
+    If the sample lies within one slide, it is the rate over the sample's span. None if all tuples have the same time.
     """
     panes, counts = np.unique(pane_of(times, slide_ms), return_counts=True)
     if len(panes) > 1:

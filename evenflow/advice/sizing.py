@@ -1,8 +1,9 @@
-"""How many workers, partitioner instances and partitions.
+"""How many workers, partitioner instances and partitions a stream needs.
 
-Workers: as asked, or so many that each, at a share of its capacity that leaves room to catch up, takes its part of
-the rate even when it is the fullest one that the partitioner's choice tolerates. Or what the settings have.
-Partitions are fixed for the life of a query, so they are counted with headroom.
+The number of workers is the one that the user asks for. If the user gives a worker's capacity instead, the workers are so
+many that even the fullest one stays at `UTILISATION` of its capacity. Its load may exceed the mean by the tolerance with
+which a partitioner is chosen. Otherwise the present settings count. Partitions are fixed for the life of a query, so
+there are more of them than needed now.
 """
 
 from __future__ import annotations
@@ -14,46 +15,49 @@ from evenflow.errors import ConfigError
 from evenflow.partitioners.base import MAX_WORKERS
 
 MOST_WORKERS = 1_024
-"""Partitions that a routed topic may have (`partitioner.routed_partitions`)."""
+"""Most partitions of a routed topic (`partitioner.routed_partitions`)."""
 MOST_INPUT_PARTITIONS = 256
 UTILISATION = 0.8
-"""Share of a worker's capacity that is planned for."""
+"""Share of a worker's capacity that is planned for. The rest is room to catch up."""
 INSTANCE_RATE = 200_000.0
-"""Tuples per second planned for one partitioner instance: under half of what is measured (docs/measurements.md)."""
+"""Tuples per second planned for one partitioner instance: less than half of the measured rate (docs/measurements.md)."""
 HEADROOM = 2
-"""Partitions for each worker or instance in use, so that their number can double."""
+"""Partitions for each worker or instance in use, so that the number of workers or instances can double."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What is asked for and what there is now. ConfigError when a value is out of range."""
+    """What the user asks for, and the present settings.
+
+    ConfigError for a value out of range, and if both workers and capacity are given.
+    """
 
     workers: int | None = None
-    """Workers wanted. None: from the capacity, or the present ones."""
+    """Workers wanted. None: computed from the capacity, or else the present number."""
     capacity: float | None = None
     """Tuples per second that one worker can take."""
     rate: float | None = None
     """Tuples per second to plan for. None: the busiest slide of the sample."""
     instances: int | None = None
-    """Partitioner instances. None: as the rate needs."""
+    """Partitioner instances. None: as many as the rate needs."""
     window_ms: int | None = None
     """Sliding window, ms. None: the whole sample is one window."""
     slide_ms: int = 1_000
     batch: int | None = None
-    """Tuples in a batch of micro-batch candidates. None: one slide."""
+    """Tuples in a micro-batch, for candidates that need micro-batches. None: the tuples of one slide."""
     also: tuple[str, ...] = ()
     """More candidates, NAME[:option=value,...]."""
     tolerance: float = 0.10
-    """How much more than the least cost a simpler candidate may cost."""
+    """How much more than the least cost a simpler candidate may cost, as a share."""
     merge_cost: float = 1.0
-    """Work of merging one more partial result, in tuples."""
+    """Work of merging one more partial, in tuples."""
     hash_seeds: int = 3
-    """Placements that a candidate is tried with."""
+    """Number of hash seeds that a candidate is tried with. Each places the keys differently."""
     top: int = 20
-    """Hot keys to name."""
+    """Most hot keys to name."""
     present_workers: int = 8
     present_routed_partitions: int | None = None
-    """None: as many as workers."""
+    """None: the setting is not set, which means as many as workers."""
     present_input_partitions: int = 4
     seed: int = 7
     """The pipeline's hash seed."""
@@ -93,7 +97,11 @@ class Size:
 
 
 def size(wishes: Wishes, *, rate: float | None) -> Size:
-    """`rate`: tuples per second to plan for, None when nobody knows. ConfigError when it cannot be done."""
+    """The workers, instances and partitions for a rate.
+
+    rate: tuples per second to plan for, None if it is not known. ConfigError if a capacity is given without a rate, or
+    if more workers are needed than a routed topic can have.
+    """
     workers, why_workers = _workers(wishes, rate)
     instances = wishes.instances or (1 if rate is None else math.ceil(rate / INSTANCE_RATE))
     routed, why_routed = _routed(wishes, workers)

@@ -1,6 +1,6 @@
-"""How every picture of the project looks: one strong mark, a few named ones, the rest grey. Labels instead of a legend.
+"""How every picture of the project looks: one strong series, a few named ones, the rest grey. Labels, not a legend.
 
-Colours and sizes are in `looks`, who gets which in `emphasis`, where words go in `labels`, scales in `axes`. `points`
-and `lines` draw panels with them, `page` puts panels together and writes them. Nothing here knows what is drawn.
-Needs the extra `plots` (altair draws, vl-convert renders, no browser, no network).
+`looks` has colours and sizes, `emphasis` decides which series gets which look, `labels` places the words, and `axes` has
+the scales. `points` and `lines` draw panels with them. `page` puts panels together and writes them. Nothing here knows
+what is drawn. The package needs the extra `plots`: altair draws and vl-convert renders, without browser or network.
 """

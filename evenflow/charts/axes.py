@@ -1,4 +1,4 @@
-"""Axes whose domain is known, so that a value's place in pixels is."""
+"""Axes with a fixed domain, so that the place of a value in pixels is known before Vega draws it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ _PLACES: dict[str, Callable[[float], float]] = {
     "log": math.log10,
     "symlog": math.log1p,
 }
+"""The kinds of scale as functions, the same as in Vega, so that a label lies where Vega draws its mark."""
 _SHORT = "datum.value < 1000 ? format(datum.value, '~g') : format(datum.value, '~s')"
 PLAIN_POWERS = "datum.value == 1 ? '1' : format(datum.value, '~e')"
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A scale from `low` to `high`. `ticks` and `words` (an expression of Vega) as None leave them to Vega."""
+    """An axis from `low` to `high`.
+
+    kind: "linear", "log" or "symlog". ticks: where ticks are. words: the text of a tick, as a Vega expression. If ticks
+    or words is None, Vega chooses.
+    """
 
     title: str | None
     low: float
@@ -29,24 +34,24 @@ class Axis:
     ticks: tuple[float, ...] | None = None
     words: str | None = None
     shown: bool = True
-    """False: ticks without numbers, as inside a grid of panels."""
+    """Whether the axis has its title and numbers. Inside a grid of panels it has not."""
 
     def share(self, value: float) -> float:
-        """Its place, from 0 at `low` to 1 at `high`. What lies outside is drawn at the edge."""
+        """The place of a value on the axis, from 0 at `low` to 1 at `high`. A value outside is placed at the edge."""
         at = _PLACES[self.kind]
         inside = min(max(value, self.low), self.high)
         return (at(inside) - at(self.low)) / (at(self.high) - at(self.low))
 
     def x(self, field: str = "x") -> Any:
-        """The channel x of a chart."""
+        """The axis as the channel x of a chart. field: the column of the data."""
         return drawing().X(f"{field}:Q", **self._options())
 
     def y(self, field: str = "y") -> Any:
-        """The channel y of a chart."""
+        """The axis as the channel y of a chart. field: the column of the data."""
         return drawing().Y(f"{field}:Q", **self._options())
 
     def hidden(self) -> Axis:
-        """The same without words."""
+        """The same axis without title and numbers."""
         return replace(self, shown=False)
 
     def _options(self) -> dict[str, Any]:
@@ -62,15 +67,16 @@ class Axis:
 
 
 def linear(title: str, values: Iterable[float], **more: Any) -> Axis:
-    """From the least to the largest value, with a little room around."""
+    """A linear axis from the least to the largest value, with a little room at both ends."""
     low, high = _ends(values)
     room = (high - low or 1.0) * 0.03
     return Axis(title, low - room, high + room, **more)
 
 
 def decades(title: str, values: Iterable[float], *, floor: float = 0.0, words: str = PLAIN_POWERS) -> Axis:
-    """Logarithmic, from a power of ten to another, a tick at each. Values below `floor` are drawn there."""
+    """A logarithmic axis between two powers of ten, with a tick at each. Values below `floor` count as `floor`."""
     low, high = _ends(max(floor, value) for value in values)
+    # The tiny number keeps a rounding error of log10 from adding a decade.
     first = math.floor(math.log10(low) + 1e-9)
     last = max(first + 1, math.ceil(math.log10(high) - 1e-9))
     ticks = tuple(10.0**power for power in range(first, last + 1))
@@ -78,7 +84,10 @@ def decades(title: str, values: Iterable[float], *, floor: float = 0.0, words: s
 
 
 def ratios(title: str, values: Iterable[float], *, powers: bool = False) -> Axis:
-    """Logarithmic, as narrow as the values are, with a little room around. Ticks at `powers` of ten only, if so asked."""
+    """A logarithmic axis from the least to the largest value, with a little room at both ends.
+
+    powers: ticks at powers of ten only.
+    """
     low, high = _ends(values)
     room = max(1.01, (high / low) ** 0.04)
     low, high = low / room, high * room
@@ -86,7 +95,7 @@ def ratios(title: str, values: Iterable[float], *, powers: bool = False) -> Axis
 
 
 def _ticks(low: float, high: float, powers: bool) -> tuple[float, ...] | None:
-    """1, 2, 5, 10, ..., or None (Vega chooses) where that gives too few."""
+    """Ticks at 1, 2, 5, 10, ... between `low` and `high`. None, so that Vega chooses, if fewer than three lie there."""
     steps = (1,) if powers else (1, 2, 5)
     ends = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = tuple(step * 10.0**power for power in ends for step in steps)

@@ -1,4 +1,4 @@
-"""Which series stand out."""
+"""Decides which series of a chart stand out."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from evenflow.charts.looks import HERO, NAMED, REST, SUBJECT, Look
 
 OURS = "evenflow"
 FEW = 6
-"""So many series need no grey: all are named."""
+"""Up to this many series, all are named and none is grey."""
 
 
 def looks(names: Iterable[str], *, hero: str = OURS, named: Sequence[str] = ()) -> dict[str, Look]:
-    """The look of each name: of `hero` (or the first with that name and options), of those `named`, of the rest.
+    """The look of each name: one for the hero, others for the names in `named`, and grey for the rest.
 
-    Where there are few series all are named. What is named and not there takes no colour.
+    The hero is the name `hero`, or else the first name that is `hero` with options. If there are few series, all are
+    named. A name in `named` that does not occur takes no colour.
     """
     there = list(dict.fromkeys(names))
     strong = hero if hero in there else next((name for name in there if name.partition(":")[0] == hero), None)
@@ -26,7 +27,10 @@ def looks(names: Iterable[str], *, hero: str = OURS, named: Sequence[str] = ()) 
 
 
 def best(points: dict[str, tuple[float, float]]) -> list[str]:
-    """The names that no other beats in one figure without losing in the other (least is best). Of equals the first."""
+    """The Pareto front of these points, where less is better in both figures. Of equal points, the first name.
+
+    No other name is at least as good in both figures and better in one.
+    """
     front: list[str] = []
     least = float("inf")
     for name in sorted(points, key=lambda name: points[name]):
@@ -37,6 +41,6 @@ def best(points: dict[str, tuple[float, float]]) -> list[str]:
 
 
 def grey_first(found: dict[str, Look]) -> list[str]:
-    """The names in the order of drawing: grey marks below, then the named, the first named above, then the strong one."""
+    """The names in the order of drawing, from below to above: grey ones, named ones (the first on top), the hero."""
     upwards = list(reversed(found))
     return sorted(upwards, key=lambda name: (found[name].labelled, found[name].bold))

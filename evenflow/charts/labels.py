@@ -1,4 +1,7 @@
-"""Where labels go: no label meets another or lies on a strong mark. Pixels, from the upper left corner."""
+"""Places labels so that no label meets another one or lies on a strong mark.
+
+Coordinates are pixels from the upper left corner of the panel. y grows downwards.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,15 @@ from typing import NamedTuple
 from evenflow.charts.looks import Look, width_of
 
 _TOGETHER = 5.0
-"""Marks this near are labelled together."""
+"""Marks that are nearer to each other than this (pixels) share one label."""
 _DETOUR = 9.0
-"""Pixels that a label goes further rather than lie on a grey mark or close to another strong one."""
+"""A label on a grey mark, or close to a strong mark or label, is as bad as one that is this much (pixels) further away."""
 _LINE = 1.2
 """Height of a line of letters, as a multiple of their size."""
 
 
 class Box(NamedTuple):
-    """A rectangle."""
+    """A rectangle in pixels."""
 
     left: float
     top: float
@@ -25,7 +28,7 @@ class Box(NamedTuple):
     bottom: float
 
     def meets(self, other: Box) -> bool:
-        """Whether they have a point in common."""
+        """Whether the two rectangles overlap."""
         return (
             self.left < other.right
             and other.left < self.right
@@ -34,11 +37,11 @@ class Box(NamedTuple):
         )
 
     def grown(self, by: float) -> Box:
-        """The rectangle with a margin."""
+        """The rectangle with a margin of `by` pixels on each side."""
         return Box(self.left - by, self.top - by, self.right + by, self.bottom + by)
 
     def inside(self, other: Box) -> bool:
-        """Whether it lies in the other."""
+        """Whether the rectangle lies within the other."""
         return (
             self.left >= other.left
             and self.right <= other.right
@@ -48,7 +51,7 @@ class Box(NamedTuple):
 
 
 class Dot(NamedTuple):
-    """A mark with its look. `name` is what its label says."""
+    """A mark with its look. name: the text of its label. x, y: its centre."""
 
     name: str
     x: float
@@ -57,20 +60,21 @@ class Dot(NamedTuple):
 
     @property
     def box(self) -> Box:
-        """What the mark covers."""
+        """The square around the mark, with a margin of a pixel."""
+        # The size of a mark is its area in square pixels.
         radius = math.sqrt(self.look.point / math.pi) + 1
         return Box(self.x - radius, self.y - radius, self.x + radius, self.y + radius)
 
 
 class Label(NamedTuple):
-    """A label in its place, and the mark it belongs to."""
+    """A label at its place, and the mark that it belongs to."""
 
     box: Box
     dot: Dot
 
     @property
     def far(self) -> bool:
-        """Whether it needs a line to its mark."""
+        """Whether the label is so far from its mark that it needs a line to it."""
         around = self.dot.box
         return not self.box.meets(Box(around.left - 6, around.top - 6, around.right + 6, around.bottom + 6))
 
@@ -81,7 +85,7 @@ class Label(NamedTuple):
 
     @property
     def near_end(self) -> tuple[float, float]:
-        """The point of the label that is nearest to the mark."""
+        """The point (x, y) of the label that is nearest to the mark."""
         return (
             min(max(self.dot.x, self.box.left), self.box.right),
             min(max(self.dot.y, self.box.top), self.box.bottom),
@@ -89,7 +93,10 @@ class Label(NamedTuple):
 
 
 def place(dots: Sequence[Dot], width: float, height: float) -> list[Label]:
-    """A label for each labelled mark inside the panel. The mark that is drawn last has the first choice."""
+    """A label for each mark whose look has labels, inside a panel of this size.
+
+    dots: in the order of drawing. The mark that is drawn last chooses its place first.
+    """
     strong = [dot for dot in reversed(dots) if dot.look.labelled]
     grey = [dot.box for dot in dots if not dot.look.labelled]
     taken, placed = [dot.box for dot in strong], list[Label]()
@@ -101,7 +108,12 @@ def place(dots: Sequence[Dot], width: float, height: float) -> list[Label]:
 
 
 def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
-    """As near to the places wanted as goes with `gap` between neighbours, inside low .. high if there is room."""
+    """Places as near to the wanted ones as possible, with at least `gap` between neighbours.
+
+    The places lie within low .. high if there is room. They are returned in the order of `wanted`.
+    """
+    # Without the gaps, places must not decrease. Neighbours that would are merged to their mean, which gives the least
+    # squares (pool adjacent violators). The gaps are added again at the end.
     order = sorted(range(len(wanted)), key=lambda at: wanted[at])
     groups: list[list[float]] = []
     for rank, at in enumerate(order):
@@ -121,7 +133,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _together(strong: Sequence[Dot]) -> list[Dot]:
-    """Marks on one spot become one with all names."""
+    """The marks, where marks on one spot are joined to one with all their names."""
     found: list[Dot] = []
     for dot in strong:
         for at, other in enumerate(found):
@@ -134,13 +146,17 @@ def _together(strong: Sequence[Dot]) -> list[Dot]:
 
 
 def _fitting(dot: Dot, width: float) -> Dot:
-    """With a name that is cut where it would be wider than this."""
+    """The mark with its name cut to this width in pixels."""
     letters = int(len(dot.name) * width / width_of(dot.name, dot.look))
     return dot if letters >= len(dot.name) else dot._replace(name=dot.name[: letters - 1] + "…")
 
 
 def _free(dot: Dot, taken: Sequence[Box], grey: Sequence[Box], panel: Box) -> Box:
-    """The nearest place that is free of labels and strong marks. Grey marks and being near to others cost some way."""
+    """The best place for a mark's label. If no place is free, the first one.
+
+    A place is free if it meets no label and no strong mark. Of the free places, the nearest is best, where grey marks
+    and nearby labels count as additional distance (`_DETOUR`).
+    """
     others = [box.grown(4) for box in taken if box != dot.box]
     places = list(_places(dot, panel))
     free = [box for box in places if box.inside(panel) and not any(box.meets(other) for other in taken)]
@@ -153,7 +169,10 @@ def _free(dot: Dot, taken: Sequence[Box], grey: Sequence[Box], panel: Box) -> Bo
 
 
 def _places(dot: Dot, panel: Box) -> Iterator[Box]:
-    """Places around the mark, further and further away. Above and below it a label is moved into the panel."""
+    """Places for a label around its mark, further and further away.
+
+    A place above or below the mark is moved sideways into the panel.
+    """
     wide, high = width_of(dot.name, dot.look), dot.look.font * _LINE
     radius = math.sqrt(dot.look.point / math.pi)
     for away in range(3, 150, 6):
@@ -167,4 +186,4 @@ def _places(dot: Dot, panel: Box) -> Iterator[Box]:
 
 
 _SIDES = ((1, 0), (0, -1), (0, 1), (-1, 0), (1, -1), (1, 1), (-1, -1), (-1, 1), (0.6, -1), (0.6, 1))
-"""Right of the mark, above, below, left, and slantwise."""
+"""Directions (across, down) from the mark: right, above, below, left, and the diagonals."""

@@ -1,4 +1,4 @@
-"""A panel of lines, a line per name, labelled at its end."""
+"""A panel of lines: one line for each name, labelled at its end."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     import altair
 
 _GAP, _BESIDE = 14.0, 14.0
-"""Pixels from a label to the next, and from the panel to the labels."""
+"""Pixels between neighbouring labels, and pixels from the panel to the labels."""
 
 
 class Line(NamedTuple):
-    """Places along the axes. `low` and `high` are the ends of a bar at each, or empty."""
+    """The points of a line. low, high: the ends of a vertical bar at each point, or empty for no bars."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -38,7 +38,7 @@ def lines(
     width: int = 260,
     height: int = 220,
 ) -> altair.LayerChart:
-    """`drawn` gives each name its line, `found` its look."""
+    """A panel of lines. drawn: the line of each name. found: the look of each name. width, height: pixels."""
     names = [name for name in grey_first(dict(found)) if name in drawn]
     layers = [_bars(drawn, found, x, y), strokes([(name, drawn[name], found[name]) for name in names], x, y)]
     ends = [
@@ -52,8 +52,10 @@ def lines(
 
 
 def multiples(drawn: Mapping[str, Line], *, x: Axis, y: Axis, hero: str, columns: int) -> list[Any]:
-    """A small panel for each name: its line, that of `hero`, and grey ones of all others. Only the outer ones say
-    what the axes are."""
+    """A small panel for each name: its own line, the line of `hero`, and all other lines in grey.
+
+    Only panels at the left and lower edge of the grid show the words of their axes. columns: panels in a row.
+    """
     panels = []
     for at, name in enumerate(drawn):
         below, first = at + columns >= len(drawn), at % columns == 0
@@ -74,7 +76,10 @@ def _small(drawn: Mapping[str, Line], name: str, hero: str, x: Axis, y: Axis) ->
 
 
 def strokes(series: Sequence[tuple[str, Line, Look]], x: Axis, y: Axis, *, told: bool = True) -> Any:
-    """A layer of lines, the last on top. Their points are joined in the order given. `told`: also to screen readers."""
+    """A layer of lines, the last on top. The points of a line are joined in their order.
+
+    told: whether screen readers read the lines.
+    """
     alt = drawing()
     rows = [
         {
@@ -95,7 +100,7 @@ def strokes(series: Sequence[tuple[str, Line, Look]], x: Axis, y: Axis, *, told:
             x.x(),
             y.y(),
             alt.Detail("name:N"),
-            alt.Order("at:Q"),
+            alt.Order("at:Q"),  # by default, Vega joins the points of a line by their x
             alt.Color("colour:N", scale=None, legend=None),
             alt.StrokeWidth("width:Q", scale=None, legend=None),
         )
@@ -116,7 +121,7 @@ def _bars(drawn: Mapping[str, Line], found: Mapping[str, Look], x: Axis, y: Axis
 
 
 def _beside(ends: Sequence[Dot], width: int, height: int) -> list[Label]:
-    """Labels right of the panel, at the height of the line's end or as near as the others let it."""
+    """Labels to the right of the panel, each as near to the height of its line's end as the other labels allow."""
     heights = spread([end.y for end in ends], gap=_GAP, low=0, high=height)
     return [
         Label(Box(width + _BESIDE, y - 6, width + _BESIDE + width_of(end.name, end.look), y + 6), end)

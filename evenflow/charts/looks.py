@@ -1,4 +1,4 @@
-"""Colours, sizes and letters: the one place for the style of all charts."""
+"""Colours, sizes and letters: the only place for the style of all charts."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from typing import Any, NamedTuple
 
 
 class Look(NamedTuple):
-    """How a series is drawn. Sizes are pixels. Of a point, square pixels."""
+    """How a series is drawn. point: area of a point in square pixels. line: width of a line in pixels."""
 
     colour: str
     point: int
     line: float
     font: int = 0
-    """Size of the letters of its label. 0: it has none."""
+    """Size of the letters of the label in pixels. 0: the series has no label."""
     bold: bool = False
 
     @property
     def labelled(self) -> bool:
-        """Whether its name is written beside it."""
+        """Whether the name of the series is written beside it."""
         return self.font > 0
 
 
 HERO = Look("#d9480f", point=130, line=3.0, font=13, bold=True)
-"""evenflow, wherever it is drawn. A picture has one strong mark at most."""
+"""The look of evenflow in every chart. A picture has at most one strong series."""
 SUBJECT = HERO._replace(colour="#1b4a7a")
-"""Another partitioner that a picture is about, such as that of a paper."""
+"""The look of another partitioner that a picture is about, such as the one of a paper."""
 NAMED = tuple(
     Look(colour, point=55, line=1.5, font=11)
     for colour in ("#343a40", "#5b7fa6", "#2f7d6b", "#7b5a91", "#85692b", "#7a4452", "#5c6770")
 )
-"""What it is compared with: muted colours, in the order of naming."""
+"""The looks of series that the strong one is compared with: muted colours, in the order of naming."""
 REST = Look("#ced4da", point=28, line=1.0)
-"""All others: context."""
+"""The look of all other series, which are context."""
 
 INK, FAINT = "#495057", "#f1f3f5"
-"""Words of the axes. The grid."""
+"""Colours of the words of the axes, and of the grid."""
 CONFIG: dict[str, Any] = {
     "background": "white",
     "padding": 12,
@@ -51,9 +51,10 @@ CONFIG: dict[str, Any] = {
     },
     "title": {"anchor": "start", "color": "#212529", "fontSize": 12, "subtitleColor": INK},
 }
-"""Vega-Lite's own part of the style. A white ground reads on light and dark pages."""
+"""The configuration of Vega-Lite. A white background can be read on light and dark pages."""
 
 
 def width_of(text: str, look: Look) -> float:
-    """Upper estimate of the pixels that a label takes."""
+    """An upper estimate of the width of a label in pixels."""
+    # A letter of a sans-serif font is about 0.6 times as wide as high. No font is measured, as the browser chooses it.
     return len(text) * look.font * (0.62 if look.bold else 0.57)

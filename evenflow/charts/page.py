@@ -1,4 +1,4 @@
-"""Panels put together, and written as a file."""
+"""Puts panels together and writes them to a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def drawing() -> Any:
-    """The module altair. ConfigError when charts cannot be drawn."""
+    """The module altair. ConfigError if a package that charts need is missing."""
     try:
         import altair
         import vl_convert  # noqa: F401  (altair renders with it)
@@ -22,6 +22,7 @@ def drawing() -> Any:
         raise ConfigError(
             f"charts need the package {error.name}", hint='pip install "evenflow[plots]"'
         ) from None
+    # altair refuses more than 5,000 rows of data by default.
     altair.data_transformers.disable_max_rows()
     return altair
 
@@ -34,14 +35,14 @@ def page(
     columns: int = 2,
     spacing: int = 28,
 ) -> altair.TopLevelMixin:
-    """Panels side by side below a title that says in words what is to be seen."""
+    """The panels side by side, `columns` in a row, below a title that says in words what can be seen."""
     words = drawing().TitleParams(title, subtitle=list(subtitle), fontSize=15, subtitleFontSize=11, offset=14)
     made = drawing().concat(*panels, columns=columns, spacing=spacing, title=words)
     return made.configure(**CONFIG)
 
 
 def save(chart: altair.TopLevelMixin, path: Path) -> None:
-    """As the ending says (.png, .svg, .html). A page of HTML holds all it needs."""
+    """Write the chart in the format of the path's ending (.png, .svg, .html). An HTML page needs no other files."""
     ending: Any = path.suffix.lower().removeprefix(".")
     options: dict[str, Any] = {"inline": True} if ending == "html" else {"scale_factor": 2}
     chart.save(str(path), format=ending, **options)

@@ -1,4 +1,4 @@
-"""A panel of points, a point per name."""
+"""A panel of points: one point for each name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def points(
     height: int = 260,
     below: Sequence[Any] = (),
 ) -> altair.LayerChart:
-    """`at` gives each name its place on the axes, `found` its look. Layers of `below` lie behind the points."""
+    """A panel of points. at: the values (x, y) of each name. found: the look of each name. below: layers behind them."""
     alt = drawing()
     names = [name for name in grey_first(dict(found)) if name in at]
     dots = [
@@ -59,7 +59,7 @@ def points(
 
 
 def written(labels: Sequence[Label]) -> list[Any]:
-    """Layers: a thin line to each mark that is far from its label, and the labels."""
+    """The layers of the labels: a thin line to each mark that is far from its label, and the words."""
     lines = [
         {
             "x": label.dot.x,
@@ -72,6 +72,7 @@ def written(labels: Sequence[Label]) -> list[Any]:
         if label.far
     ]
     layers = [_leaders(lines)] if lines else []
+    # The letters of a text layer have one size and colour, so each look has its own layer.
     for look in sorted({label.dot.look for label in labels}):
         layers.append(_words([label for label in labels if label.dot.look == look], look))
     return layers
@@ -83,7 +84,7 @@ def _leaders(rows: list[dict[str, Any]]) -> Any:
         alt.Chart(alt.Data(values=rows))
         .mark_rule(strokeWidth=0.7, opacity=0.6)
         .encode(
-            alt.X("x:Q", scale=None),
+            alt.X("x:Q", scale=None),  # without a scale, values are pixels
             alt.Y("y:Q", scale=None),
             alt.X2("x2:Q"),
             alt.Y2("y2:Q"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _SAMPLE = 1_000_000
 _LONGEST_KEY = 48
+"""Most characters of a hot key in the table."""
 
 
 def register(app: typer.Typer) -> None:
@@ -120,12 +121,13 @@ def advise(
             delimiter=delimiter,
             header=not no_header,
             encoding=encoding,
-            keep_order=time is None,  # numbered in order of the file
-            first=sample + 1,  # one more tells whether these are all
+            keep_order=time is None,  # without times, rows are numbered in the order of the file
+            first=sample + 1,  # one more tells whether the sample is the whole file
             event_rate=rate,
         )
         found = first_tuples(opened(input, options), sample, timed=time is not None)
-        inputs = settings.input.partitions or DEFAULT_PARTITIONS  # what a topic made for the file would get
+        # As many partitions as a topic that is made for the file would get.
+        inputs = settings.input.partitions or DEFAULT_PARTITIONS
     else:
         for_files = {"--no-header": no_header, "--format": format, "--encoding": encoding != "utf-8"}
         if given := [word for word, value in for_files.items() if value]:
@@ -171,9 +173,10 @@ def _settings_for_topic(
     time_unit: str | None,
     delimiter: str | None,
 ) -> Settings:
-    """The settings, with what the command line says of the topic instead.
+    """The settings, overridden by what the command line says about the topic.
 
-    Types of the key of before go with it: a query has types only of what it reads.
+    If another key is given, the types of the former key columns are dropped, because a query may declare types only of
+    columns that it reads. ConfigError if the key does not fit the query.
     """
     from pydantic import ValidationError
 
@@ -215,7 +218,7 @@ def _from_topic(settings: Settings, tuples: int, *, first: bool) -> tuple[Sample
 
 @contextmanager
 def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error. Silent where that is no terminal."""
+    """A progress bar on standard error. Nothing is shown if standard error is no terminal."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -229,6 +232,7 @@ def _print(advice: Advice) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    # Sentences are printed as Text, because rich would take brackets in a plain string for markup.
     console = Console()
     console = console if console.is_terminal else Console(width=120)
     console.print(Text(_stream(advice)))
@@ -255,7 +259,7 @@ def _print(advice: Advice) -> None:
 
 
 def _stream(advice: Advice) -> str:
-    """What the sample is, in a few lines."""
+    """A description of the sample, in one or two lines."""
     unseen = (
         f" (with those unseen about {advice.keys_estimate:,})" if advice.keys_estimate > advice.keys else ""
     )
@@ -276,7 +280,7 @@ def _rate(rate: float) -> str:
 
 
 def _hot_title(advice: Advice) -> str:
-    """How many hot keys there are, and how many of them the table has."""
+    """How many hot keys there are, and how many of them the table shows."""
     shown = len(advice.hot_keys)
     more = f", {shown} shown" if shown < advice.hot_key_count else ""
     return (

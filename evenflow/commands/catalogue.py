@@ -1,4 +1,4 @@
-"""`evenflow partitioners`, `evenflow policies`, `evenflow queries`: what is built in."""
+"""`evenflow partitioners`, `evenflow policies` and `evenflow queries` list what is built in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands share: the settings that `--config` names, and durations and numbers as a person writes them."""
+"""What commands share: the settings that `--config` names, and the parsing of durations and numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def settings_of(context: typer.Context, **overrides: Any) -> Settings:
 
 
 def milliseconds(option: str, text: str) -> int:
-    """`"60s"` -> 60000. ConfigError that names the option."""
+    """The milliseconds of a duration: `"60s"` -> 60000. ConfigError names the option."""
     from evenflow.errors import ConfigError
     from evenflow.settings.durations import parse_duration
 
@@ -29,7 +29,7 @@ def milliseconds(option: str, text: str) -> int:
 
 
 def _whole(text: str) -> int:
-    """A whole number. 1e7 and 10_000_000 are welcome."""
+    """A whole number, which may be written as 1e7 or 10_000_000. BadParameter for anything else."""
     import typer
 
     try:
@@ -46,7 +46,7 @@ def _whole(text: str) -> int:
 
 
 def counted(help_text: str) -> Any:
-    """An option that is a whole number."""
+    """A typer option that is a whole number."""
     import typer
 
     return typer.Option(parser=_whole, metavar="NUMBER", help=help_text)

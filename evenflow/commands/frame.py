@@ -1,4 +1,4 @@
-"""What every command stands in: the options of all commands, and what becomes of their errors."""
+"""The frame of every command: the options of all commands, and what happens to their errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from evenflow.commands.options import EverywhereGroup
 from evenflow.errors import ConfigError, EvenflowError
 
 USER_ERROR = 2
+"""Exit status for an error that a user can act on."""
 INTERRUPTED = 130
+"""Exit status after Ctrl-C: 128 and the number of SIGINT, as shells have it."""
 
 EXTRAS = {
     "confluent_kafka": "kafka",
@@ -24,11 +26,11 @@ EXTRAS = {
     "duckdb": "workbench",
     "psutil": "workbench",
 }
-"""The extra that brings a package which the library itself does without."""
+"""For each package that the library itself does not need: the extra that installs it."""
 
 
 def application() -> typer.Typer:
-    """`evenflow` without a command yet."""
+    """The application `evenflow` with the options of all commands, but without a command."""
     app = typer.Typer(
         name="evenflow",
         help="A Kafka-fed streaming pipeline that beats skew: online routing, two-step aggregation, "
@@ -61,9 +63,10 @@ def _options(
 
 
 def run_command(app: Callable[[], object]) -> None:
-    """Run `app`: an EvenflowError becomes a red message and its exit code (2), Ctrl-C becomes 130.
+    """Run `app`, and turn its errors into messages and exit codes.
 
-    So does a package that is not installed, if an extra brings it.
+    An EvenflowError becomes a red message and its own exit code, or else 2. A package that is not installed becomes such
+    a message too if an extra installs it. Ctrl-C becomes 130.
     """
     try:
         app()
@@ -79,7 +82,7 @@ def run_command(app: Callable[[], object]) -> None:
 
 
 def missing(package: str) -> ConfigError:
-    """That a package is not installed, and which extra brings it."""
+    """The error that a package is not installed, with the extra that installs it."""
     extra = EXTRAS[package]
     return ConfigError(
         f"this needs the package {package}, which is not installed",

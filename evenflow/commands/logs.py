@@ -1,4 +1,4 @@
-"""Where log records go: to standard error, as text for a person or as JSON lines for a program."""
+"""Sends log records to standard error, as text for a person or as JSON lines for a program."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from evenflow.errors import EvenflowError
 from evenflow.talking.lines import JsonLines, with_fields
 
 _SERVICES = ("partitioner_service", "evenflow.spark", "controller", "evenflow.look", "evenflow.start")
-"""Loggers of what our services say of their work."""
+"""Loggers with which our services report their work."""
 _CLIENTS = ("evenflow.kafka", "faust", "mode", "aiokafka", "py4j")
-"""Loggers of what the libraries say to each other. What matters of it comes out as an error of ours."""
+"""Loggers of client libraries. Their messages are hidden by default, because what matters becomes an error of ours."""
 _SHORT = "%(asctime)s %(levelname)s %(message)s"
 _LONG = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def configure(*, quiet: bool, verbose: bool, as_json: bool) -> None:
-    """quiet: warnings and errors only. verbose: also what clients say. Otherwise: what our services say."""
+    """Configure the logging of this process. By default the messages of our services are shown.
+
+    quiet: only warnings and errors. verbose: everything, also messages of the clients. as_json: JSON lines.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if as_json else logging.Formatter(_LONG if verbose else _SHORT))
     logging.basicConfig(handlers=[handler], level=logging.INFO if verbose else logging.WARNING, force=True)
@@ -30,7 +33,7 @@ def configure(*, quiet: bool, verbose: bool, as_json: bool) -> None:
 
 
 def show_error(error: EvenflowError) -> None:
-    """What ended the command, on standard error: in red with its hint, or as a line of JSON."""
+    """Show the error that ended the command on standard error: in red with its hint, or as a line of JSON."""
     if any(isinstance(handler.formatter, JsonLines) for handler in logging.getLogger().handlers):
         logging.getLogger("evenflow").error("%s", error.message, extra=with_fields({"hint": error.hint}))
         return

@@ -1,4 +1,4 @@
-"""What every command that reads a file asks and says in the same words."""
+"""The options and messages that all commands which read a file share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBERED_RATE = 1000.0
 
 
 def _character(text: str) -> str:
-    """A delimiter as it is written: one character, or \\t."""
+    """A delimiter as a user writes it: one character, or \\t for a tab. BadParameter for anything else."""
     from evenflow.settings.input import parse_delimiter
 
     try:
@@ -48,10 +48,10 @@ Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of CSV and t
 
 
 def options_of_file(*, key: str | None, time: str | None, **words: Any) -> SourceOptions:
-    """Options for who needs nothing but the keys and the times of a source. Without a time the rows are numbered.
+    """Source options for a command that needs only the keys and the event times of a source.
 
-    `words`: other fields of SourceOptions. `event_rate` defaults to 1,000 tuples a second.
-    ConfigError for a unit without a time.
+    Without a time column the rows are numbered, at `event_rate` tuples per second (default 1,000). words: further fields
+    of SourceOptions. ConfigError for a time unit without a time column.
     """
     from evenflow.errors import ConfigError
     from evenflow.sources.source import SourceOptions
@@ -72,7 +72,7 @@ def options_of_file(*, key: str | None, time: str | None, **words: Any) -> Sourc
 
 
 def opened(text: str, options: SourceOptions) -> Source:
-    """The source that a user named, after saying on standard error how it is read."""
+    """The source that the user named. How it is read is printed to standard error first."""
     from evenflow.sources.datasets import reading_of
 
     reading = reading_of(text, options)

@@ -1,4 +1,4 @@
-"""`evenflow settings`: every setting there is."""
+"""`evenflow settings` lists every setting."""
 
 from __future__ import annotations
 

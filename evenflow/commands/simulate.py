@@ -1,4 +1,4 @@
-"""`evenflow simulate`: partitioners over a stream, without Kafka."""
+"""`evenflow simulate` routes a stream through partitioners, without Kafka."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ Kind = Literal[
     "wrong-clock",
     "silence",
 ]
+"""The names in `simulation.STREAMS`, written out so that the help needs no import of the simulation."""
 _TUPLES, _KEYS, _ZIPF, _PERIOD = 1_000_000, 100_000, 1.0, "10s"
 _DISORDER_MS = 60_000
 
@@ -200,7 +201,7 @@ def simulate(
 
 
 def _read(path: str, options: SourceOptions, rate: float | None, disorder_ms: int) -> KeyedStream:
-    """The tuples of a file, numbered at `rate` where they have no time."""
+    """The tuples of a file. Without a time column they are numbered at `rate`."""
     from evenflow.errors import ConfigError
     from evenflow.sources.sample import stream_of
 
@@ -215,7 +216,7 @@ def _read(path: str, options: SourceOptions, rate: float | None, disorder_ms: in
 
 
 def _disorder(said: str | None, scenario: Scenario) -> int:
-    """How far times may run back, ms."""
+    """How far times may lie behind earlier ones, in ms."""
     if said is not None:
         return milliseconds("--max-disorder", said)
     return scenario.window_ms or _DISORDER_MS
@@ -231,7 +232,7 @@ def _refuse(given: dict[str, Any], why: str, hint: str) -> None:
 
 @contextmanager
 def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callable[[Sequence[int]], None]]:
-    """A bar for each partitioner on standard error. Silent where that is no terminal."""
+    """A progress bar for each partitioner on standard error. Nothing is shown if standard error is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -248,7 +249,7 @@ def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callabl
 
 
 def _show(results: Sequence[Result], scenario: Scenario, *, as_json: bool) -> None:
-    """Print the figures."""
+    """Print the figures: as JSON lines, or as a table."""
     if as_json:
         for result in results:
             typer.echo(json.dumps(result.figures.as_json()))
@@ -271,7 +272,7 @@ _COLUMNS: dict[str, _Cell] = {
     "ns/tuple": lambda f: f"{f.ns_per_tuple:,.1f}",
 }
 _LESS_NEEDED = ("mean I(t)", "keys", "Gamma", "hot keys")
-"""Columns that a narrow terminal does without, in this order."""
+"""Columns that are left out in a narrow terminal, in this order, until the table fits."""
 
 
 def _print_table(results: Sequence[Result], *, windowed: bool) -> None:

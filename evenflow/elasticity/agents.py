@@ -1,7 +1,12 @@
-"""The agent of one part of the chain (003, III.B): it keeps the part's parallelism by a contextual bandit.
+"""The agent of one part of the chain (003, III.B): it chooses the part's parallelism with a contextual bandit.
 
-Context of k instances: 1, the part's latency bound without a queue over its budget, `ln 20 / (mu(k) - lambda)`, and what
-the queue adds to it, `omega ln 20 / mu(k)`. Both end at 1, as the reward does not ask how far a budget is missed.
+The context of k instances has three features, the last two as shares of the part's latency budget:
+
+* the constant 1;
+* the latency bound without a queue, `ln 20 / (mu(k) - lambda)`;
+* what the queue adds to this bound, `omega ln 20 / mu(k)`.
+
+Both shares are cut off at 1, because the reward does not depend on how far a budget is missed.
 """
 
 from __future__ import annotations
@@ -18,12 +23,12 @@ from evenflow.elasticity.objective import Objective, Outcome
 from evenflow.elasticity.queues import LN20, service_rate
 
 WIDTH = 3
-"""Features of a context."""
+"""Number of features in a context."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What a part has to do. arrivals: tuples/s, mu: tuples/s of one instance, queue: tuples that wait."""
+    """The work of a part. arrivals: tuples/s. mu: tuples/s that one instance can do. queue: tuples that wait."""
 
     arrivals: float
     mu: float
@@ -31,33 +36,39 @@ class Load:
 
 
 class Agent:
-    """Chooses from `least` to `most` instances. rho: share of the work that is parallel."""
+    """Chooses between `least` and `most` instances (both included).
+
+    rho: share of the work that is parallel. alpha: weight of the doubt in the bandit's upper bounds.
+    """
 
     def __init__(self, *, least: int, most: int, rho: float, alpha: float) -> None:
         self.least, self.most, self.rho = least, most, rho
         self.bandit = DisjointLinUCB(arms=most - least + 1, width=WIDTH, alpha=alpha)
         self.before: Load | None = None
-        """What the choice that has not been judged yet was made on."""
+        """The load for which the last choice was made. None when no choice waits to be judged."""
 
     def contexts(self, load: Load, latency_s: float) -> Float64s:
-        """The context of each number of instances, shape (arms, WIDTH)."""
+        """The context of each number of instances, shape (arms, WIDTH). latency_s: the part's budget in seconds."""
         rates = service_rate(np.arange(self.least, self.most + 1, dtype=np.float64), mu=load.mu, rho=self.rho)
+        # With at least this much spare rate, `alone` is at most 1. It also covers an unstable queue (spare <= 0).
         spare = np.maximum(rates - load.arrivals, LN20 / latency_s)
         alone = LN20 / (spare * latency_s)
         queued = np.minimum(load.queue * LN20 / (rates * latency_s), 1)
         return np.column_stack((np.ones(len(rates)), alone, queued))
 
     def choose(self, load: Load, latency_s: float) -> int:
-        """Instances with the highest upper bound of reward."""
+        """The number of instances with the highest upper bound of reward."""
         return self.least + self.bandit.choose(self.contexts(load, latency_s))
 
     def settled(self, load: Load, latency_s: float) -> int:
-        """Instances with the highest expected reward."""
+        """The number of instances with the highest expected reward. It does not explore."""
         return self.least + int(np.argmax(self.bandit.expected(self.contexts(load, latency_s))))
 
     def judge(self, instances: int, after: Load, objective: Objective) -> None:
-        """So many instances served what `before` said, and then this is seen. Of numbers that are no choice it says
-        nothing."""
+        """Learn from the outcome of a choice: `instances` served the load `before`, and left the load `after`.
+
+        Nothing is learnt when no choice waits to be judged, or when `instances` is outside the agent's range.
+        """
         if self.before is None or not self.least <= instances <= self.most:
             return
         seen = Outcome(
@@ -72,7 +83,7 @@ class Agent:
         self.bandit.learn(arm, context, objective.reward(seen))
 
     def says(self, instances: int, load: Load, latency_s: float) -> str:
-        """Why so many, in words."""
+        """Why this number of instances was chosen, in words."""
         contexts, arm = self.contexts(load, latency_s), instances - self.least
         expected, doubt = self.bandit.expected(contexts)[arm], self.bandit.doubt(contexts)[arm]
         return (
@@ -81,20 +92,20 @@ class Agent:
         )
 
     def state(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """What the agent remembers, as plain JSON."""
         return {
             "before": None if self.before is None else asdict(self.before),
             "bandit": self.bandit.state(),
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take back what `state` gave. ValueError, KeyError or TypeError for anything else."""
+        """Restore what `state` returned. Raises ValueError, KeyError or TypeError for anything else."""
         self.bandit.load_state(state["bandit"])
         self.before = None if state["before"] is None else read_load(state["before"])
 
 
 def read_load(fields: dict[str, Any]) -> Load:
-    """A load as plain JSON has it. ValueError or KeyError for anything else."""
+    """A load from plain JSON. Raises ValueError, KeyError or TypeError for anything else."""
     load = Load(**{name: float(fields[name]) for name in ("arrivals", "mu", "queue")})
     if not (0 <= load.arrivals < math.inf and 0 < load.mu < math.inf and 0 <= load.queue < math.inf):
         raise ValueError(f"no load: {fields}")

@@ -1,4 +1,7 @@
-"""How many tuples/s come in each step: the loads of 003's experiments. Every draw is from the caller's generator."""
+"""How many tuples/s come in each step: the loads of the experiments in 003.
+
+Random numbers come only from the generator that the caller passes.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from evenflow.errors import ConfigError
 
 
 class Arrivals(Protocol):
-    """A load. Within a step tuples come at random at the step's rate."""
+    """A load. It gives the rate of each step. Within a step, tuples arrive at random at that rate."""
 
     def rate(self, step: int, rng: np.random.Generator) -> float:
-        """Tuples/s of step 0, 1, ..."""
+        """Tuples/s of this step. Steps are counted from 0."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,10 @@ class Poisson:
 
 @dataclass(frozen=True)
 class Pareto:
-    """Each step has a rate of its own, of a Pareto law: at least `least`, on average alpha/(alpha - 1) of that."""
+    """Each step has its own rate, drawn from a Pareto law.
+
+    The rate is at least `least` and, for alpha above 1, on average `least * alpha / (alpha - 1)`.
+    """
 
     alpha: float = 2.0
     least: float = 50.0
@@ -45,13 +51,16 @@ class Pareto:
 
     def rate(self, step: int, rng: np.random.Generator) -> float:
         """Tuples/s of this step."""
+        # numpy draws from the Lomax law, which is a Pareto law moved to begin at 0.
         return float(self.least * (1 + rng.pareto(self.alpha)))
 
 
 class Trace:
-    """A recorded load, over and over: `counts` events in periods of `period_s`, played `speed` times as fast.
+    """A recorded load that is repeated for ever: the events in each recorded period of `period_s` seconds.
 
-    An event stands for `copies` tuples. A step of `step_s` is given the events of `step_s * speed` recorded seconds.
+    The record is played `speed` times as fast as it was made, and each event stands for `copies` tuples. So a step of
+    `step_s` seconds gets the events of `step_s * speed` recorded seconds. A part of a period gets its share of the
+    period's events.
     """
 
     def __init__(
@@ -82,7 +91,7 @@ class Trace:
         return (self._events((step + 1) * self._periods) - self._events(step * self._periods)) * self._weight
 
     def _events(self, periods: float) -> float:
-        """Events before this moment, whole rounds included."""
+        """Events before this moment (in recorded periods), those of earlier rounds included."""
         length = len(self._until) - 1
         rounds, within = divmod(periods, length)
         return float(rounds * self._until[-1] + np.interp(within, np.arange(length + 1), self._until))

@@ -1,4 +1,4 @@
-"""The page docs/policies.md: every registered policy with its module's words and its options."""
+"""The page docs/policies.md: every registered policy with its module's docstring and its options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from evenflow.elasticity.registry import describe, names
 
 
 def policies_markdown() -> str:
-    """The page, in the order of the registry."""
+    """The page as Markdown, with the policies in the order of the registry."""
     known = [describe(name) for name in names()]
     lines = [
         "# Policies",

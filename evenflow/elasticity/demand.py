@@ -1,4 +1,4 @@
-"""What a plan needs of a cluster manager: executors of an application, from p and r."""
+"""What a plan needs from a cluster manager: the executors of an application, computed from p and r."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from evenflow.settings import Settings
 
 
 def executors(settings: Settings, parts: Iterable[Part], *, p: int, r: int) -> int:
-    """Executors of an application that runs these parts. They take turns on its cores, so the larger demand decides."""
+    """Executors of an application that runs these parts of the chain, at most `spark.max_executors`.
+
+    The parts take turns on the application's cores, so the part that needs more cores decides.
+    """
     spark = settings.spark
+    # -(-a // b) is the division of whole numbers, rounded up.
     cores = {
         "combine": -(-min(p, settings.routed_partitions) // spark.partitions_per_slot),
         "reduce": min(r, spark.buckets),

@@ -1,4 +1,4 @@
-"""A registered policy in an environment: what it decides is played, what comes of it is kept."""
+"""Runs a registered policy in an environment: its decisions are played, and the outcome of each step is recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from evenflow.elasticity.policy import Policy
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """A column for each figure, an entry for each step. latencies_ms: 95th percentile, NaN where no tuple came."""
+    """What happened in each step. Arrays of shape (steps,).
+
+    p, r: in force in the step. latencies_ms: 95th percentile of the latency, NaN in a step without tuples.
+    """
 
     rewards: Float64s
     p: Int64s
@@ -22,7 +25,7 @@ class Trajectory:
 
 
 def drive(policy: Policy, environment: ElasticStage | ElasticChain, *, steps: int, seed: int) -> Trajectory:
-    """`steps` steps, however long an episode is. The same seed gives the same trajectory."""
+    """Play this many steps, even beyond the end of an episode. The same seed gives the same trajectory."""
     _, info = environment.reset(seed=seed)
     rows = np.empty((steps, 4))
     for step in range(steps):

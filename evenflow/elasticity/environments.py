@@ -1,11 +1,12 @@
-"""Gymnasium environments: a pipeline's parts as queues, whose parallelism is the action (003, V.A).
+"""Gymnasium environments: the parts of a pipeline as queues, with their parallelism as the action (003, V.A).
 
-`evenflow/ElasticStage-v0` is the combiner alone, `evenflow/ElasticChain-v0` the combiner and the reducer behind it.
-`import evenflow.simulation` registers both. Each step draws the tuples that come and serves them (`queues.QueueModel`).
-What one part puts out in a step comes to the next one in the same step. The reward is that of 003, the mean over the parts.
+`evenflow/ElasticStage-v0` is the combiner alone. `evenflow/ElasticChain-v0` is the combiner and the reducer behind it.
+`import evenflow.simulation` registers both. Each step draws the tuples that arrive and serves them
+(`queues.QueueModel`). What one part puts out in a step arrives at the next part in the same step. The reward is that of
+003, as the mean over the parts.
 
-The observation is a Box for learners. `info["observation"]` is the same as a registered policy gets it from the live
-pipeline, so that one policy object runs in both (`driving.drive`).
+Learners get the observation as a Box. `info["observation"]` holds the same facts as an `Observation`, as a policy gets
+it from the live pipeline. So one policy object runs in both (`driving.drive`).
 """
 
 from __future__ import annotations
@@ -29,13 +30,18 @@ from evenflow.errors import ConfigError
 
 Seen = npt.NDArray[np.float32]
 _FEATURES = 4
+"""Numbers in the Box for each part (`_Elastic._box`)."""
 _LONGEST_QUEUE = math.log1p(1e9)
+"""Logarithm of the queue (in tuples) that the Box shows as 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """mu: tuples/s of one instance. rho: share of its work that is parallel. selectivity: tuples out for each one in
-    (psi). model: the laws of gaps and of service times."""
+    """One part of the pipeline as a queue.
+
+    mu: tuples/s of one instance. rho: share of its work that is parallel. selectivity: tuples out for each tuple in
+    (psi). model: the laws of the gaps between tuples and of the service times.
+    """
 
     mu: float = 10.0
     rho: float = 0.9
@@ -44,7 +50,7 @@ class Operator:
 
 
 class Options(TypedDict, total=False):
-    """What both environments take. `ElasticStage` says what each is."""
+    """Options that both environments take. `ElasticStage` explains each."""
 
     arrivals: Arrivals | None
     kmax: int
@@ -57,7 +63,7 @@ class Options(TypedDict, total=False):
 
 
 class _Elastic(gymnasium.Env[Seen, Any]):
-    """What both have in common. Options: see `ElasticStage`."""
+    """What both environments have in common. Options: see `ElasticStage`."""
 
     parts: ClassVar[tuple[Part, ...]]
 
@@ -88,18 +94,18 @@ class _Elastic(gymnasium.Env[Seen, Any]):
 
     @property
     def bounds(self) -> Bounds:
-        """For a policy that is to be driven through this environment."""
+        """The bounds of p and r for a policy that runs in this environment."""
         most = [self.kmax if part in self.parts else 1 for part in PARTS]
         return Bounds(p_max=most[0], r_max=most[1])
 
     def action(self, decision: Decision) -> Any:
-        """What a policy wants, as an action."""
+        """The action that a policy's decision stands for."""
         raise NotImplementedError
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Seen, dict[str, Any]]:
-        """The state after a first step with `start` instances, which began with empty queues."""
+        """Begin an episode: empty queues, and one step with `start` instances, whose outcome is returned."""
         super().reset(seed=seed, options=options)
         self._step = 0
         self._instances = [self._start] * len(self.parts)
@@ -108,7 +114,7 @@ class _Elastic(gymnasium.Env[Seen, Any]):
         return seen, info
 
     def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
-        """A step with these instances."""
+        """Play one step with these instances. An episode is truncated after `horizon` steps and never terminates."""
         self._instances = [int(instances) for instances in np.atleast_1d(action)]
         return self._played()
 
@@ -131,6 +137,7 @@ class _Elastic(gymnasium.Env[Seen, Any]):
         self._step += 1
         reward = float(np.mean([self._reward(at, one, waiting[at]) for at, one in enumerate(served)]))
         info = {"observation": self._observation(served, waiting)}
+        # `>`, because the step that `reset` plays is not one of the episode's.
         return self._box(served), reward, False, self._step > self.horizon, info
 
     def _service(self, at: int) -> float:
@@ -148,7 +155,11 @@ class _Elastic(gymnasium.Env[Seen, Any]):
         return self._objective.reward(outcome)
 
     def _box(self, served: Sequence[Served]) -> Seen:
-        """For each part: rate and capacity over the largest capacity, logarithm of the queue, share of the instances."""
+        """Four numbers from 0 to 1 for each part.
+
+        They are the rate and the capacity, both over the largest capacity, then the logarithm of the queue over
+        `_LONGEST_QUEUE`, and the instances over kmax.
+        """
         found: list[float] = []
         for at, one in enumerate(served):
             operator = self.operators[at]
@@ -184,6 +195,7 @@ class _Elastic(gymnasium.Env[Seen, Any]):
             wiring="split",
             load=max(stage.load or 0.0 for stage in stages.values()),
             rate=rate,
+            # Expected distinct keys among so many tuples when all keys are equally frequent.
             keys=self._keys * -math.expm1(-served[0].arrivals / self._keys),
             lag=0.0,
             backlog_ms=1000 * sum(delays),
@@ -193,12 +205,14 @@ class _Elastic(gymnasium.Env[Seen, Any]):
 
 
 class ElasticStage(_Elastic):
-    """One operator. The action is its parallelism, 1..kmax.
+    """One operator. The action is its parallelism, from 1 to kmax.
 
-    arrivals: `arrivals.Poisson`, `Pareto` or `Trace`. lmax_ms: latency allowed. omega_max: tuples that may wait, None:
-    what comes within lmax_ms. step_s: seconds of a step. start: instances at first, None: kmax. keys: distinct keys there
-    are, all equally frequent. horizon: steps of an episode. Defaults are those of 003, which does not say rho, omega_max
-    and start.
+    arrivals: `arrivals.Poisson`, `Pareto` or `Trace`. lmax_ms: the latency allowed. omega_max: tuples that may wait.
+    None means as many as arrive within lmax_ms. step_s: seconds in a step. start: instances in the first step. None
+    means kmax. keys: how many distinct keys there are, all equally frequent. horizon: steps in an episode.
+
+    The defaults are those of 003, except for rho, omega_max and start, which 003 does not give. ConfigError for a
+    value out of range.
     """
 
     parts = ("combine",)
@@ -213,7 +227,10 @@ class ElasticStage(_Elastic):
 
 
 class ElasticChain(_Elastic):
-    """Two operators in a chain. The action is the parallelism of each. Options: as `ElasticStage`, one operator for each."""
+    """Two operators in a chain, the combiner and the reducer. The action is the parallelism of each.
+
+    The options are those of `ElasticStage`, but `operators` is a pair. Each part gets half of lmax_ms.
+    """
 
     parts = PARTS
 

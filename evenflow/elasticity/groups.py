@@ -1,16 +1,17 @@
-"""Group-ahead planning (001, chapter 3.4): from which micro-batch on a decision holds, and whether a plan is needed.
+"""Group-ahead planning (001, chapter 3.4): from which micro-batch a decision holds, and whether it needs a plan.
 
-Micro-batches are numbered from 1 and planned in groups of `group`: 1 to 10, 11 to 20, and so on. A plan holds until
-another one does, so a group that needs no other p and r than the one before it needs no plan. That matters beyond cost:
-panes around a change of the epoch forward no keys.
+Micro-batches are numbered from 1 and planned in groups of `group`: 1 to 10, 11 to 20, and so on. A plan holds until the
+next plan takes effect. So a group that needs the same p and r as the group before it needs no plan. Leaving such a plan
+out also has a benefit beyond its cost: panes around a change of the epoch forward no keys.
 
-* `amend` on (Prompt+): a decision changes the rest of the running group. After micro-batch n, n + 1 is under way, and
-  the plan takes effect `lead` micro-batches after it begins (the paper's adjustment window): from n + 2 on by default.
+* `amend` on (Prompt+): a decision changes the rest of the running group. When micro-batch n has finished, n + 1 is
+  already under way. The plan takes effect `lead` micro-batches after n + 1 begins (the paper's adjustment window), by
+  default from n + 2 on.
 * `amend` off (plain group scheduling): a decision waits for the start of the next group. Its plan is published
   `ahead` micro-batches before that (the scheduling window).
 
 In the paper's experiment (figure 3.6) the load doubles at micro-batch 15 of the group 11 to 20. With `amend` the change
-shows from 17 on, without it from 21 on.
+shows from micro-batch 17 on, without `amend` from 21 on.
 
 >>> planner = GroupPlanner(slide_ms=1_000)
 >>> plan = planner.step(batch=15, wanted=(4, 2), in_force=(2, 2), reason="zone 3", reached=15_000, batch_ms=1_000)
@@ -38,7 +39,7 @@ _MOST = 2**31
 
 @dataclass(frozen=True)
 class _Wish:
-    """What a policy wants and no plan says yet."""
+    """The p and r that a policy wants and that no plan holds yet."""
 
     p: int
     r: int
@@ -46,9 +47,9 @@ class _Wish:
 
 
 class GroupPlanner:
-    """Turns decisions into plans. Knows no clock and publishes nothing itself.
+    """Turns decisions into plans. It reads no clock and publishes nothing itself.
 
-    slide_ms: of the query. group: micro-batches a group. lead, ahead: in micro-batches, see the module.
+    slide_ms: the query's slide in ms. group: micro-batches in a group. lead, ahead: in micro-batches, see the module.
     """
 
     def __init__(
@@ -58,22 +59,26 @@ class GroupPlanner:
         self._group = group
         self._amend = amend
         self._lead = lead
+        # No plan takes effect earlier than `lead` micro-batches ahead. In a smaller window none would be published.
         self._ahead = max(ahead, lead + 1)
         self._newest: Plan | None = None
         self._wish: _Wish | None = None
 
     @property
     def newest(self) -> Plan | None:
-        """The last plan of the log, by whoever. None before the first."""
+        """The newest plan of the plan topic, whoever published it. None before the first plan."""
         return self._newest
 
     @property
     def pending(self) -> bool:
-        """A decision waits for the start of its group. A policy should see `settling` meanwhile."""
+        """Whether a decision waits for the start of its group. Meanwhile the policy should see `settling`."""
         return self._wish is not None
 
     def learn(self, plan: Plan) -> None:
-        """A plan of the log, our own or another's. It answers what was pending. An older epoch changes nothing."""
+        """Take in a plan of the plan topic, whoever published it. It replaces a pending decision.
+
+        A plan with an older or the same epoch changes nothing.
+        """
         if self._newest is None or plan.epoch > self._newest.epoch:
             self._newest, self._wish = plan, None
 
@@ -87,11 +92,15 @@ class GroupPlanner:
         reached: int | None,
         batch_ms: float,
     ) -> Plan | None:
-        """The plan to publish after this micro-batch, None for none. `learn` it once it is published. Each is given once.
+        """The plan to publish after this micro-batch, or None. Each plan is returned once.
 
-        batch: number of the finished micro-batch, from 1. wanted: (p, r) of the decision, None when it is held. in_force:
-        (p, r). Wanting what is in force or planned asks for nothing, and takes back nothing that is pending. reached:
-        largest event time (ms) that the partitioners have worked on. batch_ms: event time that goes by in a micro-batch.
+        The caller passes the plan to `learn` once it is published. A decision for the p and r in force, or for those
+        already planned, needs no plan. It does not take back a pending decision either.
+
+        batch: number of the finished micro-batch, counted from 1. wanted: (p, r) of the decision, None when the
+        decision is held. in_force: the (p, r) in force. reason: why, in words. reached: the largest event time (ms)
+        that the partitioners have worked on, None when it is not known. batch_ms: event time that passes in a
+        micro-batch.
         """
         if wanted is not None and wanted != in_force:
             whole = self._with_what_is_planned(wanted, in_force)
@@ -106,7 +115,10 @@ class GroupPlanner:
         return self._plan(wish, batch=batch, first=first, reached=reached, batch_ms=batch_ms)
 
     def _with_what_is_planned(self, wanted: tuple[int, int], in_force: tuple[int, int]) -> tuple[int, int]:
-        """A side that the decision leaves alone stays as the newest plan has it, be it in force yet or not."""
+        """(p, r) of the decision, where a side that the decision leaves alone is taken from the newest plan.
+
+        The newest plan counts even if it is not yet in force.
+        """
         if self._newest is None:
             return wanted
         planned = (self._newest.p, self._newest.r)
@@ -119,8 +131,9 @@ class GroupPlanner:
         return self._newest is not None and (self._newest.p, self._newest.r) == wanted
 
     def _first(self, batch: int) -> int:
-        """Number of the first micro-batch that a plan published now can reach, and may change."""
+        """Number of the first micro-batch that a plan published now can reach and is allowed to change."""
         reachable = batch + 1 + self._lead
+        # Without `amend`: the first micro-batch of a group at or after `reachable`. -(-a // b) rounds up.
         return reachable if self._amend else self._group * -(-(reachable - 1) // self._group) + 1
 
     def _plan(self, wish: _Wish, *, batch: int, first: int, reached: int | None, batch_ms: float) -> Plan:
@@ -137,9 +150,13 @@ class GroupPlanner:
         )
 
     def _boundary(self, reached: int | None, further_ms: float) -> int:
-        """The first slide boundary so far after what is reached. NO_MARK when nothing is, or when that is no time."""
+        """The first slide boundary that lies at least `further_ms` after `reached`, in event time (ms).
+
+        NO_MARK ("at the next slide") when `reached` is not known, or when the boundary is no valid event time.
+        """
         if reached is None or not math.isfinite(further_ms):
             return NO_MARK
+        # At least reached + 1: tuples at `reached` have been routed already.
         time = max(reached + 1, reached + math.floor(further_ms))
         begins = -(-time // self._slide_ms) * self._slide_ms
         return begins if NO_MARK < begins < END_MARK else NO_MARK
@@ -147,7 +164,7 @@ class GroupPlanner:
     # ---- state
 
     def snapshot(self) -> bytes:
-        """What is pending and the newest plan."""
+        """The pending decision and the newest plan, as bytes for `resume`."""
         wish = self._wish and {
             "p": self._wish.p,
             "r": self._wish.r,
@@ -157,12 +174,13 @@ class GroupPlanner:
         return json.dumps({"v": PLANNER_VERSION, "wish": wish, "newest": newest}).encode()
 
     def resume(self, snapshot: bytes) -> None:
-        """Continue where this snapshot was taken. IncompatibleStateError for anything else."""
+        """Continue from this snapshot. Raises IncompatibleStateError for bytes that are no snapshot of a planner."""
         try:
             fields = read_object(snapshot, most_bytes=_MOST_BYTES)
             fields.whole("v", PLANNER_VERSION, PLANNER_VERSION)
             wish = fields.optional("wish", fields.part)
             newest = fields.optional("newest", fields.part)
+            # Both parts are parsed before either is set, so a bad snapshot changes nothing.
             self._wish, self._newest = (
                 None if wish is None else _wish(wish),
                 None if newest is None else parse_plan(json.dumps(newest.fields).encode()),

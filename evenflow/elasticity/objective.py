@@ -1,4 +1,4 @@
-"""The reward of 003 (eq. 9): what a parallelism is worth, from the latency bound, the queue and the instances used."""
+"""The reward of 003 (eq. 9): how good a parallelism was, from the latency bound, the queue and the instances used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from evenflow.elasticity.queues import latency_bound
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """A step of one operator. arrivals, service: tuples/s. waiting: tuples at its beginning, queue: at its end."""
+    """The outcome of one step of one operator.
+
+    arrivals, service: tuples/s. waiting: tuples that waited when the step began. queue: tuples that waited when it
+    ended. instances: how many were used.
+    """
 
     arrivals: float
     service: float
@@ -20,16 +24,20 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Objective:
-    """What is wanted of one operator. most_queue None: the tuples that come within the latency budget (Little's law)."""
+    """What is wanted from one operator.
+
+    latency_s: its latency budget in seconds. most_instances: the instances that cost the full -1. most_queue: tuples
+    that may wait. None means as many as arrive within the latency budget (Little's law).
+    """
 
     latency_s: float
     most_instances: int
     most_queue: float | None = None
     weights: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3)
-    """Of latency, queue and instances."""
+    """Weights of latency, queue and instances in the reward."""
 
     def reward(self, seen: Outcome) -> float:
-        """From -1 (all is bad) to 0."""
+        """The reward of a step. With weights that add up to 1 it lies between -1 (all is bad) and 0."""
         limit = seen.arrivals * self.latency_s if self.most_queue is None else self.most_queue
         bad = (
             latency_bound(seen.arrivals, seen.service, seen.waiting) > self.latency_s,

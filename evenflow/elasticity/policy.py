@@ -2,12 +2,12 @@
 
 Laws (tests/unit/elasticity/test_contract.py holds every registered name to them):
 
-* no action on stale or missing data, nor while a plan is being realised: the decision is `held`, with the p and r in
-  force, and the reason says so;
-* p and r of every other decision lie within the bounds, whatever the observation;
-* same seed, options and observations: same decisions in every process;
-* `restore(policy.snapshot())` continues exactly as the policy would have;
-* no clock: time is the observations' `step` and `interval_ms`.
+* On stale or missing data, and while a plan is being realised, there is no action. The decision is `held`, it has the p
+  and r in force, and its reason says why.
+* The p and r of every other decision lie within the bounds, whatever the observation.
+* The same seed, options and observations give the same decisions in every process.
+* A policy that is restored from a snapshot continues exactly as the original would have.
+* A policy reads no clock. Time is the `step` and `interval_ms` of the observations.
 
 A new policy is one file in `policies` with a subclass and its `Options`, and one line in `registry.py`. It implements
 `_decide` for a complete observation, and `_state` and `_load_state` (plain JSON) if it remembers anything.
@@ -38,7 +38,7 @@ class Options(BaseModel):
 
 
 class Bounds(BaseModel):
-    """p is a number of routed partitions, r of reduce buckets. Both bounds included."""
+    """The least and most p and r, all included. p counts routed partitions, r counts reduce buckets."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -48,11 +48,11 @@ class Bounds(BaseModel):
     r_max: int = Field(default=1, ge=1)
 
     def side(self, part: Part) -> tuple[int, int]:
-        """Least and most of p for the combiner, of r for the reducer."""
+        """(least, most) of p for the combiner, of r for the reducer."""
         return (self.p_min, self.p_max) if part == "combine" else (self.r_min, self.r_max)
 
     def clamped(self, p: int, r: int) -> tuple[int, int]:
-        """The nearest allowed pair."""
+        """The nearest (p, r) within the bounds."""
         return min(max(p, self.p_min), self.p_max), min(max(r, self.r_min), self.r_max)
 
 
@@ -88,14 +88,16 @@ CAUSES: dict[Cause, str] = {
     "unrealised": "the last plan was not realised in time",
     "no-epoch-left": "the plan topic can hold no further plan",
 }
-"""What a decision rests on, in one word: so few that decisions can be counted by it."""
+"""The causes of decisions, each with its meaning. They are few, so that a metric can count decisions by cause."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """p, r: wanted. zone: 1 under-used, 2 stable, 3 overload (001, ch. 3.3), None where the policy knows no zones.
+    """What a policy decided after an observation.
 
-    cause: the reason in one word. held: nothing was decided, because the data does not allow it.
+    p, r: the numbers that it wants. reason: why, in words. cause: the reason in one word (`CAUSES`). zone: 1
+    under-used, 2 stable, 3 overload (001, ch. 3.3), None if the policy knows no zones. held: whether nothing was
+    decided, because the data does not allow a decision or a plan is being realised.
     """
 
     p: int
@@ -107,11 +109,11 @@ class Decision:
 
 
 class Policy(ABC):
-    """One way of deciding. Made by `evenflow.elasticity.create`, not directly."""
+    """One way of deciding about p and r. `evenflow.elasticity.create` makes policies."""
 
     options_type: ClassVar[type[Options]] = Options
     needs: ClassVar[tuple[str, ...]] = ("load",)
-    """Fields of an observation without which nothing is decided."""
+    """Fields of an observation that a decision needs. If one is not known, the decision is held."""
 
     def __init__(self, *, name: str, bounds: Bounds, seed: int, options: Options) -> None:
         self.name = name
@@ -120,7 +122,7 @@ class Policy(ABC):
         self.options = options
 
     def decide(self, seen: Observation) -> Decision:
-        """What p and r should be after this observation. Call it once for each, in order."""
+        """What p and r should be after this observation. Call it once for each observation, in their order."""
         missing = [
             *seen.stale,
             *(f"{name} is not known" for name in self._needed() if not known(getattr(seen, name))),
@@ -139,20 +141,21 @@ class Policy(ABC):
         bounded = (
             f"{wanted.reason} (asked for p {wanted.p} and r {wanted.r}; the bounds allow p {p} and r {r})"
         )
+        # The bounds are the cause if they prevent every change, or if only they make one.
         forced = (seen.p, seen.r) in ((p, r), (wanted.p, wanted.r))
         cause = "bounds" if forced else wanted.cause
         return Decision(p=p, r=r, reason=bounded, cause=cause, zone=wanted.zone)
 
     @abstractmethod
     def _decide(self, seen: Observation) -> Decision:
-        """For an observation that has all that it `needs`."""
+        """The decision for an observation that has every field that the policy needs. `decide` applies the bounds."""
 
     def _needed(self) -> tuple[str, ...]:
-        """What `needs` says, unless the options decide about it."""
+        """The fields that a decision needs. A policy overrides this method where that depends on its options."""
         return self.needs
 
     def _missed(self, seen: Observation) -> None:  # noqa: B027 - most remember nothing
-        """An observation that decided nothing: what counts consecutive ones begins anew."""
+        """Take in an observation on which nothing is decided. Counts of consecutive observations begin anew."""
 
     def _held(self, seen: Observation, reason: str, *, cause: Cause = "missing-data") -> Decision:
         return Decision(p=seen.p, r=seen.r, reason=reason, cause=cause, held=True)
@@ -160,12 +163,16 @@ class Policy(ABC):
     # ---- state
 
     def snapshot(self) -> bytes:
-        """All that the policy remembers, with how it was made."""
+        """All that the policy remembers, and the name, bounds, seed and options that it was made with."""
         made = {"v": SNAPSHOT_VERSION, "bounds": self.bounds.model_dump(), **self._made()}
         return json.dumps(made | {"state": self._state()}).encode()
 
     def resume(self, snapshot: bytes) -> None:
-        """Continue where this snapshot was taken. IncompatibleStateError for one of another policy, seed or options."""
+        """Continue from this snapshot.
+
+        Raises IncompatibleStateError for a snapshot of another policy, seed or options, or for bytes that are no
+        snapshot. The bounds are not compared: the present bounds apply to each decision.
+        """
         try:
             fields = read_object(snapshot, most_bytes=_MOST_BYTES, depth=_DEEPEST)
             version = fields.whole("v", 0, 1_000)
@@ -179,7 +186,8 @@ class Policy(ABC):
             raise IncompatibleStateError(f"no state of policy {self.name}: {error}") from None
 
     def _load_whole(self, state: dict[str, Any]) -> None:
-        """All of a state or nothing of it."""
+        """Load the whole state, or leave the policy as it was and raise."""
+        # As text, so that a failed `_load_state` cannot have changed the copy.
         before = json.dumps(self._state())
         try:
             self._load_state(state)
@@ -194,4 +202,4 @@ class Policy(ABC):
         return {}
 
     def _load_state(self, state: dict[str, Any]) -> None:  # noqa: B027 - most remember nothing
-        """Take back what `_state` gave. Raises ValueError, KeyError or TypeError for anything else."""
+        """Restore what `_state` returned. Raises ValueError, KeyError or TypeError for anything else."""

@@ -1,9 +1,9 @@
 """Alg. 1 of 003: the agents learn from a simulated queue before they decide anything real.
 
-Operators in topological order. Each gets the rate that the settled one before it puts out. Every sample begins with an
-empty queue. The paper simulates the one rate that is known. With `breadth` above 1 a sample's rate lies between 1/breadth
-and `breadth` times it, and every other sample begins with a queue, so that an agent also knows what to do when the load
-doubles or a backlog has to be worked off.
+The operators are trained in topological order. Each operator gets the rate that the trained operator before it puts out.
+The paper simulates the one rate that is known, and every sample begins with an empty queue. With `breadth` above 1
+(beyond the paper) a sample's rate lies between 1/breadth and `breadth` times the known rate, and every other sample
+begins with a queue. So an agent also knows what to do when the load doubles or a backlog has to be worked off.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from evenflow.elasticity.objective import Objective, Outcome
 from evenflow.elasticity.queues import QueueModel, service_rate
 
 _MOST_TUPLES = 1_000
-"""Of a sample. A longer step is cut, and its queue goes on as it grew on average."""
+"""Most tuples of a sample. A longer step is cut, and the queue of its rest is extrapolated from the mean rates."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lessons:
-    """How agents are trained. length_s: of a step."""
+    """How agents are trained. samples: simulated steps. length_s: length of a step. breadth: see the module."""
 
     samples: int
     model: QueueModel
@@ -31,7 +31,7 @@ class Lessons:
 
 
 def train(agent: Agent, load: Load, objective: Objective, lessons: Lessons, rng: np.random.Generator) -> None:
-    """Play `lessons.samples` steps of this load."""
+    """Let the agent play and learn from `lessons.samples` simulated steps of this load."""
     for number in range(lessons.samples):
         start = _varied(load, lessons, rng, queued=number % 2 == 1)
         contexts = agent.contexts(start, objective.latency_s)
@@ -41,7 +41,7 @@ def train(agent: Agent, load: Load, objective: Objective, lessons: Lessons, rng:
 
 
 def output(agent: Agent, load: Load, objective: Objective, selectivity: float) -> float:
-    """Tuples/s that a trained operator puts out for this load, once it has settled."""
+    """Tuples/s that a trained operator puts out for this load. selectivity: tuples out for each tuple in (psi)."""
     settled = service_rate(agent.settled(load, objective.latency_s), mu=load.mu, rho=agent.rho)
     return selectivity * min(load.arrivals, settled)
 
@@ -49,6 +49,7 @@ def output(agent: Agent, load: Load, objective: Objective, selectivity: float) -
 def _varied(load: Load, lessons: Lessons, rng: np.random.Generator, *, queued: bool) -> Load:
     if lessons.breadth == 1:
         return load
+    # Uniform in the exponent: half and twice the rate are equally likely.
     rate = load.arrivals * lessons.breadth ** rng.uniform(-1, 1)
     queue = rng.uniform(0, lessons.breadth) * rate * lessons.length_s if queued else 0
     return Load(arrivals=rate, mu=load.mu, queue=queue)

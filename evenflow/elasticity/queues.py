@@ -1,8 +1,9 @@
 """Queue models of an operator (003, II.B): its service rate with k instances, its latency bound, a simulated step.
 
-Rates are tuples/s, times seconds. An operator with k instances is one server with the rate `service_rate(k)`. Gaps
-between arrivals and service times are drawn from gamma laws with a given coefficient of variation, so 1 and 1 is M/M/1
-and anything else a G/G/1. Waits follow Lindley's recursion, for all tuples of a step at once.
+Rates are in tuples/s, times in seconds. An operator with k instances is modelled as one server with the rate
+`service_rate(k)`. Gaps between arrivals and service times are drawn from gamma laws with given coefficients of
+variation. If both coefficients are 1, the queue is M/M/1, otherwise G/G/1. Waiting times follow Lindley's recursion,
+computed for all tuples of a step at once.
 """
 
 from __future__ import annotations
@@ -17,40 +18,50 @@ from evenflow.arrays import Float64s
 
 _Number = TypeVar("_Number", float, Float64s)
 LN20 = math.log(20)
-"""An exponential time stays below LN20 means in 95 of 100 cases."""
+"""ln 20: an exponential time is shorter than LN20 times its mean in 95 of 100 cases."""
 _NONE = 1e-9
-"""So few tuples of a step are none."""
+"""A step that is expected to hold no more tuples than this holds none."""
 _SPARE = 6
-"""Standard deviations by which more services are drawn than a step is expected to hold."""
+"""More times are drawn than a step is expected to need, by this many standard deviations."""
 
 
 def service_rate(instances: _Number, *, mu: float, rho: float) -> _Number:
-    """Gustafson's law: tuples/s of k instances when one does `mu` and the share `rho` of the work is parallel."""
+    """Tuples/s of k instances by Gustafson's law: one instance does `mu`, the share `rho` of the work is parallel."""
     return (1 - rho + rho * instances) * mu
 
 
 def latency_bound(arrivals: float, service: float, queue: float) -> float:
-    """Seconds within which 95 of 100 tuples are done when `queue` of them wait at first. Infinite when not stable."""
+    """Seconds within which 95 of 100 tuples are done when `queue` tuples wait at first (003, II.B).
+
+    Infinite when the queue is not stable, that is when the service rate is not above the arrival rate.
+    """
     if service <= arrivals:
         return math.inf
     return LN20 / (service - arrivals) + queue * LN20 / service
 
 
 def lindley(gaps: Float64s, services: Float64s, *, first: float = 0.0) -> Float64s:
-    """Seconds that each tuple waits, shape (n,): tuple i comes `gaps[i]` after the one before and takes `services[i]`.
+    """Seconds that each tuple waits before it is served, shape (n,).
 
-    `first` is the work, in seconds, that waits when the clock of the first gap begins.
+    Tuple i comes `gaps[i]` seconds after tuple i - 1 and takes `services[i]` seconds. `first` is the work, in seconds,
+    that waits when the first gap begins.
     """
     steps = -gaps
     steps[1:] += services[:-1]
+    # wait[i] = max(0, wait[i-1] + steps[i]) is a random walk that is reflected at 0. A reflected walk is the free walk
+    # less its smallest value so far, so no loop over the tuples is needed.
     walk = np.cumsum(steps)
     return np.maximum(walk + first, walk - np.minimum.accumulate(walk))
 
 
 @dataclass(frozen=True)
 class Served:
-    """A step of a queue. latency_s: 95th percentile of what the tuples that came need until they are done, also where
-    that is after the step. None when none came."""
+    """The outcome of one step of a queue.
+
+    arrivals, departures: tuples that came and tuples that were done in the step. queue: tuples left at its end.
+    latency_s: 95th percentile of the time from a tuple's arrival until it is done, over the tuples that came in the
+    step, even if they are done after it. None if no tuple came.
+    """
 
     arrivals: int
     departures: int
@@ -60,9 +71,10 @@ class Served:
 
 @dataclass(frozen=True, kw_only=True)
 class QueueModel:
-    """Laws of a G/G/1 queue by their coefficients of variation (standard deviation over mean, 1: exponential).
+    """The laws of a G/G/1 queue, given by their coefficients of variation (standard deviation over mean).
 
-    A tuple in service when a step ends is served anew in the next one, at that step's rate (no difference for M/M/1).
+    A coefficient of 1 makes the times exponential. A tuple that is in service when a step ends is served from its
+    beginning in the next step, at that step's rate. For M/M/1 this makes no difference.
     """
 
     arrival_cv: float = 1.0
@@ -71,10 +83,13 @@ class QueueModel:
     def step(
         self, rng: np.random.Generator, *, arrivals: float, service: float, queue: int, length_s: float
     ) -> Served:
-        """A step of `length_s`: tuples come at the rate `arrivals` and are served at the rate `service`."""
+        """Simulate `length_s` seconds: tuples come at the rate `arrivals` and are served at the rate `service`.
+
+        queue: tuples that wait when the step begins. Waiting tuples are served before those that come.
+        """
         drawn = min(queue, _enough(service * length_s, self.service_cv))
         waiting = np.cumsum(_times(rng, drawn, self.service_cv, service))
-        # Of those that cannot be reached within the step only the mean is reckoned with.
+        # Waiting tuples beyond those drawn cannot be reached within the step. Their mean service time suffices.
         work = (float(waiting[-1]) if drawn else 0.0) + (queue - drawn) / service
         done = int(np.searchsorted(waiting, length_s, side="right"))
         gaps = _times(rng, _enough(arrivals * length_s, self.arrival_cv), self.arrival_cv, arrivals)
@@ -89,13 +104,13 @@ class QueueModel:
 
 
 def _percentile(values: Float64s) -> float:
-    """The 95th, by nearest rank."""
+    """The 95th percentile, by nearest rank."""
     rank = math.ceil(0.95 * len(values)) - 1
     return float(np.partition(values, rank)[rank])
 
 
 def _enough(mean: float, cv: float) -> int:
-    """More than will be needed where `mean` are expected. 0 where none is."""
+    """How many times to draw when `mean` are expected: almost surely enough. 0 if none is expected."""
     return math.ceil(mean + _SPARE * max(1, cv) * (1 + math.sqrt(mean))) if mean > _NONE else 0
 
 
@@ -104,5 +119,6 @@ def _times(rng: np.random.Generator, count: int, cv: float, rate: float) -> Floa
         return np.empty(0)
     if cv == 0:
         return np.full(count, 1 / rate)
+    # A gamma law with shape 1/cv^2 and scale cv^2 has mean 1 and standard deviation cv.
     drawn = rng.standard_exponential(count) if cv == 1 else rng.standard_gamma(1 / cv**2, count) * cv**2
     return drawn / rate

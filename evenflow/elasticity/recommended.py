@@ -1,4 +1,7 @@
-"""Scale-in to the highest recommendation of the last while: how an HPA and the Flink autoscaler keep from haste."""
+"""Scale-in goes to the highest recommendation of a recent time. An HPA and the Flink autoscaler scale in this way.
+
+So a short lull does not scale a pipeline in.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,10 @@ _Pair = Annotated[list[_Count], Field(min_length=2, max_length=2)]
 
 
 class Recommended(BaseModel):
-    """Recommendations of one side, as (step, value). Each value is above all that follow, so there are few.
+    """The recommendations of one side (p or r), as (step, value), oldest first.
 
-    A gap in the steps begins anew: what would have been recommended meanwhile is not known.
+    Only entries that can still be the highest are kept, so each value is above all that follow. After a gap in the
+    steps the series begins anew, because the recommendations of the gap are not known.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -25,9 +29,11 @@ class Recommended(BaseModel):
     entries: list[_Pair] = Field(default_factory=list, max_length=100_000)
 
     def stabilised(self, value: int, *, current: int, step: int, steps: int) -> int:
-        """This recommendation where it is above what is in force, otherwise the highest of the last `steps`.
+        """Add this recommendation, and return the number to go to.
 
-        current: in force. It counts as recommended when a series begins.
+        A recommendation above `current`, the number in force, is returned as it is. Otherwise the highest
+        recommendation of the last `steps` steps is returned, at most `current`. When a series begins, `current` counts
+        as recommended.
         """
         if not self.entries or self.entries[-1][0] != step - 1:
             self.entries = [[step, current]]
@@ -39,10 +45,14 @@ class Recommended(BaseModel):
 def cause_of(
     seen: Observation, decided: tuple[int, int], *, asked: tuple[int, int], calm: bool, moving: Cause
 ) -> Cause:
-    """Why p and r are decided so. asked: before stabilisation and within the bounds. calm: nothing asked for a change.
-    moving: what a change rests on."""
+    """The cause of a decision for these (p, r).
+
+    asked: (p, r) within the bounds, before stabilisation. calm: whether nothing asked for a change. moving: the cause
+    to name if the policy changes p or r.
+    """
     in_force = (seen.p, seen.r)
     if decided != in_force:
+        # Without anything that asks for a change, only the bounds can have made one.
         return "bounds" if calm else moving
     if calm:
         return "stable"
@@ -50,10 +60,14 @@ def cause_of(
 
 
 def steps_in(seconds: float, seen: Observation) -> int:
-    """Batch intervals that begin in this time."""
+    """Number of batch intervals in this time, rounded up."""
     return math.ceil(seconds * 1000 / max(seen.interval_ms, 1))
 
 
 def whole_above(value: float, *, most: int) -> int:
-    """The next whole number, at most `most`. What is above a whole number by rounding only is that number."""
+    """The value rounded up to a whole number, at most `most`.
+
+    A value that a rounding error has put just above a whole number counts as that number.
+    """
+    # The smaller is taken before `ceil`, which raises for infinity.
     return math.ceil(round(min(value, float(most)), 9))

@@ -1,4 +1,4 @@
-"""The names of the policies. Registering one is one line in `_POLICIES`. The contract tests follow."""
+"""The names of the policies. A policy is registered by one line in `_POLICIES`, and the contract tests then test it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _POLICIES: dict[str, type[Policy]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """What a person needs to choose a policy and set it. options: name -> its default and meaning."""
+    """What a person needs to know to choose a policy and set its options.
+
+    summary: one line. options: the default and the meaning of each option, by name. text: the policy's docstring.
+    """
 
     name: str
     summary: str
@@ -45,12 +48,16 @@ def names() -> tuple[str, ...]:
 
 
 def options_type(name: str) -> type[Options]:
-    """The declaration of this policy's options. ConfigError for an unknown name."""
+    """The class that declares this policy's options. ConfigError for an unknown name."""
     return _policy(name).options_type
 
 
 def create(name: str, *, bounds: Bounds, seed: int = 7, **options: Any) -> Policy:
-    """A policy in its first state. ConfigError for an unknown name or option or a value out of range."""
+    """A policy in its first state.
+
+    ConfigError for an unknown name, an unknown option, a value out of range, or bounds of which the least is above the
+    most.
+    """
     policy = _policy(name)
     if bounds.p_min > bounds.p_max or bounds.r_min > bounds.r_max:
         raise ConfigError(f"the least is above the most in {bounds!r}")
@@ -72,14 +79,17 @@ def create(name: str, *, bounds: Bounds, seed: int = 7, **options: Any) -> Polic
 
 
 def restore(snapshot: bytes, *, like: Policy) -> Policy:
-    """A policy made as `like` that continues from this snapshot. IncompatibleStateError says why not."""
+    """A policy with the name, bounds, seed and options of `like` that continues from this snapshot.
+
+    IncompatibleStateError if the snapshot is not of such a policy.
+    """
     made = _policy(like.name)(name=like.name, bounds=like.bounds, seed=like.seed, options=like.options)
     made.resume(snapshot)
     return made
 
 
 def describe(name: str) -> Description:
-    """Summary and options of a name, from the docstring and the option declarations."""
+    """The description of a policy, from its docstrings and its option declarations. ConfigError for an unknown name."""
     policy = _policy(name)
     return Description(
         name=name,

@@ -1,4 +1,4 @@
-"""Expressions over the columns of a block, by Polars' SQL."""
+"""Computes expressions over the columns of a block, with Polars' SQL."""
 
 from __future__ import annotations
 
@@ -23,16 +23,24 @@ if TYPE_CHECKING:
     from evenflow.settings.columns import Columns
 
 _ONE = "evenflow one"
-"""A column of 1.0: Polars multiplies by the rounded reciprocal of a divisor that stands in the text."""
+"""Name of a column of 1.0, by which divisors are multiplied.
+
+Polars multiplies by the rounded reciprocal of a divisor that is a constant, which gives other last digits. A divisor that
+is multiplied by this column is no constant.
+"""
 _WHOLE = exp.DataType.build("HUGEINT", dialect=DIALECT)
 _DOUBLE = exp.DataType.build("DOUBLE", dialect=DIALECT)
 
 
 class Engine:
-    """Computes the derived columns and the condition of a query for blocks of tuples."""
+    """Computes the derived columns and the condition of a query for blocks of tuples.
+
+    reads: names of the columns that the expressions need. Raises ConfigError for an expression that Polars
+    cannot compute.
+    """
 
     def __init__(self, columns: Columns) -> None:
-        import polars
+        import polars  # not at the top of the file: polars is an optional dependency
 
         self._polars = polars
         self._types = columns.read
@@ -47,7 +55,7 @@ class Engine:
         self._try()
 
     def _try(self) -> None:
-        """What Polars cannot compute is said before the first block, not by it."""
+        """Compute one row of nulls. So an expression that Polars cannot compute is refused before the first block."""
         nothing = {name: pa.nulls(1, arrow_type(self._types[name])) for name in self.reads}
         try:
             self.compute(nothing, 1)
@@ -57,16 +65,18 @@ class Engine:
     def compute(
         self, columns: Mapping[str, pa.Array], rows: int
     ) -> tuple[dict[str, pa.Array], dict[str, Bools], Bools | None]:
-        """Of so many tuples: the derived columns by name, of each where its value does not fit its type (it is null
-        there), and for which tuples the condition is true (None without one).
+        """(derived columns, where they do not fit, condition) of a block of `rows` tuples.
 
-        columns: those of `reads`.
+        columns: the columns of `reads`, by name. Derived columns are by name. A value that does not fit its
+        type is null, and the second mapping says for each column which rows have such a value. The condition
+        says for which tuples `where` is true, and is None without `where`.
         """
         frame = self._frame(columns, rows)
         computed: dict[str, pa.Array] = {}
         wrong: dict[str, Bools] = {}
         for name, (expression, type_) in self._derived.items():
             computed[name], wrong[name] = _narrowed(_of_each(frame, expression), type_)
+            # A later derived column and the condition may read this one, as its type holds it.
             frame = frame.with_columns(self._widened(name, computed[name], type_))
         if self._where is None:
             return computed, wrong, None
@@ -77,7 +87,7 @@ class Engine:
         return self._polars.DataFrame([*series, self._polars.Series(_ONE, np.ones(rows))])
 
     def _widened(self, name: str, column: pa.Array, type_: str) -> pl.Series:
-        """The column as it is computed with: whole numbers of 128 bits, decimals of 38 digits."""
+        """The column as Polars computes with it: whole numbers get 128 bits, and decimals get 38 digits."""
         polars = self._polars
         series: pl.Series = polars.Series(name, polars.from_arrow(column))
         if type_ == "int64":
@@ -87,13 +97,13 @@ class Engine:
 
 
 def _of_each(frame: pl.DataFrame, expression: pl.Expr) -> pl.Series:
-    """The value for every row, also of an expression that reads no column."""
+    """The value of the expression for every row. Polars gives a single value if the expression reads no column."""
     value = frame.select(expression.alias("value"))["value"]
     return value if len(value) == len(frame) else value.new_from_index(0, len(frame))
 
 
 def _narrowed(value: pl.Series, type_: str) -> tuple[pa.Array, Bools]:
-    """The values as their type holds them, and where it does not."""
+    """The values as a column of type `type_`, null where they do not fit, and which of them do not fit."""
     import polars
 
     scale = decimal_scale(type_)
@@ -102,8 +112,10 @@ def _narrowed(value: pl.Series, type_: str) -> tuple[pa.Array, Bools]:
         held = value.cast(polars.Int64, strict=False)
     elif type_ == "float64":
         held = value.cast(polars.Float64)
+        # An infinite or undefined value makes the tuple unreadable.
         held = held.set(~held.is_finite(), None)
     elif scale is not None:
+        # Polars computes with 38 digits, so values of more than 18 digits are taken out here.
         most = 10**DECIMAL_DIGITS
         wide = value.cast(polars.Decimal(MOST_DIGITS, scale))
         held = wide.set(wide.abs() >= Decimal(most).scaleb(-scale), None)
@@ -112,10 +124,10 @@ def _narrowed(value: pl.Series, type_: str) -> tuple[pa.Array, Bools]:
 
 
 def rewritten(expression: Typed) -> str:
-    """The SQL that makes Polars compute what the text says.
+    """The SQL that makes Polars compute what the text says in the language.
 
-    Whole numbers that stand in the text, or that functions yield, are given 128 bits like those of columns. Both sides of
-    a division become floating point. Only spaces are trimmed.
+    Whole numbers that stand in the text, or that functions yield, get 128 bits like those of columns. Both
+    sides of a division become floating point. `trim` removes spaces only.
     """
     return str(from_below(expression.tree.copy(), _rewritten).sql(dialect=DIALECT, identify=True))
 
@@ -125,6 +137,7 @@ def _rewritten(node: exp.Expression) -> exp.Expression:
         one = exp.column(_ONE, quoted=True)
         divisor = exp.Mul(this=exp.Paren(this=_cast(node.expression, _DOUBLE)), expression=one)
         return exp.Div(this=_cast(node.this, _DOUBLE), expression=exp.Paren(this=divisor))
+    # Columns have 128 bits already (`_widened`), and places in a text must stay plain numbers.
     kind = kind_at(node)
     if kind is not None and kind.name == "whole" and not isinstance(node, exp.Column) and not is_place(node):
         return _cast(node, _WHOLE)

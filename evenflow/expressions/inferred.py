@@ -1,4 +1,4 @@
-"""What a column holds by what an expression does with it, where [query.types] does not say."""
+"""Infers the type of a column from what expressions do with it. Used where [query.types] does not give the type."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONDITIONS = exp.And | exp.Or | exp.Not
 
 
 def inferred(column: str, expressions: Iterable[Expression]) -> str | None:
-    """The type of a column by its uses. None where they do not tell, or tell two things."""
+    """The type of a column by its uses in these expressions. None if the uses tell no type, or different types."""
     found = {
         type_
         for expression in expressions
@@ -36,12 +36,14 @@ def inferred(column: str, expressions: Iterable[Expression]) -> str | None:
         if node.name == column
         for type_ in _by_use(node)
     }
+    # "float64" stands for any number here, and `%` asks for a whole one.
     if found == {"int64", "float64"}:
         return "int64"
     return found.pop() if len(found) == 1 else None
 
 
 def _by_use(node: exp.Expression) -> Iterator[str]:
+    """The types that one use of a column tells, by the operator or function that the column is an operand of."""
     user = node.parent
     while isinstance(user, exp.Paren):
         user = user.parent
@@ -61,7 +63,7 @@ def _by_use(node: exp.Expression) -> Iterator[str]:
 
 
 def _like(node: exp.Expression) -> Iterator[str]:
-    """What is compared with this."""
+    """The type of a column that is compared with this node. Nothing if the node does not tell."""
     if isinstance(node, exp.Neg | exp.Paren):
         yield from _like(node.this)
     elif isinstance(node, exp.Literal):

@@ -1,4 +1,4 @@
-"""What an expression yields, and how large a number it can be."""
+"""Kinds: what an expression yields, and how large its numbers can be."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ _WORDS: dict[str, str] = {
     "nothing": "null",
 }
 MOST_DIGITS = 38
-"""Digits that both engines compute whole numbers and decimals with."""
+"""Digits of whole numbers and decimals that both engines can compute with."""
 DECIMAL_DIGITS = 18
-"""Digits of a decimal that is read, or that leaves an expression."""
+"""Digits of a decimal that is read, or that is the result of an expression."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """most: the largest absolute value of a whole number or decimal, the latter in units of 10^-scale."""
+    """What an expression yields.
+
+    most: largest absolute value of a whole number, or of a decimal in units of 10^-scale. scale: digits of a
+    decimal behind the point.
+    """
 
     name: Name
     most: int = 0
@@ -33,22 +37,22 @@ class Kind:
 
     @property
     def words(self) -> str:
-        """For messages."""
+        """The kind in words, for messages."""
         return _WORDS[self.name] + (f" with {self.scale} digits behind the point" if self.scale else "")
 
     @property
     def exact(self) -> bool:
-        """Whether it is a number that is never rounded."""
+        """Whether this is a number that is never rounded."""
         return self.name in ("whole", "decimal")
 
     @property
     def number(self) -> bool:
-        """Whether arithmetic takes it. Null is taken everywhere."""
+        """Whether arithmetic accepts this kind. Null is accepted everywhere."""
         return self.exact or self.name in ("float", "nothing")
 
     @property
     def fits(self) -> bool:
-        """Whether both engines hold every such number."""
+        """Whether both engines can hold every number of this kind."""
         return self.most < 10**MOST_DIGITS
 
 
@@ -64,7 +68,7 @@ _OF_TYPE = {"int64": INT64, "float64": FLOAT, "string": TEXT, "bool": TRUTH, "da
 
 
 def kind_of(type_: str) -> Kind:
-    """What a column of this declared type holds."""
+    """The kind of a column of this declared type."""
     scale = decimal_scale(type_)
     if scale is not None:
         return Kind("decimal", most=10**DECIMAL_DIGITS, scale=scale)
@@ -72,7 +76,7 @@ def kind_of(type_: str) -> Kind:
 
 
 def type_of(kind: Kind) -> str:
-    """The type of a column that holds this: the inverse of `kind_of`."""
+    """The type of a column that holds values of this kind. This is the inverse of `kind_of`."""
     if kind.name == "decimal":
         return f"decimal({kind.scale})"
     return {"whole": "int64", "float": "float64", "text": "string", "truth": "bool", "date": "date"}[

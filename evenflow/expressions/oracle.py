@@ -1,4 +1,4 @@
-"""The same expressions as SQL for DuckDB: what `evenflow verify` compares with."""
+"""The same expressions as SQL for DuckDB. `evenflow verify` compares results with what DuckDB computes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def opened(db: duckdb.DuckDBPyConnection) -> None:
-    """Give the connection what expressions need: letters of every alphabet become large and small as Unicode has it."""
+    """Prepare a connection for expressions: `lower` and `upper` change the letters of every alphabet by Unicode's rules."""
     from duckdb.func import FunctionNullHandling
 
     for name, change in (("lower", str.lower), ("upper", str.upper)):
@@ -31,15 +31,16 @@ def _null_safe(change: Any) -> Any:
 
 
 def derived_sql(expression: Typed) -> tuple[str, str]:
-    """SQL of the value, null where it does not fit its type, and of whether it fits."""
-    # A list of one keeps null apart from what cannot be computed.
+    """(SQL of the value, which is null if it does not fit its type, SQL of whether it fits)."""
+    # TRY gives null for a value that cannot be computed. Within a list of one, a value that is null stays
+    # apart from that.
     value = f"(TRY([({rewritten(expression)})]))[1]"
     narrow = narrowed_sql(value, expression.type)
     return narrow, f"(({value}) IS NULL OR ({narrow}) IS NOT NULL)"
 
 
 def narrowed_sql(value: str, type_: str) -> str:
-    """SQL of the value as a column of this type holds it. Null where it does not."""
+    """SQL of the value as a column of this type holds it. It is null if it does not fit."""
     scale = decimal_scale(type_)
     if type_ == "int64":
         return f"TRY_CAST({value} AS BIGINT)"
@@ -49,7 +50,10 @@ def narrowed_sql(value: str, type_: str) -> str:
 
 
 def rewritten(expression: Typed) -> str:
-    """The text with names in quotes, exact numbers held with all their digits, and null for what is taken modulo 0."""
+    """The SQL that makes DuckDB compute what the text says in the language.
+
+    Names are in quotes, exact numbers keep all of their digits, `%` by zero is null, and `trim` removes spaces only.
+    """
     tree = from_below(expression.tree.copy(), _rewritten)
     return str(tree.sql(dialect=DIALECT, identify=True))
 
@@ -57,14 +61,15 @@ def rewritten(expression: Typed) -> str:
 def _rewritten(node: exp.Expression) -> exp.Expression:
     kind = kind_at(node)
     if isinstance(node, exp.Trim):
-        # Left to itself, DuckDB takes every space separator of Unicode away.
+        # Without this, DuckDB would remove every space separator of Unicode.
         node = exp.Anonymous(this="trim", expressions=[node.this.copy(), exp.Literal.string(" ")])
     elif isinstance(node, exp.Mod):
-        # DuckDB stops here.
+        # DuckDB would raise an error for `%` by zero.
         divisor = exp.func("nullif", node.expression.copy(), exp.Literal.number(0))
         node = exp.Mod(this=node.this.copy(), expression=divisor)
     if kind is not None and kind.exact and not is_place(node):
-        # Where DuckDB brings two scales together it cuts off what is beyond 38 digits: it is told how few there are.
+        # When DuckDB brings two scales together, it cuts off what is beyond 38 digits. So each number is cast
+        # to the few digits that it can have.
         digits = max(len(str(kind.most)), kind.scale, 1)
         return exp.Cast(
             this=node.copy(), to=exp.DataType.build(f"DECIMAL({digits}, {kind.scale})", dialect=DIALECT)

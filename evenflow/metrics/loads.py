@@ -5,7 +5,7 @@ With m tuples over n workers and L(w) tuples at worker w:
     I(m) = max_w L(w)/m - 1/n          (002, of a stream so far)
     max_w L(w) - mean L                (000 eq. 1, 004 eq. 1, of a window, absolute)
 
-The second divided by m is the first, and that share is what we report. It is 0 without tuples.
+The second figure divided by m is the first. We report this share. Without tuples it is 0.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ Integers = npt.NDArray[np.integer[Any]]
 
 
 def worker_loads(workers: Integers, n: int) -> Int64s:
-    """Tuples of each of n workers. ValueError when a worker is out of range."""
+    """Tuples of each of n workers, shape (n,). ValueError if a worker is not in 0 .. n-1."""
     if len(workers) and not 0 <= int(workers.min()) <= int(workers.max()) < n:
         raise ValueError(f"workers from {workers.min()} to {workers.max()} are not all in 0..{n - 1}")
     return np.bincount(workers, minlength=n).astype(np.int64)
 
 
 def absolute_imbalance(loads: Integers) -> float:
-    """max - mean, in tuples."""
+    """The largest load less the mean load, in tuples."""
     return float(loads.max() - loads.mean())
 
 
 def imbalance(loads: Integers) -> float:
-    """I(m): share of the fullest worker - 1/n."""
+    """I(m): the share of tuples of the fullest worker, less 1/n. 0 without tuples."""
     total = int(loads.sum())
     return float(loads.max()) / total - 1 / len(loads) if total else 0.0
 
 
 def pane_loads(workers: Integers, panes: Int64s, n: int) -> tuple[Int64s, Int64s]:
-    """(panes that have tuples, ascending, loads of shape (panes, n))."""
+    """(panes that have tuples, ascending; the loads in each, shape (panes, n)). ValueError as `worker_loads`."""
     present, index = np.unique(panes, return_inverse=True)
-    worker_loads(workers, n)
+    worker_loads(workers, n)  # only to raise ValueError for a worker out of range
     cells = np.bincount(index.astype(np.int64) * n + workers, minlength=len(present) * n)
     return present, cells.reshape(len(present), n).astype(np.int64)
 
@@ -51,12 +51,13 @@ def window_imbalance(
 ) -> tuple[Int64s, Float64s]:
     """(last pane of each window, its imbalance), for every window that has a tuple.
 
-    A window is `panes_per_window` consecutive panes. With 1 it is a pane. Windows whose last pane lies
-    between the first pane with a tuple and the last one are given, so the first windows are still filling.
+    A window is `panes_per_window` consecutive panes. The windows are those whose last pane lies between the first and
+    the last pane that have tuples. So the first windows are still filling.
     """
     present, loads = pane_loads(workers, panes, n)
     if not len(present):
         return np.empty(0, np.int64), np.empty(0, np.float64)
+    # Loads of a window are a difference of running sums over the panes that have tuples.
     running = np.vstack([np.zeros((1, n), np.int64), np.cumsum(loads, axis=0)])
     ends = np.unique((present[:, None] + np.arange(panes_per_window)).ravel())
     ends = ends[ends <= present[-1]]

@@ -1,11 +1,12 @@
 """Figures of every sliding window of a long routed stream, in one pass (1e7 tuples in seconds).
 
-The tuples of a window are the rows [tail, head) of the stream: a row that enters or leaves changes one counter of
-its (key, worker) pair, and Gamma, |K|, the largest number of holders and the loads follow incrementally. So a window
-costs O(workers) when it ends, and a tuple O(1) however long the window is.
+The tuples of a window are the rows [tail, head) of the stream. A row that enters or leaves changes one counter of its
+(key, worker) pair. Gamma, |K|, the largest number of holders and the loads follow from this change. So the end of a
+window costs O(workers), and a tuple costs O(1) however long the window is.
 
-Memory: 12 bytes x at most 4 x the pairs held at once (a hash table that is half full at most and grows), 4 bytes a
-key, and a window's loads. The definitions are those of `loads` and `splitting`, which take one window at a time.
+Memory: a hash table of the pairs, 4 bytes for each key, and the loads of one window. The hash table has 16 bytes for
+each slot. It is at most half full, and when it grows it gets more than 4 and at most 8 slots for each pair that is held.
+The definitions are those of `loads` and `splitting`, which take one window at a time.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ from evenflow.metrics.loads import Integers, worker_loads
 _STATE = np.dtype(
     [(name, np.int64) for name in ("gamma", "distinct", "most", "used", "head", "tail", "pane", "closed")]
 )
-"""Figures of the present window. Slots in use. Rows [tail, head) are in the window, which ends with `pane`. Windows
-written since the last answer."""
+"""The state of a walk over the stream.
+
+gamma, distinct, most: figures of the present window. used: slots in use. head, tail: the rows [tail, head) are in the
+window. pane: the last pane of the window. closed: windows written since `_walk` was called.
+"""
 _FIGURES = np.dtype(
     [
         ("end", np.int64),
@@ -37,16 +41,18 @@ _FIGURES = np.dtype(
         ("most", np.int64),
     ]
 )
-"""Of a window that has ended, as WindowFigures has them."""
+"""Figures of a window that has ended. The fields are those of WindowFigures, in the same order."""
 _DONE, _TABLE_IS_FULL, _OUTPUT_IS_FULL = range(3)
 _FIRST_SLOTS = 1 << 16
+"""Slots of the first hash table. A power of two, so that `_slot` can mask a hash in place of a division."""
 _MOST_OUTPUT = 1 << 16
 _ONE_WINDOW = 1 << 62
+"""Panes in a window that holds every stream."""
 
 
 @dataclass(frozen=True, eq=False)
 class WindowFigures:
-    """Of each window that holds a tuple, in order. Arrays of shape (windows,)."""
+    """Figures of each window that holds a tuple, in order. Arrays of shape (windows,)."""
 
     ends: Int64s
     """Last pane of the window."""
@@ -78,11 +84,12 @@ class WindowFigures:
 
 
 class _Held(NamedTuple):
-    """Tuples of each (key, worker) pair in the window. Slots of an open-addressing table."""
+    """Tuples of each (key, worker) pair in the window, in the slots of a hash table with open addressing."""
 
     pairs: UInt64s
-    """code * workers + worker + 1. 0: free."""
+    """The pair in each slot, as code * workers + worker + 1. 0: the slot is free."""
     counts: Int64s
+    """Tuples of the pair. A pair without tuples keeps its slot, because a free slot would end the probing of others."""
 
 
 def _held(slots: int) -> _Held:
@@ -90,6 +97,8 @@ def _held(slots: int) -> _Held:
 
 
 class _Tuples(NamedTuple):
+    """The routed stream, shape (m,) each."""
+
     workers: Int32s
     codes: Int32s
     panes: Int64s
@@ -97,28 +106,31 @@ class _Tuples(NamedTuple):
 
 
 class _Span(NamedTuple):
+    """Which windows there are."""
+
     width: int
     """Panes in a window."""
     through: int
-    """Pane with which the last window ends."""
+    """The last pane of the last window."""
 
 
 class _Window(NamedTuple):
-    """What is counted of the present window."""
+    """The counters of the present window."""
 
     held: _Held
     holders: Int32s
-    """Workers that hold each key."""
+    """Number of workers that hold each key, by its code."""
     by_holders: Int64s
-    """Keys with so many holders."""
+    """Number of keys that have 0, 1, 2, ... holders, to tell when the largest number falls. Entry 0 is never read."""
     loads: Int64s
+    """Tuples of each worker."""
     state: Rows
-    """One of _STATE."""
+    """A record of _STATE."""
 
 
 @kernel
 def _slot(pairs: UInt64s, pair: np.uint64) -> Any:
-    """Where the pair is, or the free slot where it belongs."""
+    """The slot that holds the pair, or the free slot where it belongs. The number of slots is a power of two."""
     mask = np.uint64(pairs.shape[0] - 1)
     at = mix64(pair) & mask
     while pairs[at] != 0 and pairs[at] != pair:
@@ -128,7 +140,7 @@ def _slot(pairs: UInt64s, pair: np.uint64) -> Any:
 
 @kernel
 def _move(old: _Held, new: _Held) -> None:
-    """Everything that is still held, into an empty table."""
+    """Copy every pair that still has tuples into an empty table."""
     for at in range(old.pairs.shape[0]):
         if old.counts[at] > 0:
             to = _slot(new.pairs, old.pairs[at])
@@ -175,13 +187,14 @@ def _leave(window: _Window, code: Whole, worker: Whole) -> None:
         state["gamma"] -= 1
         if held == 1:
             state["distinct"] -= 1
+        # The largest number falls by one at most, because this key still has held - 1 holders.
         if held == state["most"] and by_holders[held] == 0:
             state["most"] -= 1
 
 
 @inlined
 def _close(window: _Window, closed: Rows, tuples: Whole, now: Whole) -> None:
-    """Write the figures of the window that ends with the pane `now`."""
+    """Write the figures of the window that ends with the pane `now`. tuples: how many it holds, at least one."""
     loads, state = window.loads, window.state[()]
     figures = closed[state["closed"]]
     most = np.int64(0)
@@ -194,7 +207,10 @@ def _close(window: _Window, closed: Rows, tuples: Whole, now: Whole) -> None:
 
 @kernel
 def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: Rows) -> int:
-    """Go on from where the window stands, until all is done or something is full. closed: room for _FIGURES."""
+    """Continue the walk from the window's state, until the stream ends or the table or the output is full.
+
+    Returns _DONE, _TABLE_IS_FULL or _OUTPUT_IS_FULL. closed: room for the figures of windows that end.
+    """
     workers, codes, panes = tuples
     pairs, state = window.held.pairs, window.state[()]
     head, tail = state["head"], state["tail"]
@@ -202,6 +218,7 @@ def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: Rows) -> int:
     state["closed"] = 0
     answer = _DONE
     while True:
+        # Behind the last row stands a pane after the last window, so that the remaining windows are closed.
         pane = panes[head] if head < workers.shape[0] else span.through + 1
         while now < pane and now <= span.through:
             if state["closed"] == closed.shape[0]:
@@ -213,7 +230,7 @@ def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: Rows) -> int:
             while tail < head and panes[tail] <= now - span.width:
                 _leave(window, np.int64(codes[tail]), np.int64(workers[tail]))
                 tail += 1
-            if tail == head:
+            if tail == head:  # the window is empty: skip to the next tuple
                 now = min(pane, span.through + 1)
         if answer != _DONE or head == workers.shape[0]:
             break
@@ -228,7 +245,7 @@ def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: Rows) -> int:
 
 
 def key_codes(keys: Integers) -> tuple[Int32s, int]:
-    """Every key as a number from 0 on, in order of first appearance, and how many there are."""
+    """(every key as a number, how many keys there are). Numbers count from 0 in the order of first appearance."""
     encoded = pc.dictionary_encode(pa.array(keys))
     return encoded.indices.to_numpy(), len(encoded.dictionary)
 
@@ -242,10 +259,11 @@ def window_figures(
     panes_per_window: int,
     through: int | None = None,
 ) -> WindowFigures:
-    """The figures of every window that ends with a pane up to `through` (default: the last) and holds a tuple.
+    """The figures of every window that holds a tuple and ends with a pane up to `through` (default: the last pane).
 
-    `codes` are the keys as small numbers (`key_codes`). `panes` must not decrease. The first windows are still
-    filling.
+    workers, codes, panes: of each tuple, shape (m,). `codes` are the keys as small numbers (`key_codes`). `panes` must
+    not decrease. n: number of workers. The first windows are still filling. ValueError for arrays of different lengths,
+    panes that decrease, a negative code, or a worker that is not in 0 .. n-1.
     """
     worker_loads(workers, n)
     if not len(workers) == len(codes) == len(panes):
@@ -264,12 +282,15 @@ def window_figures(
 
 
 def stream_figures(workers: Integers, codes: Integers, n: int) -> WindowFigures:
-    """The same of the whole stream: one window, pane 0 (none without tuples)."""
+    """The figures of the whole stream, as one window that ends with pane 0. Without tuples there is no window."""
     return window_figures(workers, codes, np.zeros(len(workers), np.int64), n, panes_per_window=_ONE_WINDOW)
 
 
 def sampled_imbalance(workers: Integers, n: int, *, samples: int = 100) -> tuple[Int64s, Float64s]:
-    """(tuples so far, I of the stream so far) at this many evenly spaced points. The last one is the end."""
+    """(tuples so far, I of the stream so far) at this many evenly spaced points. The last point is the end.
+
+    A stream of fewer tuples than `samples` has a point for each tuple.
+    """
     points = np.unique(np.arange(1, samples + 1, dtype=np.int64) * len(workers) // samples)
     points = points[points > 0]
     parts = np.split(np.asarray(workers), points[:-1]) if len(points) else []
@@ -279,9 +300,12 @@ def sampled_imbalance(workers: Integers, n: int, *, samples: int = 100) -> tuple
 
 
 def _fixed(values: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """Read-only and contiguous: one machine code for memory-mapped and other columns."""
+    """The values as a read-only, contiguous array.
+
+    Numba compiles a kernel for each type of array. So memory-mapped and other columns share one compiled kernel.
+    """
     view = np.ascontiguousarray(values, dtype).view(np.ndarray)
-    view = view[:]
+    view = view[:]  # another view, so that the caller's array stays writeable
     view.flags.writeable = False
     return view
 
@@ -306,6 +330,7 @@ def _figures(
         answer = _walk(_Tuples(workers, codes, panes), _Span(width, through), window, output)
         found.append(output[: int(window.state["closed"])].copy())
         if answer == _TABLE_IS_FULL:
+            # Pairs without tuples are left behind, so the new table need not be larger than the old one.
             slots = max(len(window.held.pairs), 1 << (4 * int(window.state["gamma"])).bit_length())
             bigger = _held(slots)
             _move(window.held, bigger)

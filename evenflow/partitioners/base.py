@@ -4,18 +4,18 @@ Laws (tests/unit/partitioners/test_contract.py and test_state_bounds.py hold eve
 
 * every tuple gets exactly one worker in 0..workers-1;
 * sequential semantics: the result does not depend on how the stream was cut into `assign` calls. A
-  micro-batch algorithm plans each `assign_batch` block as a whole instead, with what earlier batches taught;
+  micro-batch algorithm instead plans each block of `assign_batch` as a whole, with what earlier batches taught it;
 * an empty block changes nothing;
 * same seed, options and input: same output in every process and on every machine;
 * `restore(p.snapshot())` continues exactly as `p` would have;
-* state never takes more than `state_bound`, which workers, options and distinct keys give beforehand.
+* state never takes more than `state_bound`, which follows from workers, options and distinct keys beforehand.
 
-A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. It
-implements `_start`, `_assign` (a numba kernel over the whole block), `_state` and `_load_state`, and names
-in `variable_state` the arrays whose size depends on the stream: all others must fit exactly on `restore`.
-Instances that can coordinate say how in `exchange`. Nobody who routes knows what they tell each other.
-State that grows needs a `_state_bound` as well.
-Never a Python loop over tuples. Never a clock, a socket or Python's `hash()`.
+A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. The subclass
+implements `_start`, `_assign` (a numba kernel over the whole block), `_state` and `_load_state`. Its
+`variable_state` names the arrays whose size depends on the stream. All other arrays must fit exactly on `restore`.
+An algorithm with state that grows also implements `_state_bound`. An algorithm whose instances can coordinate
+implements `exchange`. The code that routes does not know what the instances tell each other.
+An algorithm has no Python loop over tuples, no clock, no socket, and no call of Python's `hash()`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ from evenflow.partitioners.snapshots import VERSION, check_arrays, misfit, pack
 MAX_WORKERS = 1 << 20
 
 KeyPolicy = Literal["hashing", "affinity", "splitting"]
-"""hashing: a key has its worker. affinity: a key stays where it is. splitting: a key may be on several."""
+"""hashing: a key always has the same worker. affinity: a key stays on its worker while it is in the window. splitting: a
+key may be on several workers."""
 
-_MANY_KEYS = 1 << 40  # no stream has as many
+_MANY_KEYS = 1 << 40  # more than any stream has
 
 
 class Options(BaseModel):
@@ -53,20 +54,20 @@ class Options(BaseModel):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Observation:
-    """What a partitioner knows of itself at this moment. `loads` is a copy."""
+    """The statistics of a partitioner at this moment. `loads` is a copy."""
 
     name: str
     workers: int
     tuples: int
     """Tuples assigned since the beginning."""
     loads: Int64s
-    """Tuples sent to each worker since the beginning or the last rescale."""
+    """(workers,): tuples sent to each worker since the beginning or the last rescale."""
     choices: int
-    """Candidates of a frequent key (d): 1 for hashing, `workers` when any worker may be chosen."""
+    """Candidates of a frequent key (d): 1 for hashing, `workers` if any worker may be chosen."""
     head_keys: int | None
-    """Keys treated as frequent now. None when the algorithm does not tell keys apart."""
+    """How many keys are treated as frequent now. None if the algorithm does not tell keys apart."""
     state_bytes: int
-    """Memory of the algorithm's state."""
+    """Memory of the algorithm's state, in bytes."""
 
     @property
     def imbalance(self) -> float:
@@ -83,9 +84,10 @@ def _count(assigned: Int32s, loads: Int64s) -> None:
 
 @kernel
 def _first_late(times: Int64s, bound: np.uint64, latest: Int64s) -> int:
-    """First row that lies more than `bound` ms before the greatest time so far, or -1.
+    """The first row whose time lies more than `bound` ms before the greatest time so far, or -1.
 
-    `latest[0]` goes from the greatest time before the block to the greatest one before that row.
+    `latest[0]` is the greatest time before the block. It becomes the greatest time before the row that is returned, or
+    in the whole block.
     """
     greatest = latest[0]
     late = -1
@@ -93,7 +95,7 @@ def _first_late(times: Int64s, bound: np.uint64, latest: Int64s) -> int:
         time = times[row]
         if time >= greatest:
             greatest = time
-        elif np.uint64(greatest) - np.uint64(time) > bound:  # exact also where int64 would overflow
+        elif np.uint64(greatest) - np.uint64(time) > bound:  # unsigned: exact even where int64 would overflow
             late = row
             break
     latest[0] = greatest
@@ -106,27 +108,27 @@ class Block(NamedTuple):
     keys: UInt64s
     times: Int64s
     out: Int32s
-    """Where the worker of each is written."""
+    """The kernel writes the worker of each tuple here."""
 
 
 class Partitioner(ABC):
-    """One routing algorithm with its state. Created by `evenflow.partitioners.create`, not directly.
+    """One routing algorithm with its state. Create it with `evenflow.partitioners.create`, not directly.
 
-    `source` of `sources`: which of several independent instances on one stream this is. They share the
-    candidates (same seed), not their loads.
-    `max_disorder_ms`: a tuple that lies further than this before the greatest time so far is refused with
-    DisorderError, and its whole block with it (nothing of the block has been counted). None: any order is
-    taken, and the times are not looked at.
+    `source` of `sources`: which of several independent instances on one stream this is. The instances share the
+    candidates of keys (same seed), but not their loads.
+    `max_disorder_ms`: if a tuple's time lies further than this before the greatest time so far, DisorderError is
+    raised for its whole block, and nothing of the block has been counted. None: any order of times is accepted, and the
+    order is not checked.
     """
 
     options_type: ClassVar[type[Options]] = Options
     micro_batch: ClassVar[bool] = False
-    """True: decides on whole batches. `assign_batch` must be called, and its block is the batch."""
+    """True: the algorithm decides on whole batches. `assign_batch` must be called, and its block is the batch."""
     key_policy: ClassVar[KeyPolicy] = "splitting"
     """What one instance does with a key of the window. An algorithm that does not split keys says so."""
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Arrays of `_state` that have other shapes than in the first state: a word for each dimension that
-    varies ("" for one that does not). Dimensions with the same word are equally long."""
+    """Arrays of `_state` whose shape differs from that in the first state. Each has a word for each dimension that
+    varies, and "" for a dimension that does not. Dimensions with the same word are equally long."""
 
     def __init__(
         self,
@@ -156,19 +158,24 @@ class Partitioner(ABC):
         self._start()
 
     def assign(self, keys: UInt64s, times: Int64s) -> Int32s:
-        """The worker of each tuple, in stream order. Keys are hashes (`keys.hash_keys`), times are ms."""
+        """The worker of each tuple, in stream order. Shape (n,).
+
+        keys: hashes (`keys.hash_keys`), uint64, shape (n,). times: ms since 1970 UTC, int64, shape (n,). Raises
+        ConfigError for a micro-batch algorithm, DisorderError as `max_disorder_ms` says, and TypeError or ValueError for
+        arrays of other types or shapes.
+        """
         if self.micro_batch:
             raise ConfigError(f"{self.name} decides on whole batches", hint="call assign_batch")
         return self._run(keys, times)
 
     def assign_keys(self, keys: Keys, times: Times | None = None) -> Int32s:
-        """The worker of each tuple: `assign` of `keys.hash_keys(keys)`, with times as a user has them.
+        """The worker of each tuple: `assign` for keys and times as a user has them. Shape (n,).
 
         keys: text, bytes or whole numbers, as a list, numpy, Arrow or pandas (see `hash_keys`). times: whole numbers of
         ms since 1970 UTC, or points in time of numpy, Arrow or Python. None: a tuple's number in the stream is its time
         in ms, so a window of 60,000 ms is the last 60,000 tuples. Give times always or never.
 
-        Raises what `hash_keys` and `assign` raise, TypeError or ValueError for times that are none.
+        Raises what `hash_keys` and `assign` raise, and TypeError or ValueError for values that are no times.
         """
         hashes = hash_keys(keys)
         if times is None:
@@ -176,17 +183,17 @@ class Partitioner(ABC):
         return self.assign(hashes, time_column(times))
 
     def assign_batch(self, keys: UInt64s, times: Int64s) -> Int32s:
-        """As `assign`, and the block is one micro-batch. Tuple-at-a-time algorithms see no difference.
+        """As `assign`, for a block that is one micro-batch. Algorithms that decide tuple by tuple see no difference.
 
-        A micro-batch algorithm calls its blocks of tuples 0..workers-1 as well: block i is worker i's.
+        A micro-batch algorithm numbers its data blocks 0..workers-1: data block i goes to worker i.
         """
         return self._run(keys, times)
 
     def rescale(self, workers: int) -> None:
-        """From the next tuple on, route over this many workers.
+        """Route over this many workers, from the next tuple on.
 
-        Loads start again at zero, so that a new worker is not flooded to make up for a past it never saw.
-        What is known of keys (frequencies) is kept.
+        Loads start again at zero, so that a new worker is not flooded to make up for a past that it never saw. What is
+        known of keys (frequencies) is kept. ConfigError for a number out of range.
         """
         workers = _checked_workers(workers)
         if workers == self.workers:
@@ -197,9 +204,10 @@ class Partitioner(ABC):
 
     @classmethod
     def exchange(cls, parts: Sequence[Self], slide_ms: int) -> Exchange | None:
-        """How these instances, source 0, 1, ... of one stream, tell each other what they know. None: they cannot.
+        """How instances of one stream tell each other what they know. None if the algorithm cannot.
 
-        `slide_ms`: when, for those that have no interval of their own. Without the exchange each goes on alone.
+        `parts`: the instances, in order of `source`. `slide_ms`: the interval for an algorithm that has none of its own.
+        Without an exchange each instance goes on alone.
         """
         return None
 
@@ -216,25 +224,26 @@ class Partitioner(ABC):
         )
 
     def state_bound(self, keys: int) -> int:
-        """The most bytes that `observe().state_bytes` can be with the present workers, whatever comes.
+        """The most bytes that `observe().state_bytes` can be with the present workers, whatever the stream is.
 
-        `keys`: distinct keys of the stream. Where old tuples stop counting, those of its fullest window will
-        do (the longest kind that the rule has: window, statistics window or batch).
+        `keys`: distinct keys of the stream. If old tuples stop counting, the distinct keys of its fullest window suffice.
+        That is the longest kind of window that the algorithm has: window, statistics window or batch.
         """
         return self._state_bound(_checked_int("keys", keys, 0, 2**63 - 1))
 
     @property
     def keeps_every_key(self) -> bool:
-        """Whether state grows with the distinct keys of the window. False: bounded by workers and options."""
+        """Whether state grows with the distinct keys of the window. False: workers and options bound it."""
+        # Two large numbers, because a bound may have a floor or a ceiling, below or above which keys make no difference.
         return self.state_bound(2 * _MANY_KEYS) > self.state_bound(_MANY_KEYS)
 
     @property
     def learns(self) -> bool:
-        """Whether it has state of its own, which a restart without a snapshot would lose."""
+        """Whether the algorithm has state that a restart without a snapshot would lose."""
         return bool(self._state())
 
     def snapshot(self) -> bytes:
-        """Everything needed to continue, as an Arrow IPC stream of one row. Read it with `restore`."""
+        """The state that is needed to continue, as bytes: an Arrow IPC stream of one row. `restore` reads it."""
         state = {name: plain(array) for name, array in self._all_state().items()}
         header = {
             "version": VERSION,
@@ -251,9 +260,9 @@ class Partitioner(ABC):
         return pack(header, state)
 
     def check_made_alike(self, header: Mapping[str, Any]) -> None:
-        """IncompatibleStateError unless the header's partitioner differs from this one in nothing but workers.
+        """IncompatibleStateError if the header's partitioner differs from this one in anything but its workers.
 
-        Asked before one is made by a header: arrays are as long as options say.
+        Call it before a partitioner is made from a header, because options of a foreign header could ask for huge arrays.
         """
         mine = {
             "name": self.name,
@@ -273,10 +282,11 @@ class Partitioner(ABC):
     def _resume(self, header: Mapping[str, Any], state: State) -> None:
         kinds = self._all_state()
         expected = {name: plain(array) for name, array in kinds.items()}
+        # Kernels do not check bounds: an array of a wrong shape would let them write anywhere.
         check_arrays(self.name, state, expected, self.variable_state)
         state = {name: as_records(array, kinds[name]) for name, array in state.items()}
         self._tuples = int(header["tuples"])
-        self._latest = int(header.get("latest", NEVER))  # snapshots of 0.1.0 have no bound
+        self._latest = int(header.get("latest", NEVER))  # snapshots of 0.1.0 have no such field
         self._sent[:] = state.pop("_sent")
         self._load_state(state)
 
@@ -287,6 +297,7 @@ class Partitioner(ABC):
             raise ValueError(f"{len(keys)} keys but {len(times)} times: one of each per tuple is needed")
         out = np.empty(len(keys), np.int32)
         if len(keys):
+            # Checked before anything is counted, so that a block that is refused leaves no trace.
             latest = self._checked_order(times)
             self._assign(keys, times, out)
             _count(out, self._sent)
@@ -295,7 +306,10 @@ class Partitioner(ABC):
         return out
 
     def _checked_order(self, times: Int64s) -> int:
-        """The greatest time after this block (as before without a bound). DisorderError for a late tuple."""
+        """The greatest time after this block. DisorderError for a tuple that lies too far back.
+
+        Without `max_disorder_ms` the greatest time is not kept, and nothing is checked.
+        """
         if self.max_disorder_ms is None:
             return self._latest
         latest = np.array([self._latest], np.int64)
@@ -312,10 +326,10 @@ class Partitioner(ABC):
 
     @abstractmethod
     def _start(self) -> None:
-        """The empty state, for `self.workers`."""
+        """Begin with an empty state for `self.workers`."""
 
     def _rescale(self) -> None:
-        """`self.workers` has changed. Overridden where something outlives that."""
+        """Adapt to `self.workers`, which has changed. Overridden if something outlives the change."""
         self._start()
 
     @abstractmethod
@@ -328,7 +342,7 @@ class Partitioner(ABC):
 
     @abstractmethod
     def _load_state(self, state: State) -> None:
-        """Take over what `_state` gave. The arrays are writable and this object's own."""
+        """Take over a state that `_state` gave. The arrays are writable and belong to this object."""
 
     def _choices(self) -> int:
         return 1
@@ -340,7 +354,7 @@ class Partitioner(ABC):
         return sum(array.nbytes for array in self._state().values())
 
     def _state_bound(self, keys: int) -> int:
-        """As `state_bound`. Overridden where arrays grow: workers and options give the shapes of all others."""
+        """As `state_bound`. Overridden if arrays grow. The shapes of all others follow from workers and options."""
         return self._state_bytes()
 
 
@@ -357,7 +371,10 @@ def _checked_workers(workers: object) -> int:
 
 
 def _checked_column(what: str, values: object, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """A read-only view: kernels are compiled once, for read-only input (Arrow's buffers are)."""
+    """A contiguous, read-only view of the column. TypeError or ValueError if it is no such column.
+
+    Read-only, because Arrow's buffers are, and so that kernels are compiled for one kind of input only.
+    """
     if not isinstance(values, np.ndarray) or values.dtype != dtype:
         found = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
         raise TypeError(f"{what} must be a numpy array of {np.dtype(dtype)}, not {found}")

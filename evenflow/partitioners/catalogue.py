@@ -9,7 +9,7 @@ from evenflow.partitioners.registry import Description, describe, names
 
 
 def algorithms_markdown() -> str:
-    """The page, in the order of the registry. Names that share an algorithm share a section."""
+    """The page as Markdown, in the order of the registry. Names that share an algorithm share a section."""
     known = [describe(name) for name in names()]
     lines = [
         "# Algorithms",
@@ -40,6 +40,7 @@ def _unit(description: Description) -> str:
 
 
 def _anchor(description: Description) -> str:
+    """The anchor that GitHub makes of the section's heading."""
     shared = [name for name in names() if describe(name).text == description.text]
     return re.sub(r"[^a-z0-9-]+", "-", ", ".join(shared).lower()).strip("-")
 

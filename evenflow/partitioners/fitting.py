@@ -1,4 +1,4 @@
-"""Options that follow from where a partitioner is used: its window, and whether it may decide on batches."""
+"""Which options and which partitioners fit the place of use: the window of a query, and a service without batches."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from evenflow.partitioners.window import Lengths
 def fitted(
     name: str, options: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool = True
 ) -> dict[str, Any]:
-    """The options, and this window wherever the rule knows of windows and the options leave it open.
+    """The options, with this window added if the partitioner has a window and the options leave it open.
 
-    A rule that can do with and without a window does as `windowed` says. One that knows nothing but windows always
-    gets this one. An option that is given is never changed.
+    window_ms, slide_ms: the window of the query, ms. windowed: whether a partitioner that can work with and without a
+    window uses one. A partitioner that always has a window always gets this window. An option that is given is never
+    changed. ConfigError for an unknown name.
     """
     kind = options_type(name)
+    # Only options that derive from `Lengths` know of windows.
     if not issubclass(kind, Lengths):
         return dict(options)
     return kind.fitted(options, window_ms=window_ms, slide_ms=slide_ms, windowed=windowed)
 
 
 def online_names() -> tuple[str, ...]:
-    """The names that decide tuple by tuple."""
+    """The names of the partitioners that decide tuple by tuple."""
     return tuple(name for name in names() if not describe(name).micro_batch)
 
 

@@ -1,7 +1,7 @@
 """Options of partitioners under the names that they had before.
 
-Who writes a former name is told the name of today. A snapshot that was made with former names is restored, because its
-state is the same.
+A user who writes a former name is told the name of today. A snapshot with former names can be restored, because the
+state behind them is the same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 class _Former:
     now: str
     values: Mapping[str, str] | None = None
-    """Each value that the option had -> the same value of the option of today. None: values have not changed."""
+    """Each value of the former option -> the same value of the option of today. None: the values have not changed."""
 
 
 _FORMER = {
@@ -27,13 +27,13 @@ _FORMER = {
 
 
 def today(option: str, known: Collection[str]) -> str | None:
-    """What a former option of a partitioner is called now, if the partitioner knows that. None: it was no option."""
+    """The name of today of a former option, if it is among the `known` options. Otherwise None."""
     former = _FORMER.get(option)
     return former.now if former and former.now in known else None
 
 
 def how_to_write(option: str, value: Any) -> str:
-    """A hint: a former option and its value as they are written today. KeyError if the option was none."""
+    """A hint how to write a former option and its value today. KeyError if there was no such option."""
     former = _FORMER[option]
     if former.values is None:
         return f"write {former.now}={value}"
@@ -46,7 +46,7 @@ def how_to_write(option: str, value: Any) -> str:
 
 
 def translated(options: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
-    """The options of a snapshot under their names of today. What is unknown stays as it is."""
+    """The options of a snapshot under their names of today. An unknown option stays as it is."""
     made = {}
     for option, value in options.items():
         now = None if option in known else today(option, known)

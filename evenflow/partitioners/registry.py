@@ -1,4 +1,4 @@
-"""The names of the algorithms. Registering one is one line in `_ENTRIES`. The contract tests follow."""
+"""The names of the algorithms. One line in `_ENTRIES` registers an algorithm, and the contract tests then cover it."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ from evenflow.partitioners.snapshots import OTHER_TYPES, misfit, unpack
 
 @dataclass(frozen=True)
 class _Entry:
+    """An algorithm, and the defaults in which a name differs from the algorithm's own."""
+
     algorithm: type[Partitioner]
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
@@ -69,16 +71,16 @@ _ENTRIES: dict[str, _Entry] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """What a person needs to choose an algorithm and set it."""
+    """What a person needs to choose an algorithm and to set its options."""
 
     name: str
     summary: str
     micro_batch: bool
     key_policy: KeyPolicy
     options: Mapping[str, str]
-    """Name of each option -> its default and meaning."""
+    """Name of each option -> its default and its meaning."""
     text: str
-    """Idea, parameters, cost, state and paper, as the algorithm's module has them."""
+    """Idea, parameters, cost, state and paper: the docstring of the algorithm's module."""
 
 
 def names() -> tuple[str, ...]:
@@ -87,7 +89,7 @@ def names() -> tuple[str, ...]:
 
 
 def options_type(name: str) -> type[Options]:
-    """The declaration of this algorithm's options. ConfigError for an unknown name."""
+    """The class that declares this algorithm's options. ConfigError for an unknown name."""
     return _entry(name).algorithm.options_type
 
 
@@ -101,10 +103,12 @@ def create(
     max_disorder_ms: int | None = None,
     **options: Any,
 ) -> Partitioner:
-    """A partitioner in its first state. ConfigError for an unknown name or option or a value out of range.
+    """A partitioner in its first state. ConfigError for an unknown name or option, or for a value out of range.
 
-    With `max_disorder_ms`, a tuple more than that many ms before the greatest time so far raises
-    DisorderError. None (default) takes tuples in any order of time.
+    workers: number of workers, 1 to 2^20. seed: of the candidates and of all random draws. source, sources: which of
+    several instances on one stream this is, 0 to sources - 1. max_disorder_ms: a tuple more than that many ms before the
+    greatest time so far raises DisorderError. None (default) takes tuples in any order of time. options: those of the
+    algorithm.
     """
     entry = _entry(name)
     return entry.algorithm(
@@ -119,11 +123,11 @@ def create(
 
 
 def restore(snapshot: bytes, *, like: Partitioner | None = None) -> Partitioner:
-    """The partitioner that gave this snapshot, at that moment. IncompatibleStateError says why not.
+    """The partitioner that gave this snapshot, in its state of that moment.
 
-    A snapshot of an earlier evenflow may have its options under former names.
-
-    like: refuse what was made with another name, seed, source or options. Only the number of workers is free.
+    like: a snapshot is refused if it was made with another name, seed, source or options than this partitioner. Only
+    the number of workers may differ. IncompatibleStateError says why a snapshot cannot be used. A snapshot of an earlier
+    evenflow may have its options under former names.
     """
     header, state = unpack(snapshot)
     try:
@@ -131,7 +135,7 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None) -> Partitioner:
         header = {**header, "options": former.translated(header["options"], known)}
         if like is not None:
             like.check_made_alike(header)
-        # Before anything is made: its arrays are as long as the header claims.
+        # Before a partitioner is made: it would allocate arrays for as many workers as the header claims.
         if len(state.get("_sent", ())) != header["workers"]:
             raise misfit(header["name"], f"it has not the loads of {header['workers']} workers")
         made = create(
@@ -152,7 +156,7 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None) -> Partitioner:
 
 
 def describe(name: str) -> Description:
-    """Summary and options of a name, from the docstring and the option declarations."""
+    """The description of a name, from docstrings and option declarations. ConfigError for an unknown name."""
     entry = _entry(name)
     fields = entry.algorithm.options_type.model_fields
     return Description(
@@ -190,6 +194,7 @@ def _options(name: str, entry: _Entry, given: Mapping[str, Any]) -> Options:
     try:
         return entry.algorithm.options_type(**{**entry.defaults, **given})
     except ValidationError as error:
+        # pydantic reports every problem. The first one is told as a sentence of ours.
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
         what = f"option {where!r} of {name}: " if where else f"options of {name}: "

@@ -1,4 +1,4 @@
-"""How a partitioner's state travels: named arrays and a header, as an Arrow IPC stream of one row and its SHA-256."""
+"""How a partitioner's state is stored: named arrays and a header, as an Arrow IPC stream of one row and its SHA-256."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ from evenflow.strict_json import read_object
 
 VERSION = 1
 OTHER_TYPES = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
-"""What a header raises whose fields are of other types than ours."""
+"""The errors that come up when a header lacks fields or has fields of other types than ours."""
 _DIGEST_BYTES = 32
 _METADATA_KEY = b"evenflow-partitioner"
 _MOST_HEADER_BYTES = 1_000_000
 
 
 def pack(header: Mapping[str, Any], state: State) -> bytes:
-    """An Arrow stream and its SHA-256: Arrow's reader crashes the process on some damaged streams."""
+    """The header and the arrays as bytes: an Arrow stream, followed by its SHA-256.
+
+    The digest is checked before Arrow reads the stream, because Arrow's reader crashes the process on some damaged
+    streams.
+    """
     columns = []
+    # One row: each array is one flat list, whatever its shape. The shapes are in the header.
     for array in state.values():
         flat = pa.array(np.ascontiguousarray(array).ravel())
         columns.append(pa.LargeListArray.from_arrays(pa.array([0, len(flat)], pa.int64()), flat))
@@ -41,7 +46,7 @@ def pack(header: Mapping[str, Any], state: State) -> bytes:
 
 
 def unpack(snapshot: bytes) -> tuple[dict[str, Any], State]:
-    """Header and state of a snapshot. IncompatibleStateError says why it cannot be used."""
+    """Header and state of a snapshot. IncompatibleStateError says why a snapshot cannot be used."""
     stream, digest = snapshot[:-_DIGEST_BYTES], snapshot[-_DIGEST_BYTES:]
     if hashlib.sha256(stream).digest() != digest:
         raise IncompatibleStateError("this is no partitioner snapshot, or a damaged one: its digest is wrong")
@@ -77,10 +82,10 @@ def misfit(name: str, what: str) -> IncompatibleStateError:
 
 
 def check_arrays(name: str, found: State, expected: State, variable: Mapping[str, tuple[str, ...]]) -> None:
-    """IncompatibleStateError unless the arrays are what this version writes: kernels do not check bounds.
+    """IncompatibleStateError unless the arrays are as this version writes them, because kernels do not check bounds.
 
-    `variable` has, of arrays whose size depends on the stream, a word for each dimension: dimensions with the same
-    word are of the same length, and one without a word has that of `expected`.
+    `variable`: for each array whose size depends on the stream, a word for each dimension. Dimensions with the same
+    word must have the same length. A dimension without a word must have the length that it has in `expected`.
     """
     if found.keys() != expected.keys():
         differing = sorted(found.keys() ^ expected.keys())
@@ -93,6 +98,7 @@ def check_arrays(name: str, found: State, expected: State, variable: Mapping[str
         words = variable.get(field, ("",) * mine.ndim)
         sizes = mine.shape
         if array.ndim == mine.ndim:
+            # The first array with a word sets the length that all later ones must have.
             pairs = zip(words, array.shape, mine.shape, strict=True)
             sizes = tuple(lengths.setdefault(w, length) if w else own for w, length, own in pairs)
         if array.shape != sizes:

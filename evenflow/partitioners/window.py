@@ -1,6 +1,6 @@
-"""Since when does a tuple count? The options that say so, and how they follow from the window of a query.
+"""The options that say for how long a tuple counts, and how they follow from the window of a query.
 
-A tumbling window is a sliding one of a single slide. Without a window no slide ever ends.
+A tumbling window is kept as a sliding window of a single slide. Without a window no slide ever ends.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from evenflow.sketches.window_loads import WindowLoads, window_loads
 
 MAX_SLIDES = 100_000
 _LONG_MS = 1 << 62
+"""Slide of a state without a window, ms. Its clock never reaches the end of a slide (`Window.hold`)."""
 
 
 class Lengths(Options):
-    """Of every scheme with a window. By themselves, of those that know nothing but a sliding one (000)."""
+    """Options of every algorithm with a window. Algorithms that always have a sliding window (000) use them as they are."""
 
     window_ms: int = Field(60_000, ge=1, description="Length of the window, ms.")
-    slide_ms: int = Field(1_000, ge=1, description="Slide, ms; window_ms is a multiple of it.")
+    slide_ms: int = Field(1_000, ge=1, description="Slide, ms. window_ms is a multiple of it.")
 
     @model_validator(mode="after")
     def _window_is_whole_slides(self) -> Self:
@@ -43,20 +44,22 @@ class Lengths(Options):
     def fitted(
         cls, given: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
     ) -> dict[str, Any]:
-        """These options, and this window wherever they leave it open. What is given is never changed."""
+        """The given options, with this window added if they leave it open. A given option is never changed."""
         lengths = {"window_ms": window_ms, "slide_ms": slide_ms}
         return dict(given) if lengths.keys() & given.keys() else {**lengths, **given}
 
 
 class Window(Lengths):
-    """Of schemes that can do with and without a window: cumulative (002), sliding (000) or tumbling (004)."""
+    """Options of algorithms that work with and without a window: cumulative (002), sliding (000) or tumbling (004)."""
 
     window: Literal["cumulative", "sliding", "tumbling"] = Field(
         "cumulative",
         description="Tuples that count: all so far, those of a sliding window, or those since the last window ended.",
     )
-    window_ms: int = Field(60_000, ge=1, description="Length of the window, ms; not of a cumulative one.")
-    slide_ms: int = Field(1_000, ge=1, description="Slide, ms; window_ms is a multiple of it (sliding).")
+    window_ms: int = Field(60_000, ge=1, description="Length of the window, ms. Not used if cumulative.")
+    slide_ms: int = Field(
+        1_000, ge=1, description="Slide, ms. window_ms is a multiple of it. Only if sliding."
+    )
 
     @property
     def windowed(self) -> bool:
@@ -73,12 +76,12 @@ class Window(Lengths):
 
     @property
     def slides(self) -> int:
-        """Slides in the window. 0: there is none."""
+        """How many slides the window has. 0 if there is no window."""
         window_ms, slide_ms = self.lengths.values()
         return window_ms // slide_ms if self.windowed else 0
 
     def new_loads(self, workers: int) -> WindowLoads:
-        """Empty loads."""
+        """Empty loads of so many workers, for this window."""
         loads = window_loads(workers, **self.lengths)
         self.hold(loads.clock)
         return loads
@@ -90,7 +93,7 @@ class Window(Lengths):
         return holders
 
     def hold(self, clock: Rows) -> None:
-        """Stop the clock of a state that has no window."""
+        """Stop the clock of a state if there is no window: its first slide then ends at the end of time."""
         if not self.windowed:
             clock["end"] = LAST_TIME
 
@@ -98,7 +101,7 @@ class Window(Lengths):
     def fitted(
         cls, given: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
     ) -> dict[str, Any]:
-        """As of `Lengths`. A scheme that can do with and without a window does as `windowed` says."""
+        """As for `Lengths`. Unless the options say it, `windowed` decides whether there is a window."""
         options = {"window": "sliding" if windowed else "cumulative", **given}
         if not cls.uses_lengths(options, windowed):
             return options
@@ -106,5 +109,8 @@ class Window(Lengths):
 
     @classmethod
     def uses_lengths(cls, given: Mapping[str, Any], windowed: bool) -> bool:
-        """Whether the window of the query is the scheme's. Where there is none, one that is given keeps its defaults."""
+        """Whether the algorithm takes its lengths from the window of the query.
+
+        If the query has no window, an algorithm that was given one keeps the default lengths.
+        """
         return windowed and given["window"] != "cumulative"

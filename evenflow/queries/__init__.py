@@ -1,6 +1,6 @@
 """Built-in queries: a name, the settings of the query, and the source that feeds it.
 
-Admission rule: declarations only. Adding a query is one file and one line in `registry`.
+Admission rule: declarations only. A new query is one file and one line in `registry`.
 """
 
 from evenflow.queries.builtin import BuiltInQuery

@@ -1,4 +1,4 @@
-"""What a built-in query is."""
+"""The fields of a built-in query."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltInQuery:
-    """A ready query: `fields` are those of `[query]`, `source` is what `evenflow replay` takes.
+    """A query that is ready to run.
 
-    columns: the columns worth sending, None for all. what: one line for people.
-    data: how much there is, and where it comes from.
+    what: one line for people. source: the argument of `evenflow replay`. data: how much data the source has, and where
+    it comes from. fields: those of `[query]`. columns: the columns that are worth sending, None for all.
     """
 
     name: str

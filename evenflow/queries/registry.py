@@ -43,12 +43,12 @@ _ALL = {
 
 
 def known() -> tuple[BuiltInQuery, ...]:
-    """Every built-in query."""
+    """All built-in queries."""
     return tuple(_ALL.values())
 
 
 def named(name: str) -> BuiltInQuery:
-    """The query of this name. ConfigError lists the known ones."""
+    """The query of this name. The ConfigError for an unknown name lists the known names."""
     if name not in _ALL:
         raise ConfigError(f"there is no built-in query {name!r}", hint=f"known: {', '.join(_ALL)}")
     return _ALL[name]

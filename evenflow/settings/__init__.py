@@ -1,7 +1,7 @@
 """Settings: one `evenflow.toml`, overridden by `EVENFLOW_*` variables, every field documented.
 
-Admission rule: declarations and their validation, and the pure translation of the neutral Kafka
-fields into each client's names. Nothing in here connects to anything.
+Admission rule: declarations of settings and their validation, and the pure translation of the neutral Kafka fields into
+each client's names. Nothing in here connects to a broker or another service.
 """
 
 from evenflow.settings.aggregate_spec import AggregateSpec

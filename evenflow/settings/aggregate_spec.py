@@ -1,4 +1,4 @@
-"""How aggregates are written: `[query.aggregates]`, and those of a view."""
+"""How aggregates are written in `[query.aggregates]` and in the aggregates of a view."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ class AggregateSpec(BaseModel):
 
     @classmethod
     def parse(cls, text: Any) -> Any:
-        """`"mean(dep_delay)"` -> function mean of column dep_delay. Raises ValueError."""
+        """`"mean(dep_delay)"` -> the function mean of the column dep_delay. ValueError for text that is no aggregate.
+
+        Anything that is not text is returned as it is, so that pydantic validates it.
+        """
         if not isinstance(text, str):
             return text
         match = _CALL.match(text)
@@ -56,6 +59,7 @@ def _names_are_free(value: dict[str, AggregateSpec]) -> dict[str, AggregateSpec]
                 f"{name} cannot name an aggregate: every result row has the field {name.lower()}, and tables do not tell "
                 "upper from lower case"
             )
+        # `setdefault` returns an earlier name that is the same in lower case, or this one.
         twin = lower.setdefault(name.lower(), name)
         if twin != name:
             raise ValueError(
@@ -67,4 +71,4 @@ def _names_are_free(value: dict[str, AggregateSpec]) -> dict[str, AggregateSpec]
 Aggregates = Annotated[
     dict[str, Annotated[AggregateSpec, BeforeValidator(AggregateSpec.parse)]], AfterValidator(_names_are_free)
 ]
-"""Aggregates by the result columns that they are called for."""
+"""Aggregates by the name of their result column."""

@@ -1,4 +1,4 @@
-"""The columns of a query: which the record must hold, which are derived from them, and the type of each."""
+"""The columns of a query: those that the record must hold, those that are derived from them, and the type of each."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Columns:
-    """read: type of each column of the record, in a fixed order. derived: by name, each behind those that it reads. where:
-    the condition, None without one.
+    """The columns of a query.
+
+    read: the type of each column that is read from the record, in a fixed order. derived: the derived columns by name,
+    each after the derived columns that it reads. where: the condition of the filter, None if there is none.
     """
 
     read: Mapping[str, str]
@@ -21,7 +23,7 @@ class Columns:
     where: Typed | None = None
 
     def type_of(self, name: str) -> str:
-        """Of a column that is read, or derived."""
+        """The type of a column that is read or derived. KeyError for any other."""
         return self.derived[name].type if name in self.derived else self.read[name]
 
 
@@ -31,12 +33,15 @@ def resolved(
     uses: Mapping[str, Mapping[str, str]],
     types: Mapping[str, str],
 ) -> Columns:
-    """The columns behind these expressions.
+    """The columns that these expressions and the other uses of columns need.
 
-    texts: derived columns by name. where: the condition. uses: of other columns, what each is needed as, by what for. types:
-    those that are declared. Raises ConfigError for an expression that is wrong, ValueError for one column in two uses, a
-    cycle, and a column whose type nothing tells.
+    texts: the expression of each derived column, by name. where: the condition. uses: the types that the rest of the
+    query needs a column as, for each column by use. types: the declared types.
+
+    Raises ConfigError for an expression that is wrong. Raises ValueError for a column that is needed as two types, for
+    derived columns that read each other in a cycle, and for a column whose type nothing tells.
     """
+    # Imported here, so that settings without expressions load without them.
     from evenflow.expressions.checked import condition, read, typed
     from evenflow.expressions.kinds import kind_of
 
@@ -65,7 +70,10 @@ def resolved(
 
 
 def _as_held(kind: Any) -> Any:
-    """A derived column that another expression reads has passed through its own type."""
+    """The kind of a column as another expression that reads it sees it.
+
+    A derived column takes one of the column types first, and its kind is then the kind of this type.
+    """
     from evenflow.expressions.kinds import kind_of, type_of
 
     return kind_of(type_of(kind)) if kind.name != "nothing" else kind
@@ -78,7 +86,11 @@ def _note(
     everything: list[Expression],
     types: Mapping[str, str],
 ) -> None:
-    """What an expression needs a column as: what is declared, or what it is needed as elsewhere, or what its use tells."""
+    """Add to `needed` the type that an expression needs a column as.
+
+    The declared type counts first, then the type that the rest of the query needs, then what the column's uses in
+    expressions tell. ValueError if none of them tells a type.
+    """
     from evenflow.expressions.inferred import inferred
 
     type_ = types.get(name)
@@ -95,10 +107,11 @@ def _note(
 
 
 def one_type(column: str, needed: Mapping[str, str]) -> str:
-    """The type that serves every use. ValueError where no value is both."""
+    """The type that serves every use of the column. needed: type by use. ValueError if no type serves all uses."""
     kinds = set(needed.values())
     if kinds == {"int64", "float64"} and needed.get("a number") == "float64":
-        return "int64"  # a whole number can be aggregated as any other
+        # An aggregate asks for float64 unless a type is declared. A whole number can be aggregated as well.
+        return "int64"
     if len(kinds) > 1:
         told = " and ".join(f"{use} ({kind})" for use, kind in needed.items())
         raise ValueError(
@@ -109,9 +122,9 @@ def one_type(column: str, needed: Mapping[str, str]) -> str:
 
 
 def _in_order(derived: Mapping[str, Expression]) -> list[str]:
-    """The names of derived columns, each behind those that it reads. ValueError names a cycle."""
+    """The names of the derived columns, each after those that it reads. ValueError names a cycle."""
     order: list[str] = []
-    waiting: list[str] = []
+    waiting: list[str] = []  # the path of the depth-first search: a name that comes up again closes a cycle
 
     def visit(name: str) -> None:
         if name in order:

@@ -15,7 +15,7 @@ class ControlSettings(Section):
 
     policy: str = Field(default="prompt-plus", description="Registered policy (`evenflow policies`).")
     options: dict[str, int | float | bool | str] = Field(
-        default_factory=dict, description="Options of that policy."
+        default_factory=dict, description="Options of the policy."
     )
     seed: int = Field(default=7, ge=0, description="Seed of every random choice of the policy.")
     p_min: int = Field(default=1, ge=1, description="Fewest workers (p).")
@@ -27,23 +27,24 @@ class ControlSettings(Section):
     )
     amend: bool = Field(
         default=True,
-        description="Whether a decision in mid-group changes the rest of the group (Prompt+), or waits for the next one.",
+        description="true: a decision in mid-group changes the rest of the group (Prompt+). false: it waits for the next "
+        "group.",
     )
     patience: Duration | None = Field(
         default=None,
-        description="What a part last said is too old after this long. None: four batch intervals, at least 20 s.",
+        description="Age at which the last measurement of a part is too old. None: four batch intervals, at least 20 s.",
     )
     lease: str | None = Field(
         default=None,
         pattern=_OBJECT,
-        description="Name of a Kubernetes Lease: of several controllers the one that holds it decides, the others wait. "
-        "None: no election; whoever starts last decides.",
+        description="Name of a Kubernetes Lease. Of several controllers, the one that holds the Lease decides, and the "
+        "others wait. None: no election. The controller that started last decides.",
     )
     replicas_of: str | None = Field(
         default=None,
         pattern=rf"^(statefulset|deployment)/{_OBJECT[1:]}",
-        description="Kubernetes workload whose replicas are the partitioner instances, as 'statefulset/NAME': the "
-        "controller sets how many there are. None: it says how many would do.",
+        description="Kubernetes workload whose replicas are the partitioner instances, as 'statefulset/NAME'. The "
+        "controller sets their number. None: the controller only says how many would do.",
     )
     replicas_min: int = Field(default=1, ge=1, description="Fewest partitioner instances.")
     replicas_max: int | None = Field(
@@ -52,15 +53,18 @@ class ControlSettings(Section):
     namespace: str | None = Field(
         default=None,
         pattern=_OBJECT,
-        description="Kubernetes namespace of both. None: that of the controller's own pod.",
+        description="Kubernetes namespace of the Lease and the workload. None: that of the controller's own pod.",
     )
     web_host: str = Field(default="127.0.0.1", description="Address of the metrics (`/metrics/`).")
     web_port: int = Field(
-        default=0, ge=0, le=65535, description="Port of the metrics. 0: a free one, logged."
+        default=0, ge=0, le=65535, description="Port of the metrics. 0: a free port, which is logged."
     )
 
     def check(self, *, most_p: int, most_r: int) -> None:
-        """ValueError for bounds that cannot be meant; most_p: routed partitions, most_r: reduce buckets."""
+        """ValueError for bounds that contradict each other or exceed what there is.
+
+        most_p: number of routed partitions. most_r: number of reduce buckets.
+        """
         if self.replicas_max is not None and self.replicas_min > self.replicas_max:
             raise ValueError(
                 f"control.replicas_min ({self.replicas_min}) is above control.replicas_max ({self.replicas_max})"

@@ -1,4 +1,4 @@
-"""Every setting with its type, default, description and environment variable, read off the models."""
+"""Every setting with its type, default, description and environment variable, taken from the models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from evenflow.settings.views import View
 
 @dataclass(frozen=True)
 class SettingDescription:
-    """One line of the settings reference. `kind` names the type and, where there is one, the unit."""
+    """One line of the settings reference.
+
+    name: with its sections, as `query.window`. kind: the type in words, with its bounds. default: as text. variable:
+    the environment variable that overrides the setting.
+    """
 
     name: str
     kind: str
@@ -29,17 +33,17 @@ class SettingDescription:
 
     @property
     def section(self) -> str:
-        """The TOML table it is in."""
+        """The TOML table that the setting is in."""
         return self.name.rpartition(".")[0]
 
 
 def describe_settings() -> list[SettingDescription]:
-    """All settings in the order of the file."""
+    """All settings, in the order of the models."""
     return list(_fields(Settings, ()))
 
 
 def settings_markdown() -> str:
-    """The page docs/settings.md."""
+    """The page docs/settings.md as Markdown."""
     lines = [
         "# Settings",
         "",
@@ -90,7 +94,10 @@ def _fields(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[SettingDe
 
 
 def _table(annotation: Any) -> type[BaseModel] | None:
-    """The table behind a field, be it one that may be left out. AggregateSpec and the like stand within other types."""
+    """The model of a field that is a TOML table, also of one that may be left out (`Table | None`). None for others.
+
+    Models inside other types, such as AggregateSpec in a dict, are values and not tables.
+    """
     for part in (annotation, *(get_args(annotation) if type(None) in get_args(annotation) else ())):
         if isinstance(part, type) and issubclass(part, BaseModel):
             return part
@@ -98,8 +105,9 @@ def _table(annotation: Any) -> type[BaseModel] | None:
 
 
 def _is_duration(field: FieldInfo) -> bool:
-    """Also for `Duration | None`, whose marks are inside the union."""
+    """Whether the field is a `Duration` or a `Duration | None`."""
     marks = [*field.metadata]
+    # pydantic keeps the marks of `Duration | None` inside the union.
     for part in get_args(field.annotation):
         marks += get_args(part)[1:]
     return any(getattr(mark, "func", None) is parse_duration for mark in marks)

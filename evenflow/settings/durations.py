@@ -12,11 +12,11 @@ _PATTERN = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)\s*$")
 
 
 def parse_duration(value: Any) -> int:
-    """Milliseconds of "1500ms", "60s", "5m", "1h", "2d". An integer is milliseconds already.
+    """Milliseconds of "1500ms", "60s", "5m", "1h" or "2d". An integer counts as milliseconds.
 
     Raises ValueError for anything else, including negative or fractional milliseconds.
     """
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # a bool is an int to Python
         raise ValueError("a duration is written like '60s' or '500ms'")
     if isinstance(value, int):
         if value < 0:
@@ -32,7 +32,7 @@ def parse_duration(value: Any) -> int:
 
 
 def format_duration(milliseconds: int) -> str:
-    """The shortest exact form, e.g. 60000 -> "1m", 1500 -> "1500ms"."""
+    """The duration in its largest unit that is exact, e.g. 60000 -> "1m", 1500 -> "1500ms"."""
     for unit in ("d", "h", "m", "s"):
         if milliseconds and milliseconds % _UNITS[unit] == 0:
             return f"{milliseconds // _UNITS[unit]}{unit}"
@@ -44,4 +44,4 @@ Duration = Annotated[
     BeforeValidator(parse_duration),
     PlainSerializer(format_duration, return_type=str, when_used="json"),
 ]
-"""int milliseconds, written as a string with a unit."""
+"""Milliseconds as an int, written in files as text with a unit."""

@@ -1,4 +1,4 @@
-"""What of its windows a query gives out: `emit = "all" | "changes" | "top(K, COLUMN)"` (docs/results.md)."""
+"""Which rows of its windows a query emits: `emit = "all" | "changes" | "top(K, COLUMN)"` (docs/results.md)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from typing import Literal
 _TOP = re.compile(r"\s*top\s*\(\s*([0-9]{1,9})\s*,\s*(.*?)\s*\)\s*", re.DOTALL)
 _ASCENDING = re.compile(r"(.*?)\s*,\s*ascending", re.DOTALL)
 MOST_ROWS = 10_000
-"""The most rows of a window that `top` gives out."""
+"""The most rows of a window that `top` can emit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Emission:
-    """rows, column, ascending: of `top` only, how many rows of a window, by which result column, the smallest first."""
+    """What `emit` says, parsed.
+
+    rows, column and ascending belong to `top` only: how many rows of a window, by which result column, and whether the
+    smallest values come first.
+    """
 
     mode: Literal["all", "changes", "top"] = "all"
     rows: int = 0
@@ -24,7 +28,7 @@ class Emission:
 
     @classmethod
     def parse(cls, text: str) -> Emission:
-        """What is written there. ValueError says how to write it."""
+        """The meaning of the setting `emit`. The message of the ValueError says how to write it."""
         word = text.strip()
         if word == "all" or word == "changes":
             return cls(mode="all" if word == "all" else "changes")
@@ -50,7 +54,7 @@ class Emission:
         return f"top({self.rows}, {self.column}{', ascending' if self.ascending else ''})"
 
     def check_names(self, aggregates: Iterable[str]) -> None:
-        """ValueError where a result column would have the name of one that the mode adds."""
+        """ValueError if an aggregate has the name of a column that the mode adds."""
         taken = {name for name in aggregates if name.lower() in self.columns}
         if taken:
             raise ValueError(
@@ -59,5 +63,5 @@ class Emission:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that its rows have beside bounds, key and aggregates."""
+        """Names of the columns that the mode adds to a row, beside the window's bounds, the key and the aggregates."""
         return {"all": (), "changes": ("revision", "gone"), "top": ("rank",)}[self.mode]

@@ -1,7 +1,7 @@
-"""Client settings that exact results rest on: what `kafka.extras` and `spark.conf` may not set, and why.
+"""Client settings that exact results depend on: what `kafka.extras` and `spark.conf` may not set, and why.
 
-Names are those of each client, aliases included. Whoever adds a client setting to the services that a result
-depends on adds its name here.
+The names are those of each client, with their aliases. If a service gets another client setting that results depend on,
+its name must be added here.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ EXACTNESS: Mapping[Client, Mapping[str, str]] = {
         "producer_acks": _LOST,
     },
 }
-"""By client: setting -> what would go wrong."""
+"""For each client, the settings that are refused, and what would go wrong with each."""
 
 _SAME_CUT = "a repeated micro-batch must hold exactly the same offset ranges in the same tasks"
 _UNSEEN = "it reports files of the checkpoint as written that could not be written"
@@ -78,7 +78,7 @@ _CUTS = ("minPartitions", "maxRecordsPerPartition", "asyncProgressTracking", "ad
 
 
 def refused_conf(name: str, value: str) -> tuple[str, str] | None:
-    """(word, why) when this setting of `spark.conf` is refused. None when it may be set (rule 3)."""
+    """(the word that is refused, why) if `spark.conf` may not set this setting. None if it may."""
     for word in _CUTS:
         if word.lower() in name.lower() and value.lower() != "false":
             return word, _SAME_CUT
@@ -91,7 +91,7 @@ def refused_conf(name: str, value: str) -> tuple[str, str] | None:
 
 
 def refused_extras(client: Client, names: Iterable[str]) -> list[str]:
-    """Those of these settings that are refused: `kafka.extras.java.acks (why)`, in order of their names."""
+    """The settings of these that are refused, each as `kafka.extras.java.acks (why)`, sorted by name."""
     return [
         f"kafka.extras.{client}.{name} ({EXACTNESS[client][name]})"
         for name in sorted(names)

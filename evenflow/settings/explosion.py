@@ -11,15 +11,17 @@ from evenflow.settings import paths
 _SPLIT = re.compile(r"\s*split\s*\(\s*(.+?)\s*,\s*(?:'((?:[^']|'')+)'|\"([^\"]+)\")\s*\)\s*", re.DOTALL)
 _WORDS = re.compile(r"\s*words\s*\(\s*(.+?)\s*\)\s*", re.DOTALL)
 BLANKS = " \t\n\v\f\r"
-"""What stands between words."""
+"""The characters that separate words."""
 MOST_ELEMENTS = 100_000
 """The most tuples that a record may become."""
 
 
 @dataclass(frozen=True)
 class Explosion:
-    """column: what is taken apart. Its name stands for one element afterwards. way: a list of JSON, or a text by a separator
-    or by its blanks. separator: of `split` only.
+    """What `explode` says, parsed.
+
+    column: the column that is taken apart. In the rest of the query its name stands for one element. way: "list" for a
+    JSON list, "split" for a text cut at a separator, "words" for a text cut at blanks. separator: for "split" only.
     """
 
     column: str
@@ -28,9 +30,10 @@ class Explosion:
 
     @classmethod
     def parse(cls, text: str) -> Explosion:
-        """What is written there. ValueError says how to write it."""
+        """The meaning of the setting `explode`. The message of the ValueError says how to write it."""
         split, words = _SPLIT.fullmatch(text), _WORDS.fullmatch(text)
         if split is not None:
+            # In single quotes, as in SQL, two single quotes stand for one.
             quoted, doubly = split[2], split[3]
             found = cls(split[1], "split", quoted.replace("''", "'") if quoted is not None else doubly)
         elif words is not None:
@@ -53,7 +56,10 @@ class Explosion:
         return "split({}, '{}')".format(self.column, self.separator.replace("'", "''"))
 
     def within(self, name: str) -> tuple[str, ...] | None:
-        """The way from an element to this column, () for the element itself. None where it is a column of the record."""
+        """The fields on the way from an element to the column `name`, outermost first.
+
+        () if the column is the element itself. None if it is not part of an element, but a column of the record.
+        """
         if self.way != "list":
             return () if name == self.column else None
         outer, path = paths.segments(self.column), paths.segments(name)

@@ -1,4 +1,4 @@
-"""What is fixed for the life of a query, and what differs between then and now."""
+"""The fingerprint of what is fixed for the life of a query, and the differences between two such identities."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 
 def fingerprint(identity: dict[str, Any]) -> str:
-    """16 hex digits that change when any of the (JSON) fields changes."""
+    """16 hex digits over these (JSON) fields. They differ when any field differs, and the order of fields is ignored."""
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def changes(before: Any, now: Any, name: str = "") -> list[str]:
-    """Which fields differ between two nested dicts: `query.window: '1m' -> '30s'`."""
+    """The fields that differ between two nested dicts, each as `query.window: "1m" -> "30s"`, sorted by name."""
     if isinstance(before, dict) and isinstance(now, dict):
         keys = sorted({*before, *now})
         return [
@@ -28,5 +28,5 @@ def changes(before: Any, now: Any, name: str = "") -> list[str]:
 def _word(value: Any) -> str:
     if value is None:
         return "none"
-    # Half of a surrogate pair, which anybody may have written there, cannot be printed.
+    # A lone half of a surrogate pair, which a user may have written, cannot be encoded. It is escaped instead.
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""The input topic: the user's own records, and where reading them begins."""
+"""The input topic: the format of the user's records, and where reading begins."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from evenflow.settings.section import Section
 _WORDS = ("earliest", "latest")
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 DEFAULT_PARTITIONS = 4
-"""Of an input topic that evenflow makes, unless `partitions` says another number."""
+"""Partitions of an input topic that evenflow makes, unless `partitions` gives another number."""
 
 
 def parse_start(value: Any) -> str:
-    """`earliest`, `latest`, or a time as `2026-11-20T10:00:00.000Z`. Without a zone it is UTC.
+    """`earliest`, `latest`, or a time, in the one form `2026-11-20T10:00:00.000Z`.
 
-    Raises ValueError for anything else. A TOML date or time is welcome.
+    A time without a zone is UTC. TOML's own dates and times are accepted too. Raises ValueError for anything else, and
+    for a time before 1970.
     """
     if value in _WORDS:
         return str(value)
     try:
         if isinstance(value, str):
             value = datetime.fromisoformat(value)
-        if isinstance(value, date) and not isinstance(value, datetime):
+        if isinstance(value, date) and not isinstance(value, datetime):  # a datetime is a date to Python
             value = datetime(value.year, value.month, value.day)
         if not isinstance(value, datetime):
             raise ValueError
@@ -43,29 +44,29 @@ def parse_start(value: Any) -> str:
 
 
 def start_time(start: str) -> int | None:
-    """Milliseconds since 1970 of a start that is a time. None for `earliest` and `latest`."""
+    """The start as milliseconds since 1970. None if it is `earliest` or `latest`."""
     if start in _WORDS:
         return None
     return round(datetime.fromisoformat(start).timestamp() * 1000)
 
 
 def parse_delimiter(text: str) -> str:
-    """The same text. Raises ValueError unless it is one character that readers of csv take for a delimiter."""
+    """The text, unchanged. Raises ValueError unless it is one character that readers of csv accept as a delimiter."""
     if len(text) != 1 or not text.isascii() or text in '"\r\n\0':
         raise ValueError(f"{text!r} is not one character of ASCII other than a quote, a line break and NUL")
     return text
 
 
 class RegistrySettings(Section):
-    """The schema registry of Avro and Protobuf records. Where it is and who asks are no part of a query's identity."""
+    """The schema registry of Avro and Protobuf records. Its address and credentials are no part of a query's identity."""
 
     url: str = Field(
         pattern=r"^https?://[^\s/@]+(/\S*)?$",
-        description="http://host:port or https://host:port of a registry that speaks Confluent's HTTP interface. Without a "
-        "user in it: that is `username`.",
+        description="http://host:port or https://host:port of a registry that speaks Confluent's HTTP interface. The URL "
+        "holds no user: set `username` instead.",
     )
     username: str | None = Field(
-        default=None, description="User of HTTP basic authentication. None: no user."
+        default=None, description="User for HTTP basic authentication. None: no user."
     )
     password: SecretStr | None = Field(default=None, description="Password of that user. None: no user.")
     ssl_ca: Path | None = Field(
@@ -74,7 +75,7 @@ class RegistrySettings(Section):
     timeout: Duration = Field(
         default=2_000,
         ge=1,
-        description="How long one answer may take. The partitioner asks again until one comes.",
+        description="How long one answer may take. The partitioner repeats the request until an answer comes.",
     )
 
     @model_validator(mode="after")
@@ -85,29 +86,32 @@ class RegistrySettings(Section):
 
 
 REGISTERED = ("avro", "protobuf")
-"""Formats whose records name a schema in a registry."""
+"""Formats whose records refer to a schema in a registry."""
 
 
 class InputSettings(Section):
-    """The input topic. A service never makes it: `evenflow replay`, `demo` and `topics create` do."""
+    """The input topic. No service makes it. `evenflow replay`, `demo` and `topics create` do."""
 
     topic: str | None = Field(
         default=None,
         min_length=1,
-        description="Input topic; it must exist (`evenflow topics create` makes one). None: '<query name>.input'.",
+        description="Input topic. It must exist (`evenflow topics create` makes one). None: '<query name>.input'.",
     )
     start: Annotated[str, BeforeValidator(parse_start)] = Field(
         default="earliest",
-        description="Where a query that begins starts to read: 'earliest', 'latest', or a time in ISO 8601 (no zone means "
-        "UTC): from the first record on whose record timestamp is not before it. Fixed for the life of a query.",
+        description="Where a new query starts to read: 'earliest', 'latest', or a time in ISO 8601 (no zone means UTC). "
+        "With a time, it starts at the first record whose record timestamp is not before it. Fixed for the life of a "
+        "query.",
     )
     format: Literal["json", "csv", "text", "avro", "protobuf"] = Field(
         default="json",
-        description="json: one object a record; csv: one line a record (`columns` names the fields); "
-        "text: the whole record is the column 'value'; avro, protobuf: Confluent's wire format, with a schema of "
-        "`registry`. See docs/formats.md.",
+        description="json: a record is one object. csv: a record is one line (`columns` names the fields). text: the whole "
+        "record is the column 'value'. avro, protobuf: Confluent's wire format, with a schema of `registry`. See "
+        "docs/formats.md.",
     )
-    columns: list[str] = Field(default_factory=list, description="Column names of csv records, in order.")
+    columns: list[str] = Field(
+        default_factory=list, description="Names of the columns of csv records, in order."
+    )
     delimiter: Annotated[str, AfterValidator(parse_delimiter)] = Field(
         default=",",
         description="Field delimiter of csv records: one character of ASCII, no quote, line break or NUL.",
@@ -116,20 +120,20 @@ class InputSettings(Section):
         default=None,
         ge=1,
         le=256,
-        description="Partitions of the input topic, fixed for the life of a query. None: as many as the topic has. A "
-        f"topic that evenflow makes gets this many, {DEFAULT_PARTITIONS} if none.",
+        description="Partitions of the input topic, fixed for the life of a query. None: as many as the topic has. If "
+        f"evenflow makes the topic, it gets this many partitions, and {DEFAULT_PARTITIONS} if none.",
     )
     producers: int = Field(
         default=1, ge=1, le=16, description="Producers that must all end before a partition counts as ended."
     )
     registry: RegistrySettings | None = Field(
         default=None,
-        description="The schema registry. None: there is none, and avro and protobuf are refused.",
+        description="The schema registry. None: there is no registry, and avro and protobuf are refused.",
     )
 
     @property
     def registered(self) -> bool:
-        """Whether records name a schema in a registry."""
+        """Whether the records refer to a schema in a registry."""
         return self.format in REGISTERED
 
     @model_validator(mode="after")

@@ -1,7 +1,7 @@
-"""Translate the neutral Kafka fields into each client's own names.
+"""The translation of the neutral Kafka fields into each client's own names.
 
-librdkafka, aiokafka and Spark's Java client name TLS and SASL differently. Only here is that known.
-Raw `extras` win. The only thing that is opened are the files of TLS.
+librdkafka, aiokafka and Spark's Java client name TLS and SASL differently. Only this module knows these names. Raw
+`extras` override the neutral fields. The only files that are opened are those of TLS.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from evenflow.settings.model import KafkaSettings
 
 
 def librdkafka_config(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
-    """Configuration of a confluent-kafka client. `more` are keyword settings with _ for the dots.
+    """Configuration of a confluent-kafka client. `more`: further settings as keywords, with _ in place of dots.
 
-    Raises ConfigError, which names the setting, when a file of TLS cannot be read. So does `java_config`.
+    Raises ConfigError, which names the setting, if a file of TLS cannot be read.
     """
     _refuse_unreadable(kafka)
     config: dict[str, Any] = {
@@ -42,9 +42,10 @@ def librdkafka_config(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
 
 
 def java_config(kafka: KafkaSettings) -> dict[str, str]:
-    """Configuration of a Java client (Spark's options are these with the prefix 'kafka.').
+    """Configuration of a Java client. Spark's options are the same names with the prefix 'kafka.'.
 
-    It holds the PEM texts, not their paths: executors on other machines have no such files.
+    The configuration holds the PEM texts and not their paths, because executors on other machines have no such files.
+    Raises ConfigError, which names the setting, if a file of TLS cannot be read.
     """
     _refuse_unreadable(kafka)
     config = {"bootstrap.servers": kafka.bootstrap_servers, "security.protocol": kafka.security_protocol}
@@ -78,7 +79,7 @@ def spark_options(kafka: KafkaSettings) -> dict[str, str]:
 
 
 def aiokafka_config(kafka: KafkaSettings) -> dict[str, Any]:
-    """Plain words for Faust's control plane. The service builds the TLS and credential objects."""
+    """Configuration for Faust's control plane as plain values. The service builds the TLS and credential objects."""
     return {
         "bootstrap_servers": kafka.bootstrap_servers.split(","),
         "security_protocol": kafka.security_protocol,
@@ -93,7 +94,8 @@ def aiokafka_config(kafka: KafkaSettings) -> dict[str, Any]:
 
 
 def _refuse_unreadable(kafka: KafkaSettings) -> None:
-    """The clients' own words for a key that is not there name neither the file nor the trouble."""
+    """ConfigError if a file of TLS cannot be read."""
+    # The clients' own messages about such a file name neither the file nor the problem.
     for name in ("ssl_ca", "ssl_certificate", "ssl_key"):
         file: Path | None = getattr(kafka, name)
         try:
@@ -107,7 +109,7 @@ def _refuse_unreadable(kafka: KafkaSettings) -> None:
 
 
 def _librdkafka_name(name: str) -> str:
-    """Dots for underscores, except in the few names that confluent-kafka writes with underscores."""
+    """The name with dots in place of underscores, except for the few names that have underscores in confluent-kafka."""
     if name == "log_level" or name.endswith("_cb") or name.startswith("on_"):
         return name
     return name.replace("_", ".")

@@ -23,9 +23,9 @@ from evenflow.settings.views import OF_THE_QUERY, TopicRole, place_of_views, que
 
 
 class KafkaExtras(Section):
-    """Raw settings handed to one client as they are. They win over the neutral fields.
+    """Raw settings that are handed to one client as they are. They override the neutral fields.
 
-    What exact results rest on is refused (evenflow/settings/exactness.py).
+    Settings that exact results depend on are refused (evenflow/settings/exactness.py).
     """
 
     librdkafka: dict[str, str | int | float | bool] = Field(
@@ -33,7 +33,7 @@ class KafkaExtras(Section):
     )
     faust: dict[str, str | int | float | bool] = Field(
         default_factory=dict,
-        description="For the control plane, by Faust's own names (broker_request_timeout, ...); Faust makes its "
+        description="For the control plane, by Faust's own names (broker_request_timeout, ...). Faust configures its "
         "aiokafka clients by them.",
     )
     java: dict[str, str | int | float | bool] = Field(
@@ -54,16 +54,17 @@ class KafkaExtras(Section):
 
 
 class KafkaSettings(Section):
-    """Where the broker is and how to be let in, in neutral words. Each client gets its own names."""
+    """The address of the broker and how to log in, in neutral names. `settings.kafka` translates them for each client."""
 
     bootstrap_servers: str = Field(
-        default="127.0.0.1:9092", description="host:port[,host:port...]. Also written `bootstrap.servers`."
+        default="127.0.0.1:9092",
+        description="host:port[,host:port...]. May also be written `bootstrap.servers`.",
     )
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         default="PLAINTEXT", description="Transport and authentication."
     )
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
-        default=None, description="Needed with SASL_*. None: no SASL."
+        default=None, description="SASL mechanism. Required with SASL_*. None: no SASL."
     )
     sasl_username: str | None = Field(default=None, description="SASL user. None: no SASL.")
     sasl_password: SecretStr | None = Field(default=None, description="SASL password. None: no SASL.")
@@ -81,18 +82,20 @@ class KafkaSettings(Section):
         default=1, ge=1, description="Replicas of topics that evenflow creates. Use 3 on a real cluster."
     )
     request_timeout: Duration = Field(
-        default=30_000, description="How long a request may wait for a broker before a clear error."
+        default=30_000,
+        description="How long a request waits for a broker before it fails with a clear error.",
     )
     startup_wait: Duration = Field(
         default=0,
-        description="How long a service that starts waits for a broker that does not answer, or for an input topic that is "
-        "not there yet, before it gives up. 0ms: it does not wait.",
+        description="How long a starting service waits for a broker that does not answer, or for an input topic that does "
+        "not exist yet, before it gives up. 0ms: it does not wait.",
     )
     extras: KafkaExtras = Field(default_factory=KafkaExtras, description="Raw settings per client.")
 
     @model_validator(mode="before")
     @classmethod
     def _accept_the_dotted_name(cls, data: Any) -> Any:
+        # An unquoted bootstrap.servers is to TOML a table `bootstrap` with the key `servers`, a quoted one is one key.
         if isinstance(data, dict):
             data = dict(data)
             nested = data.pop("bootstrap", None)
@@ -117,16 +120,16 @@ class KafkaSettings(Section):
 
     @property
     def who(self) -> str:
-        """Whom the broker takes us for, in words."""
+        """The user as which the broker sees us, in words."""
         if self.sasl_username is not None:
             return f"user {self.sasl_username}"
         return "an anonymous user" if self.ssl_certificate is None else f"the user of {self.ssl_certificate}"
 
 
 _FEWEST_FRAMES = 400
-"""In a micro-batch that catches up: where frames are full, as many as two cores combine in a second."""
+"""Least bound of a micro-batch that catches up, in frames. Two cores combine about this many full frames in a second."""
 _BLOCK_WORK = 1_000
-"""ms that a block may take between its reading and the end of the transaction."""
+"""Milliseconds that a block may take from its reading to the end of the transaction."""
 
 
 class PartitionerSettings(Section):
@@ -135,56 +138,59 @@ class PartitionerSettings(Section):
     name: str = Field(default="evenflow", description="Registered partitioner (`evenflow partitioners`).")
     options: dict[str, int | float | bool | str | list[int | float]] = Field(
         default_factory=dict,
-        description="Options of that partitioner; a window and slide left open are the query's.",
+        description="Options of the partitioner. A window and slide that are not set are the query's.",
     )
-    workers: int = Field(default=8, ge=1, description="Workers in use (p); at most routed_partitions.")
+    workers: int = Field(default=8, ge=1, description="Workers in use (p), at most routed_partitions.")
     routed_partitions: int | None = Field(
         default=None,
         ge=1,
         le=1024,
-        description="Partitions of the routed topic, the most workers there can be; fixed for the life of a "
-        "query. None: equal to workers.",
+        description="Partitions of the routed topic, which is the largest possible number of workers. Fixed for the life of "
+        "a query. None: equal to workers.",
     )
     seed: int = Field(default=7, ge=0, description="Seed of the hash family and of every random choice.")
     instance: str = Field(
         default="0",
         pattern=r"^[A-Za-z0-9._-]{1,64}$",
-        description="Identity of this instance: its transactional.id, snapshots and status page. Unique per "
-        "query; best ends in a number of its own (partitioner-3).",
+        description="Identity of this instance: its transactional.id, snapshots and status page. It must be unique within "
+        "the query. It should end in a number of its own (partitioner-3).",
     )
     instances: int = Field(
         default=1,
         ge=1,
         le=256,
-        description="How many instances share the input: more than one, and partitioners that remember where keys live "
-        "agree on it by hash instead. Balance only, never results.",
+        description="How many instances share the input. With more than one, partitioners that remember where keys live "
+        "agree on each key's home by hash instead. This affects the balance, never the results.",
     )
     block_tuples: int = Field(
-        default=50_000, ge=1, le=1_000_000, description="Most records read, routed and framed at once."
+        default=50_000,
+        ge=1,
+        le=1_000_000,
+        description="Most records that are read, routed and framed at once.",
     )
     linger: Duration = Field(
         default=50,
-        description="How long a block waits to fill while records are scarce; bounds frames per second, and how long "
-        "a stop takes to be noticed.",
+        description="How long a block waits to fill while records are scarce. It bounds the frames per second, and the time "
+        "until a stop is noticed.",
     )
     commit_interval: Duration = Field(
         default=500,
-        description="Length of a transaction (processing time); up to a linger and a block's work are added to it.",
+        description="Length of a transaction (processing time). Up to one linger and the work of one block are added.",
     )
     transaction_timeout: Duration = Field(
         default=10_000,
-        description="A crashed instance holds back readers for at most this long. At least commit_interval + linger "
-        "+ 1s, or the broker aborts what is about to be committed.",
+        description="Longest time for which a crashed instance holds back readers. It must be at least commit_interval + "
+        "linger + 1s, or the broker would abort transactions before they are committed.",
     )
     idle_timeout: Duration | None = Field(
         default=None,
-        description="An input partition with nothing to read for this long stops holding back the others. "
-        "None: wait for it for ever (right for replays).",
+        description="An input partition with nothing to read for this long stops holding back the others. None: the others "
+        "wait for it for ever, which is right for replays.",
     )
     max_skew: Duration | None = Field(
         default=None,
-        description="An input partition further than this (event time) ahead of the slowest is paused. "
-        "None: the window plus ten slides.",
+        description="An input partition that is further than this (event time) ahead of the slowest is paused. None: the "
+        "window plus ten slides.",
     )
     frame_bytes: int = Field(
         default=1_000_000,
@@ -193,18 +199,18 @@ class PartitionerSettings(Section):
         description="Frames and blobs are cut into parts near this size.",
     )
     snapshot_interval: Duration = Field(
-        default=30_000, description="How often learned state is saved, so that a restart continues with it."
+        default=30_000, description="How often learnt state is saved, so that a restart continues with it."
     )
     web_host: str = Field(
         default="127.0.0.1", description="Address of the status page and the metrics (`/metrics/`)."
     )
     web_port: int = Field(
-        default=0, ge=0, le=65535, description="Port of the status page. 0: a free one, logged."
+        default=0, ge=0, le=65535, description="Port of the status page. 0: a free port, which is logged."
     )
 
     @model_validator(mode="after")
     def _transactions_end_in_time(self) -> PartitionerSettings:
-        # Whether it is time to commit is asked after each block: the last one may begin just before that.
+        # A service asks only after each block whether it is time to commit, so a block may begin just before that time.
         longest = self.commit_interval + self.linger + _BLOCK_WORK
         if longest > self.transaction_timeout:
             raise ValueError(
@@ -216,7 +222,7 @@ class PartitionerSettings(Section):
 
 
 ResultSinkName = Literal["kafka", "frames", "parquet"]
-"""The result sinks there are: the files of `spark_consumers/sinks` that export a `SINK`."""
+"""The result sinks: the files of `spark_consumers/sinks` that export a `SINK`."""
 
 
 class ResultsSettings(Section):
@@ -224,13 +230,13 @@ class ResultsSettings(Section):
 
     sink: ResultSinkName = Field(
         default="kafka",
-        description="kafka: a JSON record a row; frames: an Arrow record a bucket and window, in Kafka too; parquet: a "
-        "folder. See docs/results.md.",
+        description="kafka: a JSON record for each row. frames: an Arrow record for each bucket and window, in Kafka too. "
+        "parquet: a folder. See docs/results.md.",
     )
     topic: str | None = Field(default=None, description="Results topic. None: '<query name>.results'.")
     path: str | None = Field(
         default=None,
-        description="Folder or URI of the Parquet results, for this query alone. None: refuse sink=parquet.",
+        description="Folder or URI of the Parquet results, for this query alone. None: sink=parquet is refused.",
     )
 
     @model_validator(mode="after")
@@ -314,11 +320,12 @@ class Settings(BaseSettings):
             )
 
     def _check_places(self) -> None:
-        """Nothing of a view may be where something else of the query or of another view is."""
+        """ValueError if two topics of the query and its views would be the same topic."""
         held = {self.topic(role): f"the query's {role}" for role in sorted(OF_THE_QUERY)}
         for settings in queries(self):
             for role in ("partials", "telemetry", "results"):
                 mine = f"{role} of {settings.query.name}"
+                # `setdefault` returns who has this topic already, or `mine`.
                 other = held.setdefault(settings.topic(role), mine)
                 if other != mine:
                     raise ValueError(
@@ -327,24 +334,24 @@ class Settings(BaseSettings):
                     )
 
     def as_view(self, query: Query, results: ResultsSettings) -> Settings:
-        """The settings of a view of this query (evenflow/settings/views.py)."""
+        """These settings as those of a view: with its query and its results (evenflow/settings/views.py)."""
         seen = self.model_copy(update={"query": query, "results": results})
         seen._origin = self
         return seen
 
     @property
     def origin(self) -> Settings:
-        """The settings of the query that routes the tuples: of a view those of its query, else these."""
+        """The settings of the query that routes the tuples. For a view, those of its query. Otherwise these settings."""
         return self if self._origin is None else self._origin
 
     @property
     def needed_columns(self) -> list[str]:
-        """Columns of the record value that must be parsed (not '@key', not '@timestamp')."""
+        """Columns that must be parsed from the record's value, so neither '@key' nor '@timestamp'."""
         return list(self.query.record_columns)
 
     @property
     def input_partitions(self) -> int:
-        """Partitions of the input topic. ConfigError where they are neither set nor read from the topic yet."""
+        """Partitions of the input topic. ConfigError if the number is neither set nor read from the topic yet."""
         if self.input.partitions is None:
             raise ConfigError(
                 "the number of input partitions is not known",
@@ -353,7 +360,7 @@ class Settings(BaseSettings):
         return self.input.partitions
 
     def with_input_partitions(self, partitions: int) -> Settings:
-        """These settings, of an input topic of so many partitions."""
+        """These settings with this number of input partitions."""
         known = self.model_copy(update={"input": self.input.model_copy(update={"partitions": partitions})})
         if self._origin is not None:
             known._origin = self._origin.with_input_partitions(partitions)
@@ -361,9 +368,11 @@ class Settings(BaseSettings):
 
     @property
     def frames_per_batch(self) -> int:
-        """Most offsets of a topic in a micro-batch: a backlog must shrink, however small the frames of a slow stream are.
+        """Most offsets of a topic that a micro-batch reads.
 
-        An instance cuts a frame for each worker after a linger, and each commit writes a marker behind it.
+        By default it is twice what the partitioners can write in a batch interval, so that a backlog shrinks even if a
+        slow stream makes small frames. After each linger an instance cuts a frame for each worker, and each commit
+        writes a marker behind the frames, which takes an offset too.
         """
         if self.spark.max_frames_per_batch is not None:
             return self.spark.max_frames_per_batch
@@ -378,28 +387,28 @@ class Settings(BaseSettings):
 
     @property
     def reducers(self) -> int:
-        """Reduce buckets that run at once (r) until a plan says otherwise."""
+        """Reduce buckets in use at once (r) until a plan says otherwise."""
         return self.spark.reducers or self.spark.buckets
 
     @property
     def data_plane_group(self) -> str:
-        """Consumer group of the partitioners. Its committed offsets carry the state of every input partition."""
+        """Consumer group of the partitioners. Its committed offsets carry the state of each input partition."""
         return f"{self.origin.query.name}.partitioner"
 
     @property
     def max_skew(self) -> int:
-        """Event time (ms) that an input partition may be ahead of the slowest."""
+        """How far (event time, ms) an input partition may be ahead of the slowest before it is paused."""
         if self.partitioner.max_skew is not None:
             return self.partitioner.max_skew
         return self.query.window + 10 * self.query.slide_ms
 
     @property
     def query_checkpoint(self) -> str:
-        """Folder (or URI) of this query's checkpoints, a folder for each stage in it."""
+        """Folder (or URI) of this query's checkpoints. It has a subfolder for each stage."""
         return f"{self.spark.checkpoint_folder.rstrip('/')}/{self.query.name}"
 
     def topic(self, role: TopicRole) -> str:
-        """Name of a topic by its role. A view has some of its query's."""
+        """Name of the topic with this role. A view shares some topics with its query (`views.OF_THE_QUERY`)."""
         if self._origin is not None and role in OF_THE_QUERY:
             return self._origin.topic(role)
         if role == "input" and self.input.topic is not None:
@@ -409,7 +418,7 @@ class Settings(BaseSettings):
         return f"{self.query.name}.{role}"
 
     def identity(self) -> dict[str, Any]:
-        """All that is fixed for the life of a query, as plain JSON: what old state is compared with."""
+        """All that is fixed for the life of a query, as plain JSON. Old state is compared with it."""
         if self._origin is not None:
             return self._origin.identity() | {"view": self._of_view()}
         return {
@@ -428,11 +437,11 @@ class Settings(BaseSettings):
             "window": query.window,
             "slide": query.slide_ms,
         }
-        # Views that began before there were other modes of emission keep their fingerprint.
+        # Left out at its default: state of views that was written without `emit` keeps its fingerprint.
         return fields if query.emit == "all" else fields | {"emit": query.emit}
 
     def changes_since(self, identity: dict[str, Any]) -> list[str]:
-        """What of the query is not as it was when it began, a line a setting. identity: what it was then."""
+        """What has changed since the query began, one line for each setting. identity: that of the beginning."""
         found = changes(identity, self.identity())
         unset = self.partitioner.routed_partitions is None
         named = "partitioner.routed_partitions"
@@ -445,5 +454,5 @@ class Settings(BaseSettings):
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits over `identity()`: in every frame, blob, committed state and checkpoint."""
+        """16 hex digits over `identity()`. Every frame, blob, committed state and checkpoint holds them."""
         return fingerprint(self.identity())

@@ -1,7 +1,8 @@
-"""Names of fields within fields: `user.id` is the field `id` of the object that the field `user` of a JSON record holds.
+"""Names of fields within fields: `user.id` is the field `id` of the object in the field `user` of a JSON record.
 
-A field whose own name has a dot stands in quotes: `"user.id"` is one field, and `"a.b".c` the field `c` in the field `a.b`.
-Two quotes within quotes are one. Records of csv and text have no fields within fields: there a name is only a name.
+A field whose own name has a dot is written in quotes: `"user.id"` is one field, and `"a.b".c` is the field `c` in the
+field `a.b`. Within quotes, two quotes stand for one. Records of csv and text have no fields within fields, so a name
+there is just a name.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 MOST_LEVELS = 8
-"""Objects in one another, the record itself the first."""
+"""Most nested objects, counted from the record itself."""
 
 
 def segments(name: str) -> tuple[str, ...]:
-    """The fields on the way, the outermost first. ValueError for a name that is no path."""
+    """The fields on the way to this field, outermost first. ValueError for a name that is no path."""
     if "." not in name and not name.startswith('"'):
         return (name,)
     found: list[str] = []
@@ -32,12 +33,12 @@ def segments(name: str) -> tuple[str, ...]:
 
 
 def written(fields: Iterable[str]) -> str:
-    """The name of the field that lies so. The inverse of `segments`."""
+    """The name of the field that is reached through these fields. The inverse of `segments`."""
     return ".".join(map(_as_segment, fields))
 
 
 def check(names: Iterable[str]) -> None:
-    """ValueError for a name that is no path, or is written otherwise than `written` does."""
+    """ValueError for a name that is no path, or that is not in the form that `written` gives it."""
     for name in names:
         right = written(segments(name))
         if right != name:
@@ -45,7 +46,7 @@ def check(names: Iterable[str]) -> None:
 
 
 def check_together(names: Sequence[str]) -> None:
-    """ValueError where one of these fields of a JSON record would have to lie in another, which is a value."""
+    """ValueError if one of these fields of a JSON record lies in another one, which would then be no value."""
     known = {segments(name): name for name in names}
     for path, name in known.items():
         for length in range(1, len(path)):
@@ -62,6 +63,7 @@ def _plain(rest: str) -> tuple[str, str]:
 
 
 def _quoted(name: str, rest: str) -> tuple[str, str]:
+    """(the quoted segment at the start of `rest`, what follows it). name: the whole name, for messages."""
     at = 1
     segment = ""
     while True:

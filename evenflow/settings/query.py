@@ -1,4 +1,4 @@
-"""A query: which key, which event time, which windows, which aggregates."""
+"""A query: its key, event time, windows, aggregates, filter and views."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from evenflow.settings.views import View, check_name
 
 _DECIMAL = re.compile(r"^decimal\(([1-9]|1[0-2])\)$")
 DecimalType = Annotated[str, Field(pattern=_DECIMAL.pattern)]
-"""`decimal(S)`: at most 18 digits, S of them (1 to 12) behind the point."""
+"""`decimal(S)`: at most 18 digits, of which S (1 to 12) are behind the point."""
 ColumnType = Literal["int64", "float64", "string", "bool", "date"] | DecimalType
 _PLAIN_TYPES = ("int64", "float64", "string", "bool", "date")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 _TIME_TYPES: dict[str, ColumnType] = {"s": "float64", "ms": "int64", "us": "int64", "iso": "string"}
-"""What a time column holds, by its unit."""
+"""The type of a time column, by its unit."""
 _KEY_TYPES = ("string", "int64", "bool", "date")
 _MOST_SCALE = 12
 _MOST_KEY_COLUMNS = 8
@@ -37,18 +37,18 @@ def decimal_scale(kind: ColumnType) -> int | None:
 
 
 class Query(BaseModel):
-    """What is computed. Changing any field but the name makes another query: old state is refused."""
+    """What is computed. A query with any changed field, except for the name, is another query and refuses old state."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(
         default="evenflow",
-        description="Prefix of every topic evenflow makes for this query. Lower case letters, digits, . _ -",
+        description="Prefix of every topic that evenflow makes for this query. Lower case letters, digits, . _ -",
     )
     key: str | tuple[str, ...] = Field(
         default="key",
-        description="Column that holds the key, or '@key' for the raw record key (any bytes). Several columns make one key: "
-        '["country", "product"]; it is the text of a JSON array then, as in ["DE",5]. '
+        description="Column that holds the key, or '@key' for the raw record key (any bytes). Several columns can make one "
+        'key, as in ["country", "product"]. The key is then the text of a JSON array, as in ["DE",5]. '
         "With format 'text' the only column is 'value'.",
     )
     time: str = Field(
@@ -71,64 +71,63 @@ class Query(BaseModel):
     )
     out_of_orderness: Duration = Field(
         default=0,
-        description="How far behind its input partition's largest event time a tuple may come and still be "
-        "in time.",
+        description="How far behind the largest event time of its input partition a tuple may come and still be in time.",
     )
     allowed_lateness: Duration = Field(
         default=0,
-        description="Kept open for this long (event time) after the watermark passed; delays every result.",
+        description="How long (event time) a window stays open after the watermark has passed its end. Delays every result.",
     )
     max_jump: Duration | None = Field(
         default=None,
-        description="A tuple further than this ahead of its input partition's progress is rejected "
-        "(reason 'jump') unless `jump_confirmations` consecutive tuples agree. None: off.",
+        description="A tuple that is further than this ahead of its input partition's progress is rejected (reason 'jump'), "
+        "unless `jump_confirmations` consecutive tuples agree. None: off.",
     )
     jump_confirmations: int = Field(
         default=3,
         ge=2,
         le=16,
-        description="Consecutive tuples within max_jump of each other that confirm a jump.",
+        description="How many consecutive tuples within max_jump of each other confirm a jump.",
     )
     emit_from: int | None = Field(
         default=None,
-        description="Event time (ms): only windows that start at or after it are emitted. Used by the "
-        "rebuild after data loss (docs/operations.md). None: all windows.",
+        description="Event time (ms). Only windows that start at or after it are emitted. The rebuild after data loss uses "
+        "it (docs/operations.md). None: all windows.",
     )
     emit: str = Field(
         default="all",
-        description="What comes out of a window: 'all' its rows; 'changes', the rows that differ from the window one slide "
-        "before, and retractions; 'top(K, COLUMN)' or 'top(K, COLUMN, ascending)', its K rows with the largest (smallest) "
-        "values of a result column, K at most 10,000 (docs/results.md).",
+        description="Which rows of a window are emitted. 'all': every row. 'changes': the rows that differ from the window "
+        "one slide before, and retractions. 'top(K, COLUMN)' or 'top(K, COLUMN, ascending)': the K rows with the largest "
+        "(smallest) values of a result column, K at most 10,000 (docs/results.md).",
     )
     aggregates: Aggregates = Field(
         default_factory=lambda: {"count": AggregateSpec(function="count")},
-        description="Result column = 'count', 'sum(c)', 'quantile(c, 0.99)', 'top_k(c, 10)', ...: docs/aggregates.md "
-        "has them all.",
+        description="Result column = 'count', 'sum(c)', 'quantile(c, 0.99)', 'top_k(c, 10)', ... docs/aggregates.md lists "
+        "all aggregates.",
     )
     types: dict[str, ColumnType] = Field(
         default_factory=dict,
-        description="Type of a column: 'int64', 'float64', 'string', 'bool', 'date' or 'decimal(S)', S digits behind the "
-        "point. Default: float64 for aggregated columns, string for the key.",
+        description="Type of a column: 'int64', 'float64', 'string', 'bool', 'date' or 'decimal(S)' with S digits behind "
+        "the point. Default: float64 for aggregated columns, string for the key.",
     )
     columns: dict[str, str] = Field(
         default_factory=dict,
-        description="Derived columns: name = SQL expression over columns of the record and other derived ones, as in "
+        description="Derived columns: name = SQL expression over columns of the record and other derived columns, as in "
         'revenue = "price * quantity" (docs/expressions.md).',
     )
     where: str | None = Field(
         default=None,
-        description="SQL condition, as in \"country = 'DE' and amount > 10\": only tuples for which it is true are "
-        "aggregated (docs/expressions.md). None: all.",
+        description="SQL condition, as in \"country = 'DE' and amount > 10\". Only tuples for which it is true are "
+        "aggregated (docs/expressions.md). None: all tuples.",
     )
     explode: str | None = Field(
         default=None,
-        description="Column of which each element is a tuple of its own: 'items', a list in JSON (its objects' fields are "
-        "`items.price`), \"split(tags, ';')\" or 'words(value)', a text. The column's name stands for one element then "
-        "(docs/expressions.md). None: a record is a tuple.",
+        description="Column of which each element becomes a tuple: 'items' for a list in JSON (a field of its objects is "
+        "`items.price`), \"split(tags, ';')\" or 'words(value)' for a text. The column's name then stands for one element "
+        "(docs/expressions.md). None: a record is one tuple.",
     )
     views: dict[str, View] = Field(
         default_factory=dict,
-        description="Further aggregates and windows of the same tuples, which are read and routed once (docs/views.md): "
+        description="Further aggregates and windows of the same tuples, which are read and routed once (docs/views.md). "
         "[query.views.NAME] is emitted as a query '<query name>.NAME' would be.",
     )
     _origin: Query | None = PrivateAttr(default=None)
@@ -198,7 +197,7 @@ class Query(BaseModel):
         try:
             columns = self.resolved
         except ConfigError as error:
-            raise ValueError(str(error)) from None
+            raise ValueError(str(error)) from None  # pydantic reports only a ValueError as a wrong setting
         self._check_types(columns)
         self._check_derived(columns)
         self._check_exploded(columns)
@@ -285,7 +284,8 @@ class Query(BaseModel):
         return self
 
     def _check_aggregates(self) -> None:
-        # Only here, as aggregates are declared with Arrow types: settings alone load in a third of the time.
+        # Imported here, because aggregates are declared with Arrow types. Without them settings load in a third of the
+        # time.
         from evenflow.aggregates import AggregatePlan
 
         try:
@@ -298,6 +298,7 @@ class Query(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _slide_defaults_to_window(cls, data: Any) -> Any:
+        # Before validation, so the default of `window` is not filled in yet and is repeated here.
         if isinstance(data, dict) and data.get("slide") is None:
             return {**data, "slide": data.get("window", 60_000)}
         return data
@@ -328,6 +329,7 @@ class Query(BaseModel):
                         f"slide ({format_duration(seen.slide_ms)}) must be a multiple of the query's slide "
                         f"({format_duration(self.slide_ms)}), in which tuples are routed"
                     )
+                # `view` makes a copy, which pydantic does not validate.
                 seen._check_window()
                 seen._check_aggregates()
             except ValueError as error:
@@ -335,11 +337,14 @@ class Query(BaseModel):
         return self
 
     def _with_views(self, *names: str) -> Query:
-        """The query with these of its views alone."""
+        """The query with only these of its views."""
         return self.model_copy(update={"views": {name: self.views[name] for name in names}})
 
     def view(self, name: str) -> Query:
-        """This view as a query, named `<query>.<view>`. It knows whose frames it reads. KeyError for none."""
+        """This view as a query with the name `<query>.<view>`, whose `origin` is this query.
+
+        KeyError if there is no such view.
+        """
         said = self.views[name]
         changed = {
             "name": f"{self.name}.{name}",
@@ -355,22 +360,25 @@ class Query(BaseModel):
 
     @property
     def origin(self) -> Query:
-        """The query that routes the tuples: of a view the query that it is a view of, else this one."""
+        """The query that routes the tuples. For a view, the query that it is a view of. Otherwise this query."""
         return self if self._origin is None else self._origin
 
     @property
     def view_name(self) -> str | None:
-        """What `origin` calls this view. None for a query that is no view."""
+        """The name of this view in its `origin`. None for a query that is no view."""
         return None if self._origin is None else self.name.removeprefix(f"{self._origin.name}.")
 
     @property
     def slides_per_pane(self) -> int:
-        """How many panes of the routed frames, the slides of `origin`, are one pane: 1 unless a view's slide is longer."""
+        """How many panes of the routed frames make one pane of this query: 1 unless a view's slide is longer.
+
+        The panes of the routed frames are the slides of `origin`.
+        """
         return self.slide_ms // self.origin.slide_ms
 
     @property
     def routed_for(self) -> list[AggregateSpec]:
-        """All that the routed frames must do for: the aggregates of the query and of its views."""
+        """All aggregates for which the routed frames must hold the columns: those of the query and of its views."""
         asked = [self.origin.aggregates, *(seen.aggregates for seen in self.origin.views.values())]
         return [spec for aggregates in asked for spec in aggregates.values()]
 
@@ -387,14 +395,14 @@ class Query(BaseModel):
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """Columns that the key is made of. None for '@key'."""
+        """Columns that the key is made of. Empty for '@key'."""
         if isinstance(self.key, str):
             return () if self.key == "@key" else (self.key,)
         return self.key
 
     @property
     def key_kind(self) -> Literal["raw", "int64", "string"]:
-        """What a result's key is: the bytes of '@key', a whole number, or text (also of several columns)."""
+        """What the key of a result is: the bytes of '@key', a whole number, or text. A key of several columns is text."""
         if self.key == "@key":
             return "raw"
         names = self.key_columns
@@ -402,23 +410,25 @@ class Query(BaseModel):
 
     @property
     def key_name(self) -> str:
-        """The key as people call it."""
+        """The name of the key for people."""
         return ", ".join(self.key_columns) or "@key"
 
     @property
     def emission(self) -> Emission:
-        """What of its windows comes out: `emit`, read."""
+        """The parsed setting `emit`: which rows of a window are emitted."""
         return Emission.parse(self.emit)
 
     @property
     def explosion(self) -> Explosion | None:
-        """How a record becomes several tuples: `explode`, read. None: a record is a tuple."""
+        """The parsed setting `explode`: how a record becomes several tuples. None if a record is one tuple."""
         return None if self.explode is None else Explosion.parse(self.explode)
 
     @property
     def record_columns(self) -> dict[str, str]:
-        """Columns of the record's value and what each is read as: those of `read_as`, with what `explode` takes apart as a
-        whole, a `list` or a `string`, instead of what is within.
+        """Columns of the record's value, each with the type that it is read as.
+
+        These are the columns of `read_as`, except that the column that `explode` takes apart stands in it as a whole, as
+        a `list` or a `string`, in place of the columns of its elements.
         """
         explosion = self.explosion
         if explosion is None:
@@ -428,14 +438,18 @@ class Query(BaseModel):
 
     @property
     def element_columns(self) -> dict[str, str]:
-        """Columns of one element of what `explode` takes apart, and what each is read as."""
+        """Columns of one element of the column that `explode` takes apart, each with the type that it is read as."""
         explosion = self.explosion
         if explosion is None:
             return {}
         return {name: type_ for name, type_ in self.read_as.items() if explosion.within(name) is not None}
 
     def column_type(self, column: str) -> ColumnType:
-        """Type of a derived column. Declared type of another, else string for the key and float64 for aggregated columns."""
+        """The type of a column.
+
+        A derived column has the type of its expression. Any other column has its declared type. Without a declaration,
+        a key column is string, and an aggregated column is float64.
+        """
         if column in self.columns:
             return self.resolved.type_of(column)
         return self.types.get(column, "string" if column in self.key_columns else "float64")
@@ -450,7 +464,7 @@ class Query(BaseModel):
 
     @property
     def value_columns(self) -> dict[str, ColumnType]:
-        """Columns that the aggregates read, those of the query and of all its views, in sorted order, with their types."""
+        """Columns that the aggregates of the query and of all its views read, with their types, sorted by name."""
         derived = self.resolved.derived if self.columns else {}
         return {
             column: derived[column].type if column in derived else self.types.get(column, "float64")
@@ -459,15 +473,19 @@ class Query(BaseModel):
 
     @property
     def read_as(self) -> dict[str, ColumnType]:
-        """Columns of the record's value that are read (not '@key', not '@timestamp'), key first, and what each is read as.
+        """Columns that are read from the record's value, key first, each with the type that it is read as.
 
-        ValueError when one column is needed as two things that no value is both.
+        '@key' and '@timestamp' are not among them. ValueError if one column is needed as two types that no value has
+        both.
         """
         return dict(self.resolved.read)
 
     @property
     def resolved(self) -> Columns:
-        """The columns that are read and derived, and the condition. ValueError or ConfigError where they do not fit."""
+        """The columns that are read and derived, and the condition.
+
+        ValueError or ConfigError if they contradict each other (`columns.resolved`).
+        """
         uses: dict[str, dict[str, str]] = {}
         for column, use, kind in (
             *((name, "the key", self.types.get(name, "string")) for name in self.key_columns),
@@ -481,13 +499,14 @@ class Query(BaseModel):
         return resolved(self.columns, self.where, uses, self.types)
 
     def canonical(self) -> dict[str, Any]:
-        """Everything that determines results, as plain JSON (not the name).
+        """Everything that determines results, as plain JSON. The name does not.
 
-        Of views, only what frames carry for them alone: a view that finds its columns in the frames is no other query.
+        Of the views, it holds only what frames carry for views alone. Adding a view that finds its columns in the frames
+        does not make another query.
         """
         fields = self.model_dump(mode="json", exclude={"name", "views"})
         fields["aggregates"] = {name: str(spec) for name, spec in self.aggregates.items()}
-        # Queries that began before there were expressions, or other modes of emission, keep their fingerprint.
+        # Left out at their defaults: state that was written without these settings keeps its fingerprint.
         for name in ("columns", "where"):
             if not fields[name]:
                 del fields[name]
@@ -501,6 +520,7 @@ class Query(BaseModel):
         return fields
 
     def _carried_for_views(self) -> dict[str, str]:
+        """Columns that the frames carry only because a view needs them, with their types. "@time": the event time."""
         from evenflow.aggregates import AggregatePlan
 
         alone = self._with_views()

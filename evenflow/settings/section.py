@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Section(BaseModel):
-    """A table of the settings: unknown names are refused, values do not change."""
+    """A table of the settings. Unknown names are refused, and values cannot be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

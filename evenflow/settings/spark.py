@@ -1,4 +1,4 @@
-"""The Spark jobs: how they are wired, where they run, and what a micro-batch is."""
+"""The Spark jobs: how they are wired, where they run, and how long and large a micro-batch is."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ class SparkSettings(Section):
 
     wiring: Literal["fused", "split"] = Field(
         default="fused",
-        description="fused: combiner and reducer in one query; split: two queries with the partials topic "
-        "between.",
+        description="fused: combiner and reducer in one query. split: two queries with the partials topic between them.",
     )
     master: str = Field(default="local[2]", description="Spark master.")
     buckets: int = Field(
@@ -34,55 +33,57 @@ class SparkSettings(Section):
     max_frames_per_batch: int | None = Field(
         default=None,
         ge=1,
-        description="Most frames (offsets) read in one micro-batch: the bound of its length while it catches up. None: "
-        "twice as many as the partitioners' linger and commits can make in a batch interval, at least 400.",
+        description="Most frames (offsets) that one micro-batch reads. It bounds the length of a micro-batch that catches "
+        "up. None: twice as many as the partitioners' linger and commits can make in a batch interval, at least 400.",
     )
     checkpoint: str | None = Field(
         default=None,
-        description="Folder (or URI: s3a://bucket/path, hdfs://...) of the checkpoints; it must outlive the process. None: "
+        description="Folder (or URI: s3a://bucket/path, hdfs://...) of the checkpoints. It must outlive the process. None: "
         "evenflow/checkpoint in $XDG_STATE_HOME, which is ~/.local/state unless set.",
     )
     driver_memory: str = Field(default="2g", description="Heap of the driver.")
-    conf: dict[str, str] = Field(default_factory=dict, description="Raw Spark configuration; wins over ours.")
+    conf: dict[str, str] = Field(
+        default_factory=dict, description="Raw Spark configuration. It overrides ours."
+    )
     reducers: int | None = Field(
         default=None,
         ge=1,
-        description="Reduce buckets that run at once (r) until a plan says otherwise. None: all of them.",
+        description="Reduce buckets in use at once (r) until a plan says otherwise. None: all buckets.",
     )
     partitions_per_slot: int = Field(
         default=4,
         ge=1,
-        description="Workers (routed partitions in use) for each core of the executors. On a cluster manager p / "
+        description="Workers (routed partitions in use) for each core of the executors. On a cluster manager, p / "
         "partitions_per_slot cores are asked for.",
     )
-    executor_cores: int = Field(default=1, ge=1, description="Cores of an executor. On a cluster manager.")
-    executor_memory: str = Field(default="1g", description="Heap of an executor. On a cluster manager.")
+    executor_cores: int = Field(default=1, ge=1, description="Cores of an executor, on a cluster manager.")
+    executor_memory: str = Field(default="1g", description="Heap of an executor, on a cluster manager.")
     max_executors: int | None = Field(
         default=None, ge=1, description="Most executors to ask for. None: as many as a plan needs."
     )
     combine_tasks: int | None = Field(
         default=None,
         ge=1,
-        description="Most tasks of the combiner in a micro-batch. None: as many as cores in one process, twice as many "
-        "where routed_partitions exceeds workers; on a cluster manager one for each routed partition, so that more "
-        "executors have something to do.",
+        description="Most tasks of the combiner in a micro-batch. None: in one process, as many as there are cores, and "
+        "twice as many if routed_partitions exceeds workers. On a cluster manager, one for each routed partition, so that "
+        "more executors have work.",
     )
     driver_host: str = Field(
         default="127.0.0.1",
-        description="Address at which executors reach the driver; on several machines one that they can reach.",
+        description="Address at which executors reach the driver. On several machines, it must be one that they can reach.",
     )
     driver_bind_address: str = Field(
-        default="127.0.0.1", description="Address that the driver listens on; 0.0.0.0 is all."
+        default="127.0.0.1", description="Address that the driver listens on. 0.0.0.0: all."
     )
     executor_python: str | None = Field(
         default=None,
-        description="Python of the executors, with evenflow's packages and folders on its path. None: the driver's own, "
-        "by its path, which one machine or one image makes right.",
+        description="Python of the executors, with evenflow's packages and folders on its path. None: the path of the "
+        "driver's own Python, which is right on one machine or in one image.",
     )
     executor_jars: str | None = Field(
         default=None,
-        description="Class path of the executors for what pyspark lacks: Spark's Kafka connector, and S3A where it is used. "
-        "None: the driver hands its jars out.",
+        description="Class path of the executors for what pyspark lacks: Spark's Kafka connector, and S3A if it is used. "
+        "None: the driver sends its jars to the executors.",
     )
     preloading_daemon: bool = Field(
         default=True,
@@ -94,13 +95,13 @@ class SparkSettings(Section):
         default=0,
         ge=0,
         le=65535,
-        description="Port of the metrics. 0: a free one, logged. Two applications on a machine need one each.",
+        description="Port of the metrics. 0: a free port, which is logged. Two applications on one machine need one each.",
     )
     combine_wait: float = Field(
         default=0,
         ge=0,
         le=1_000_000,
-        description="For experiments: microseconds that the combiner waits for each tuple, as if it were costly.",
+        description="For experiments: microseconds that the combiner waits for each tuple, as if the work were costly.",
     )
 
     @property
@@ -110,7 +111,7 @@ class SparkSettings(Section):
 
     @property
     def checkpoint_folder(self) -> str:
-        """Where the checkpoints are: never a matter of the working directory unless set so."""
+        """Folder or URI of the checkpoints. The default does not depend on the working directory."""
         if self.checkpoint is not None:
             return self.checkpoint
         return os.path.join(state_folder(), "checkpoint")

@@ -1,8 +1,9 @@
-"""Views: further aggregates and windows over what a query has read and routed once.
+"""Views: further aggregates and windows over tuples that a query has read and routed once.
 
-A view is to the Spark stages, the results and `verify` a query of its own, named `<query>.<view>`, with settings of its
-own (`view`). It has the partials, results, telemetry and checkpoint of a query. What it reads is its query's: the input,
-the routed frames, the plan, the rejected records. So what is late is late by the query's slide, whatever the view's is.
+For the Spark stages, the results and `verify`, a view is a query of its own. Its name is `<query>.<view>`, and `view`
+makes its settings. A view has its own partials, results, telemetry and checkpoint. It shares with its query what it
+reads: the input, the routed frames, the plan and the rejected records. So the query's slide decides whether a tuple is
+late, whatever the view's slide is.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
 TopicRole = Literal["input", "rejected", "routed", "partials", "results", "telemetry", "plan", "snapshots"]
-"""What a topic is to its query."""
+"""The roles that a topic can have for its query."""
 OF_THE_QUERY: frozenset[TopicRole] = frozenset({"input", "rejected", "routed", "plan", "snapshots"})
 """Roles of the topics that a view shares with its query."""
 RESERVED_VIEW_NAMES = OF_THE_QUERY | {
@@ -34,11 +35,11 @@ RESERVED_VIEW_NAMES = OF_THE_QUERY | {
     "control",
     "controller",
 }
-"""`<query>.<name>` is something else of the query."""
+"""Names that no view can have, because `<query>.<name>` already names a topic, a group or a part of the query."""
 
 
 class View(BaseModel):
-    """One view. Key, event time, lateness, filter and derived columns are those of its query."""
+    """One view. Its key, event time, lateness, filter and derived columns are those of its query."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -50,7 +51,7 @@ class View(BaseModel):
     slide: Duration | None = Field(
         default=None, description="Slide (event time), a multiple of the query's. None: the query's."
     )
-    emit: str = Field(default="all", description="What comes out of a window, as query.emit.")
+    emit: str = Field(default="all", description="Which rows of a window are emitted, as query.emit.")
 
     @field_validator("emit")
     @classmethod
@@ -74,18 +75,18 @@ def check_name(name: str) -> None:
 
 
 def view(settings: Settings, name: str) -> Settings:
-    """The settings of this view of the query, as if it were a query of its own. KeyError where there is no such view."""
+    """The settings of this view, as if it were a query of its own. KeyError if there is no such view."""
     results = _results(settings.results, name)
     return settings.as_view(settings.query.view(name), results)
 
 
 def queries(settings: Settings) -> list[Settings]:
-    """These settings, then those of each view."""
+    """These settings, and then the settings of each view."""
     return [settings, *(view(settings, name) for name in settings.query.views)]
 
 
 def _results(of_query: ResultsSettings, name: str) -> ResultsSettings:
-    """The same sink. Topic and folder stand beside those of the query."""
+    """The results of a view: the same sink as the query's, with its topic and folder beside those of the query."""
     places = {"topic": of_query.topic, "path": None if of_query.path is None else of_query.path.rstrip("/")}
     return of_query.model_copy(
         update={field: None if place is None else f"{place}.{name}" for field, place in places.items()}
@@ -93,7 +94,7 @@ def _results(of_query: ResultsSettings, name: str) -> ResultsSettings:
 
 
 def place_of_views(results: ResultsSettings) -> None:
-    """Raise ValueError for a folder of results that has no name, as nothing can stand beside it."""
+    """ValueError if the folder of results has no name of its own, because a view's folder is named after it."""
     if results.path is None:
         return
     _, _, place = results.path.rstrip("/").rpartition("://")

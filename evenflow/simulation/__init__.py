@@ -1,9 +1,10 @@
 """Partitioners over a stream without Kafka: what each of them would have done, in figures.
 
-Admission rule: streams as arrays, routing them through any registered partitioner, and what that means by the
-metrics. No service, no clock but the one that measures `assign`. `streams` makes and stores the tuples, `scenario`
-says over what they are routed, `routing` routes, `run` does several partitioners in processes, `charts` draws. Importing
-it also registers the Gymnasium environments of `evenflow.elasticity.environments`.
+Admission rule: streams as arrays, their routing through any registered partitioner, and the figures of the result. No
+service belongs here, and no clock except the one that measures `assign`. `streams` makes and stores the tuples,
+`scenario` says how they are routed, `routing` routes them, `results` computes the figures, `run` runs several
+partitioners in processes, and `charts` draws. Importing the package also registers the Gymnasium environments of
+`evenflow.elasticity.environments`.
 
 >>> from evenflow.simulation import Scenario, entrant, generated, simulate
 >>> stream = generated("zipf", tuples=10_000, keys=1_000, zipf=1.4)

@@ -1,5 +1,7 @@
-"""Three charts of a simulation in one picture: imbalance against replication factor, imbalance over time, load per
-worker."""
+"""Three charts of a simulation in one picture.
+
+They show imbalance against replication factor, imbalance over time, and load per worker.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,13 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".html")
 _FLOOR = 1e-7
-"""Imbalances are drawn on a logarithmic axis. Smaller ones, also none at all, are drawn here."""
+"""Least imbalance of the logarithmic axes. Smaller imbalances, also 0, are drawn at this value."""
 _KNOWN = ("hashing", "shuffle", "d-choices")
-"""Named in every picture: what everybody knows."""
+"""Well-known partitioners, which are named in every picture."""
 
 
 def check_target(path: Path) -> None:
-    """ConfigError when no picture can be written there. Asked before anything is computed."""
+    """ConfigError if no picture can be written to this path. It is called before anything is computed."""
     if path.suffix.lower() not in FORMATS:
         raise ConfigError(
             f"{path} ends with none of {', '.join(FORMATS)}", hint="the ending tells the format"
@@ -41,11 +43,11 @@ def check_target(path: Path) -> None:
 
 
 def _probe(path: Path) -> None:
-    """Open it for writing as `save` will. A picture that is there already stays, otherwise no file does."""
+    """ConfigError if the file cannot be opened for writing. The file system is as before afterwards."""
     try:
         target = path.resolve()
         there = target.exists()
-        with target.open("ab"):
+        with target.open("ab"):  # appending does not empty a picture that exists
             pass
         if not there:
             target.unlink()
@@ -55,13 +57,13 @@ def _probe(path: Path) -> None:
 
 
 def plot(results: Sequence[Result], path: Path) -> None:
-    """Write the picture. Its ending tells the format."""
+    """Write the picture. The ending of the path decides the format (`FORMATS`)."""
     check_target(path)
     save(picture(results), path)
 
 
 def picture(results: Sequence[Result]) -> altair.TopLevelMixin:
-    """The charts side by side: evenflow, what everybody knows and the best stand out."""
+    """The charts side by side. evenflow, the well-known partitioners and the best ones stand out."""
     by_name = {result.figures.partitioner: result for result in results}
     at = {name: (result.figures.ksr, _imbalance(result)) for name, result in by_name.items()}
     front = best(at)
@@ -112,6 +114,7 @@ def _loads(results: Mapping[str, Result], found: Mapping[str, Look]) -> Any:
 
 
 def _ranked(result: Result) -> Line:
+    # The tiny number avoids a division by 0 if no tuple was routed.
     shares = np.sort(result.loads / max(result.loads.mean(), 1e-300))[::-1]
     return Line(list(range(1, len(shares) + 1)), shares.tolist())
 

@@ -1,4 +1,4 @@
-"""What a simulation found, and how it is found from a routed stream."""
+"""The result of a simulation, and its computation from a routed stream."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from evenflow.simulation.scenario import Entrant, Scenario
 from evenflow.simulation.streams import KeyedStream
 
 CURVE_POINTS = 200
+"""Most points of a curve in a result. Longer curves are thinned."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """One partitioner on one stream. The definitions are those of `evenflow.metrics`."""
+    """The figures of one partitioner on one stream. The definitions are those of `evenflow.metrics`."""
 
     partitioner: str
-    """As it was asked for, with its options."""
+    """The partitioner as the user wrote it, with its options."""
     workers: int
     tuples: int
     keys: int
-    """Keys of the generator, or distinct keys of the file."""
+    """Keys of the generator, whether or not each occurs, or distinct keys of the file."""
     exchange: bool
-    """Whether its sources told each other what they know, every slide."""
+    """Whether the sources told each other what they know, every slide."""
     imbalance: float
     """I(m) = largest share of a worker - 1/workers, at the end of the stream."""
     imbalance_mean: float
@@ -36,22 +37,22 @@ class Figures:
     window_imbalance: float | None
     """(max load - mean load) / tuples of the window, mean over slides after the warm-up. None without window."""
     gamma: float
-    """Distinct (key, worker) pairs: of the whole stream, or of a window as mean over slides."""
+    """Distinct (key, worker) pairs of the whole stream. With windows, their mean over the measured slides."""
     distinct: float
-    """Distinct keys, likewise."""
+    """Distinct keys of the whole stream. With windows, their mean over the measured slides."""
     ksr: float
-    """Gamma / distinct: replication factor, likewise."""
+    """Gamma / distinct, the replication factor. With windows, its mean over the measured slides."""
     max_holders: float
-    """Workers that hold the most split key, likewise."""
+    """Workers that hold the most split key. With windows, their mean over the measured slides."""
     hot_keys: int | None
-    """Keys treated as frequent at the end, of the source with most. None: the rule does not tell keys apart."""
+    """Keys treated as frequent at the end, at the source that has most. None if the rule does not tell keys apart."""
     seconds: float
-    """Processor time inside `assign`, kernels being compiled already. Without that of the exchange."""
+    """Processor time inside `assign`. Compiling the kernels and the exchange are not included."""
     ns_per_tuple: float
-    """The same by tuple."""
+    """`seconds` per tuple, in nanoseconds."""
 
     def as_json(self) -> dict[str, Any]:
-        """The fields in order."""
+        """The fields as plain JSON, in their order."""
         return asdict(self)
 
 
@@ -63,13 +64,13 @@ class Result:
     at: Float64s
     """Where the imbalance over time was taken: seconds of event time (windowed), or tuples so far."""
     over_time: Float64s
-    """Imbalance there: of the window, or of the stream so far."""
+    """Imbalance at these points: of the window, or of the stream so far."""
     loads: Int64s
     """Tuples of each worker over the whole stream."""
 
 
 def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenario) -> Result:
-    """Figures of a routed stream."""
+    """The figures and curves of a routed stream."""
     n, tuples = scenario.workers, len(stream)
     points, samples = metrics.sampled_imbalance(routed.workers, n, samples=scenario.samples)
     loads = metrics.worker_loads(routed.workers, n)
@@ -85,8 +86,9 @@ def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenari
         at = ((all_windows.ends + 1 - int(panes[0])) * (scenario.slide_ms / 1000)).astype(np.float64)
         over_time = all_windows.imbalance
         windows = all_windows[int(np.searchsorted(all_windows.ends, first)) :]
+    # Without a window there is one value, which stays a whole number.
     mean = _only if scenario.window_ms is None else _mean
-    thin = slice(None, None, -(-len(at) // CURVE_POINTS))
+    thin = slice(None, None, -(-len(at) // CURVE_POINTS))  # every k-th point, k rounded up
     figures = Figures(
         partitioner=who.label,
         workers=n,

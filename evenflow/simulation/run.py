@@ -1,7 +1,7 @@
-"""Several partitioners over one stream, one process each, as many at a time as there are cores.
+"""Runs several partitioners over one stream, each in its own process, as many at a time as there are cores.
 
-The stream lies in files that every process maps. Nothing is copied or pickled but figures and curves. A small mapped
-file carries progress back and the wish to stop forth.
+The stream lies in files that every process maps into its memory. Only figures and curves are pickled. A further small
+mapped file, the board, carries the progress from the processes, and the wish to stop to them.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from evenflow.simulation.streams import KeyedStream, opened
 
 _LOOK_EVERY = 0.1
 Watcher = Callable[[Sequence[int]], None]
-"""Told, a few times a second, how many tuples of each entrant have been routed."""
+"""A callback that is told a few times a second how many tuples have been routed for each entrant."""
 
 
 class _StoppedError(Exception):
-    """The one who asked is gone."""
+    """Raised in a worker process when the process that started it wants it to stop."""
 
 
 @dataclass(frozen=True)
 class _Task:
-    """What a process needs to know of its work."""
+    """What a worker process needs to know. board: file with the stop flag, then the progress of each task."""
 
     number: int
     who: Entrant
@@ -55,11 +55,15 @@ def simulate(
     processes: int | None = None,
     watch: Watcher = lambda done: None,
 ) -> list[Result]:
-    """What each entrant does with the stream, in their order. ConfigError before anything runs.
+    """The result of each entrant on the stream, in the order of the entrants.
 
-    `processes`: at most so many at a time (default: the cores). With one, everything runs in this process. With more
-    they are spawned, so a script that calls this guards its own start with `if __name__ == "__main__"`.
+    `processes`: how many run at a time, by default as many as there are cores. With one, everything runs in this
+    process. With more, processes are spawned, so a script that calls this function must guard its own start with
+    `if __name__ == "__main__"`.
+
+    ConfigError, before anything runs, for an entrant or a scenario that cannot be. EvenflowError if a process dies.
     """
+    # Making the partitioners and finding the slides raises ConfigError now, not in a process.
     for who in entrants:
         scenario.partitioners(who, stream)
     if scenario.window_ms is not None:
@@ -77,7 +81,7 @@ def _here(
     done = [0] * len(entrants)
     results = []
     for number, who in enumerate(entrants):
-
+        # The default argument binds this turn's number, whenever `told` is called.
         def told(tuples: int, number: int = number) -> None:
             done[number] = tuples
             watch(done)
@@ -96,6 +100,7 @@ def _apart(
 ) -> list[Result]:
     stored = stream.stored(folder)
     assert stored.folder is not None
+    # Entry 0 is 1 to ask all tasks to stop. Entry 1 + number holds the tuples that the task has routed.
     board = folder / "board.npy"
     np.save(board, np.zeros(len(entrants) + 1, np.int64))
     progress = np.load(board, mmap_mode="r+")
@@ -115,6 +120,7 @@ def _apart(
             "a process of the simulation died", hint="out of memory? Try fewer tuples, keys or --jobs"
         ) from None
     finally:
+        # `shutdown` waits for running tasks, which look at the board after each block.
         progress[0] = 1
         pool.shutdown(cancel_futures=True)
 
@@ -125,11 +131,11 @@ def _follow(running: list[Future[Result]], progress: Int64s, watch: Watcher) -> 
         finished, left = wait(left, timeout=_LOOK_EVERY)
         watch(progress[1:].tolist())
         for future in finished:
-            future.result()
+            future.result()  # raises what the task raised, without waiting for the others
 
 
 def _ignore_interrupts() -> None:
-    """Ctrl-C is for the process that asked. It stops these by the board."""
+    """Ignore Ctrl-C in a worker process. The process that started it handles Ctrl-C, and stops it by the board."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -1,4 +1,4 @@
-"""Over what the partitioners are compared: workers, sources, windows, and how each is told of the window."""
+"""The conditions under which partitioners are compared: workers, sources and windows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_CUMULATIVE_SLIDES = 10_000
 
 @dataclass(frozen=True)
 class Entrant:
-    """A partitioner that takes part: a registered name with options."""
+    """A partitioner that takes part in a comparison. label: as the user wrote it. name: its registered name."""
 
     label: str
     name: str
@@ -30,30 +30,34 @@ class Entrant:
 
 
 def entrant(text: str) -> Entrant:
-    """`"pkg:d=3"` as an entrant. Whether name and options exist is checked before anything runs."""
+    """The entrant for a text such as `"pkg:d=3"`.
+
+    ConfigError for text that is not in this form. Whether the name and the options exist is checked later, by
+    `Scenario.check` and `simulate`.
+    """
     name, options = parse_choice(text)
     return Entrant(text, name, options)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """What is the same for all entrants. ConfigError when a value is out of range."""
+    """The conditions that are the same for all entrants. ConfigError for a value out of range."""
 
     workers: int
     sources: int = 1
-    """Tuple t goes to source t mod sources. Each is a partitioner with state of its own."""
+    """Number of sources. Tuple t goes to source t mod sources. Each source is a partitioner with its own state."""
     exchange: bool = False
-    """Sources that can coordinate tell each other what they know at the end of every slide, without delay or loss."""
+    """Whether sources that can coordinate tell each other what they know, at the end of every slide and without loss."""
     seed: int = 1
-    """Seed of the hash family and of partitioners that draw."""
+    """Seed of the hash family and of partitioners that draw random numbers."""
     window_ms: int | None = None
-    """Sliding window in ms. None: cumulative state and figures of the whole stream."""
+    """Sliding window in ms. None: state is cumulative, and figures are of the whole stream."""
     slide_ms: int = 1_000
-    """Slide in ms. Also the batch of a micro-batch partitioner."""
+    """Slide in ms. By default it is also the micro-batch of a micro-batch partitioner."""
     warmup_slides: int | None = None
-    """First slides without figures. None: a window's slides if tuples are left after them, otherwise 0."""
+    """First slides that are left out of the figures. None: one window's slides if tuples follow them, otherwise 0."""
     batch: int | None = None
-    """Tuples of the stream in a micro-batch. None: a slide."""
+    """Tuples of the stream in a micro-batch. None: the tuples of a slide."""
     samples: int = 100
     """Points of the stream at which I(t) is taken."""
 
@@ -86,15 +90,19 @@ class Scenario:
         return (self.window_ms or self.slide_ms) // self.slide_ms
 
     def panes(self, times: Int64s) -> Int64s:
-        """The slide in which each tuple counts: a tuple older than the current slide counts in the current one."""
+        """The slide in which each tuple counts. A tuple that is older than the current slide counts in the current one."""
         return np.maximum.accumulate(pane_of(self.clock(times), self.slide_ms))
 
     def clock(self, times: Int64s) -> Int64s:
-        """Event times without those of a wrong clock, which would end every window: `windows.without_leaps`."""
+        """Event times as the windows see them.
+
+        With a window, the times of a wrong clock are replaced (`windows.without_leaps`), because one of them would end
+        every window.
+        """
         return times if self.window_ms is None else without_leaps(times, self.window_ms)
 
     def partitioners(self, who: Entrant, stream: KeyedStream) -> list[Partitioner]:
-        """One partitioner in its first state for each source. ConfigError for what does not exist."""
+        """A new partitioner for each source. ConfigError for a name or option that does not exist."""
         options = self.options_of(who, stream)
         return [
             create(
@@ -104,30 +112,31 @@ class Scenario:
         ]
 
     def check(self, who: Entrant) -> None:
-        """ConfigError when there is no such partitioner or option, before there is a stream."""
+        """ConfigError if there is no such partitioner or option. It needs no stream."""
         create(who.name, workers=self.workers, seed=self.seed, **who.options)
 
     def options_of(self, who: Entrant, stream: KeyedStream) -> dict[str, Any]:
-        """The entrant's options and what the scenario says about windows, wherever its rule knows of windows.
+        """The entrant's options, completed by the scenario's window and slide if the entrant's rule knows windows.
 
-        With a window every rule that can use it does. Without one state is cumulative. A rule that knows nothing
-        but windows gets one that is as long as the stream. An option that the entrant gives is never changed.
+        With a window, every rule that can use a window does. Without a window, state is cumulative, and a rule that
+        needs a window gets one that is as long as the stream. Options of the entrant are never changed.
         """
         windowed = self.window_ms is not None
         window, slide = (self.window_ms, self.slide_ms) if self.window_ms else self._as_long_as(stream)
         return fitted(who.name, who.options, window_ms=window, slide_ms=slide, windowed=windowed)
 
     def _as_long_as(self, stream: KeyedStream) -> tuple[int, int]:
-        """Window and slide that hold the whole stream. Longer slides if there would be too many."""
+        """(window, slide) in ms, of a window that holds the whole stream. The slide is longer if there were too many."""
+        # A stream of `span` ms touches at most span // slide + 2 slides.
         span = int(stream.times.max()) - int(stream.times.min()) + 1
         slide = max(self.slide_ms, -(-span // _MOST_CUMULATIVE_SLIDES))
         return (span // slide + 2) * slide, slide
 
     def measured_slides(self, panes: Int64s, stream: KeyedStream) -> tuple[int, int]:
-        """(first, last) slide with figures: complete ones after the warm-up. ConfigError when there are none.
+        """(first, last) slide of those that have figures: the complete slides after the warm-up.
 
-        The last slide of the stream is complete when the next tuple would come after it. Of a file with times
-        nobody knows, and it is left out unless it is the only one.
+        The last slide of the stream is complete if the next tuple would come after it. For a file with times this is not
+        known, and its last slide is left out unless it is the only one. ConfigError if no slide is left.
         """
         first, last = int(panes[0]), int(panes[-1])
         full = stream.next_time is not None and stream.next_time >= (last + 1) * self.slide_ms
@@ -150,7 +159,7 @@ class Scenario:
         return last >= first and until > 0 and int(panes[until - 1]) > first - self.panes_per_window
 
     def batches(self, stream: KeyedStream) -> Int64s:
-        """Where micro-batches begin, and the end of the stream."""
+        """The number of the first tuple of each micro-batch, and behind them the length of the stream."""
         if self.batch is not None:
             return np.append(np.arange(0, len(stream), self.batch), len(stream))
         cuts = np.flatnonzero(np.diff(self.panes(stream.times))) + 1

@@ -1,7 +1,7 @@
-"""The tuples to route: three columns (key hash, key number, event time), made once and shared by every process.
+"""The tuples to route: three columns (key hash, key number, event time), made once and shared by all processes.
 
-A generated stream is that of `evenflow replay` with the same law, keys and seed: the same draws, the same labels
-k0, k1, ... hashed the same way. 20 bytes a tuple. In a folder the columns are memory-mapped files.
+A generated stream is the same as that of `evenflow replay` with the same law, keys and seed: the same draws, and the
+same labels k0, k1, ... with the same hashes. A tuple takes 20 bytes. In a folder, the columns are memory-mapped files.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _COLUMNS = {"keys": np.uint64, "codes": np.int32, "times": np.int64}
 
 @dataclass(frozen=True, eq=False)
 class KeyedStream:
-    """Tuples in arrival order. Columns of shape (m,)."""
+    """The tuples of a stream in arrival order. The columns have shape (m,)."""
 
     keys: UInt64s
     """Key hashes (`keys.hash_keys`)."""
@@ -49,19 +49,19 @@ class KeyedStream:
     times: Int64s
     """Event times, ms."""
     key_count: int
-    """Keys there are (generated: whether or not each occurs)."""
+    """Number of keys. In a generated stream, some of them may not occur."""
     next_time: int | None
-    """When the tuple after the last one would come. None when nobody knows (a file with a time column)."""
+    """Event time that a further tuple would have, ms. None if it is not known (a file with a time column)."""
     folder: Path | None = None
-    """Where the columns lie as files."""
+    """The folder that holds the columns as files. None if they lie in memory only."""
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def stored(self, folder: Path) -> KeyedStream:
-        """The same stream in files, for other processes to `opened`. Itself when it is stored already.
+        """The same stream with its columns as files in this folder, so that other processes can open it (`opened`).
 
-        ConfigError when there is no room for them.
+        A stream that is already stored is returned as it is. ConfigError if the disk has no room for the files.
         """
         if self.folder is not None:
             return self
@@ -79,17 +79,17 @@ def opened(folder: Path, *, key_count: int, next_time: int | None) -> KeyedStrea
 
 @dataclass(frozen=True)
 class _Clock:
-    """What is odd about the event times of a stream."""
+    """How event times of a stream differ from a steady rate."""
 
     wandering: bool = False
-    """The rate walks between a fifth and five times the one asked for, a step each period."""
+    """Whether the rate walks between a fifth and five times the one asked for, with a step each period."""
     wrong: bool = False
-    """The tuple in the middle is an hour ahead."""
+    """Whether the tuple in the middle is an hour ahead."""
     silent: bool = False
-    """The second half begins an hour late."""
+    """Whether the second half begins an hour late."""
 
     def times(self, first: int, count: int, *, tuples: int, rate: float, period_ms: int, seed: int) -> Int64s:
-        """Of tuples first .. first+count-1 of a stream of so many tuples at `rate` per second."""
+        """Times of tuples first .. first+count-1, ms, in a stream of `tuples` tuples at `rate` per second."""
         if self.wandering:
             return wandering_times(first, count, rate=rate, period_ms=period_ms, seed=seed)
         times = numbered_times(first, count, rate=rate)
@@ -103,7 +103,7 @@ _STEADY = _Clock()
 
 @dataclass(frozen=True)
 class _Kind:
-    """A stream by a law (`LAWS`), or by one of them with odd times."""
+    """A kind of generated stream: a law of its keys (`LAWS`), and a clock."""
 
     what: str
     law: str
@@ -111,10 +111,10 @@ class _Kind:
     """Settings of the law besides z."""
     clock: _Clock = _STEADY
     by_halves: bool = False
-    """The second half of the tuples is period 1, whatever the time."""
+    """Whether the law's period is 0 in the first half of the tuples and 1 in the second, whatever the time."""
 
     def made(self, keys: int, zipf: float, seed: int) -> RankLaw:
-        """The law over so many keys."""
+        """The law over this many keys. zipf: exponent of a law that has one."""
         law = LAWS[self.law]
         exponent = {"z": zipf} if "z" in law.settings else {}
         return law.made(keys, seed, **exponent, **self.fixed)
@@ -144,7 +144,7 @@ STREAMS: dict[str, _Kind] = {
 
 
 def rank_hashes(keys: int) -> UInt64s:
-    """The key hash of each rank 0..keys-1 of a generated stream, shape (keys,): XXH64 of k0, k1, ..."""
+    """The key hash of each rank 0 .. keys-1 of a generated stream, shape (keys,): XXH64 of the labels k0, k1, ..."""
     return hash_keys(pc.binary_join_element_wise("k", pa.array(np.arange(keys)).cast(pa.string()), ""))
 
 
@@ -161,8 +161,9 @@ def generated(
 ) -> KeyedStream:
     """A seeded stream by name (`STREAMS`), in memory or as files in `folder`.
 
-    Times begin at 0: at `rate` tuples per second, or without it the tuple's index in ms. `period_ms` is the length
-    of a period (drift, alternating, random-exponent) in event time.
+    Times begin at 0. With `rate`, tuples come at this rate per second. Without it, the time of a tuple is its index in
+    ms. `period_ms` is the length of a period in event time, for streams that change with each period. ConfigError for
+    an unknown name, a value out of range, or a disk without room.
     """
     _check(kind, tuples=tuples, keys=keys, zipf=zipf, seed=seed, rate=rate, period_ms=period_ms)
     made, pace = STREAMS[kind], rate or _INDEX_RATE
@@ -174,6 +175,7 @@ def generated(
     keys += law.extra_keys
     hashes = rank_hashes(keys)
     all_keys, codes, times = (_column(folder, name, tuples) for name in _COLUMNS)
+    # The generator of `evenflow replay` draws its ranks from a sequence with the same seed.
     draws = np.random.default_rng([seed, RANKS])
     for first, count in _pieces(tuples):
         here = slice(first, first + count)
@@ -188,9 +190,10 @@ def generated(
 
 
 def from_columns(keys: pa.Array, times: Int64s | None, *, rate: float | None = None) -> KeyedStream:
-    """A stream of given (binary or text) keys, with their event times in ms.
+    """A stream of given keys (binary or text) with their event times in ms.
 
-    Without times they are numbered: at `rate` tuples per second, or the tuple's index in ms.
+    Without times, tuples are numbered: they come at `rate` tuples per second, or the time of a tuple is its index in ms.
+    ConfigError if there are no tuples or a key is null.
     """
     _check_rate(rate)
     if len(keys) == 0:
@@ -212,8 +215,8 @@ def from_columns(keys: pa.Array, times: Int64s | None, *, rate: float | None = N
 
 
 def check_order(times: Int64s, *, max_disorder_ms: int, where: str) -> None:
-    """ConfigError when a time lies further than this behind the largest time before it."""
-    # Unsigned: exact also where int64 would overflow.
+    """ConfigError if a time lies more than `max_disorder_ms` behind the largest time before it."""
+    # Differences of unsigned numbers are exact even where int64 would overflow.
     behind = np.maximum.accumulate(times).astype(np.uint64) - times.astype(np.uint64)
     row = int(behind.argmax())
     if behind[row] > max_disorder_ms:

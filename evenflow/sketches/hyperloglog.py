@@ -1,20 +1,22 @@
 """HyperLogLog: the number of distinct keys of a stream from m = 2^precision registers of one byte.
 
-Laws: the relative standard error is about 1.04/sqrt(m) (1.6 % at precision 12). Order and repetition do
-not matter. The merge of two sketches is the sketch of both streams together. The estimate never
-decreases. A key that was added `would_change` nothing (a key that was not may do so as well: with D keys
-added a new one changes something with probability 1 - sum(1 - 2^-M_j)/m, about 3 % at D = 25 m).
+Laws: the relative standard error is about 1.04/sqrt(m) (1.6 % at precision 12). Order and repetition do not matter. The
+merge of two sketches is the sketch of both streams together. The estimate never decreases. A key that was added
+`would_change` nothing. A key that was not added may change nothing as well: after D keys a new key changes something
+with probability 1 - sum(1 - 2^-M_j)/m, which is about 3 % at D = 25 m.
 
-A register holds the largest number of leading zero bits, plus one, among the keys that fall to it. The
-sum of 2^-M is kept as a whole number, so it is exact and depends on no order. Small cardinalities are
-estimated by linear counting, m ln(m/V) with V empty registers. The original rule leaves it when the raw
-estimate exceeds 2.5 m, where that is 1.6 standard errors too high (measured, precision 12) and the
-estimate may fall. Here it is left when linear counting itself exceeds 3 m (0.7 standard errors, worst
-root mean square error 1.26 instead of 1.8), and the raw estimate counts for at least 3 m from then on:
-the estimate is a monotone function of the registers. Hashes have 64 bits, so large cardinalities need no
-correction. No HIP estimator: it is better, but depends on the order and cannot be merged.
+A register M_j holds the largest number of leading zero bits, plus one, among the keys that fall to it. The sum of 2^-M_j
+is kept as a whole number, so it is exact and depends on no order.
 
-Cost: O(1) per key. State: 2^precision bytes (the papers pack 5 bits a register, which only saves memory).
+Small cardinalities are estimated by linear counting, m ln(m/V), where V is the number of empty registers. The original
+rule changes to the raw estimate when that exceeds 2.5 m. At this point the raw estimate is 1.6 standard errors too high
+(measured, precision 12), and the estimate may fall. Here the rule changes when linear counting itself exceeds 3 m.
+There the raw estimate is 0.7 standard errors too high, and the worst root mean square error is 1.26 instead of 1.8. From
+then on the raw estimate counts for at least 3 m, so the estimate is a monotone function of the registers. Hashes have 64
+bits, so large cardinalities need no correction. The HIP estimator would be better, but depends on the order and cannot
+be merged.
+
+Cost: O(1) per key. State: 2^precision bytes. (The papers pack 5 bits per register, which only saves memory.)
 Papers: Flajolet et al., AofA 2007. As used in 004, section 3.2.2 ("optimistic contains").
 """
 
@@ -36,7 +38,9 @@ MIN_PRECISION, MAX_PRECISION = 4, 18
 _SALT = np.uint64(0xA0761D6478BD642F)
 _INTRINSIC: Any = intrinsic
 _UNIT = 1 << 62
+"""The scaled sum of 2^-M of an empty sketch (see `Registers.sums`)."""
 _LEAVE = 3.0
+"""Linear counting is used up to this many keys per register."""
 _UNKNOWN = -1
 
 
@@ -44,13 +48,13 @@ class Registers(NamedTuple):
     """Several sketches side by side, one per row: what kernels take as one argument."""
 
     values: UInt8s
-    """(sketches, m)."""
+    """(sketches, m): the registers."""
     sums: Int64s
-    """2^62/m x sum of 2^-M of each sketch. -1: to be summed up again."""
+    """(sketches,): 2^62/m x sum of 2^-M of each sketch. -1: it has to be summed up again."""
     empty: Int64s
-    """Registers of each sketch that are 0. Meaningless where the sum is -1."""
+    """(sketches,): how many registers of each sketch are 0. Meaningless if the sum is -1."""
     estimates: Float64s
-    """The estimate of each sketch as far as it is known. -1: to be computed."""
+    """(sketches,): the estimate of each sketch. -1: it has to be computed."""
 
 
 def registers(sketches: int, precision: int) -> Registers:
@@ -62,14 +66,15 @@ def registers(sketches: int, precision: int) -> Registers:
 
 @inlined
 def sketch_hash(key: np.uint64) -> np.uint64:
-    """What the functions below take. Independent of every candidate of the key."""
+    """The hash that the functions below take. It is independent of every candidate of the key."""
     return mix64(key ^ _SALT)
 
 
 @_INTRINSIC
 def _leading_zeros(_: Any, word: Any) -> Any:
-    """One instruction. A loop over the bits would be mispredicted for every second key."""
+    """The number of leading zero bits, by one instruction. A loop over bits would be mispredicted for every second key."""
 
+    # The constant 0 tells LLVM that the word may be 0, and the result then is 64.
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.ctlz(arguments[0], context.get_constant(types.boolean, 0))
 
@@ -78,14 +83,15 @@ def _leading_zeros(_: Any, word: Any) -> Any:
 
 @inlined
 def rank_of(hashed: np.uint64, slots: Whole) -> np.int64:
-    """What the key raises its register to: its leading zero bits, plus one."""
-    low = np.uint64(slots - 1)  # these bits are the register's number
+    """The value that the key raises its register to: its number of leading zero bits, plus one."""
+    # These bits are the number of the register. Set to 1, they never count as leading zeros.
+    low = np.uint64(slots - 1)
     return np.int64(_leading_zeros(hashed | low)) + 1
 
 
 @inlined
 def register_of(hashed: np.uint64, slots: Whole) -> Any:
-    """The number of the key's register. Unsigned, so that numba does not look for negative ones."""
+    """The number of the key's register. Unsigned, so that numba does not test for a negative index."""
     return hashed & np.uint64(slots - 1)
 
 
@@ -99,7 +105,7 @@ def would_change(rows: Registers, sketch: Whole, hashed: np.uint64) -> bool:
 
 @kernel
 def add(rows: Registers, sketch: Whole, hashed: np.uint64) -> bool:
-    """Add the key. True when the sketch has changed."""
+    """Add the key. Returns whether the sketch has changed."""
     values, sums = rows.values, rows.sums
     slots = values.shape[1]
     at = register_of(hashed, slots)
@@ -109,6 +115,7 @@ def add(rows: Registers, sketch: Whole, hashed: np.uint64) -> bool:
         return False
     values[sketch, at] = new
     rows.estimates[sketch] = _UNKNOWN
+    # An unknown sum stays unknown: it is summed up when an estimate is asked for.
     if sums[sketch] >= 0:
         unit = _UNIT // slots
         sums[sketch] += (unit >> new) - (unit >> old)
@@ -144,13 +151,14 @@ def _bias(slots: Whole) -> float:
 
 @kernel
 def estimate(rows: Registers, sketch: Whole) -> float:
-    """Distinct keys of one sketch. Computed only when it has changed since."""
+    """About how many distinct keys one sketch has. Computed again only if the sketch has changed since."""
     values, sums, empty, estimates = rows
     if estimates[sketch] < 0:
         if sums[sketch] < 0:
             _sum_up(rows, sketch)
         m = np.float64(values.shape[1])
         free = np.float64(empty[sketch])
+        # Linear counting, m ln(m/V), is at most _LEAVE * m.
         if free >= m * math.exp(-_LEAVE):
             estimates[sketch] = m * math.log(m / free)
         else:
@@ -172,7 +180,7 @@ def _would_change(rows: Registers, key: np.uint64) -> bool:
 
 
 class HyperLogLog:
-    """One sketch. Partitioners use `registers` and the kernels directly."""
+    """One sketch, for use from Python. Partitioners use `registers` and the kernels directly."""
 
     def __init__(self, precision: int = 12) -> None:
         if not MIN_PRECISION <= precision <= MAX_PRECISION:
@@ -185,7 +193,7 @@ class HyperLogLog:
 
     @property
     def values(self) -> UInt8s:
-        """The registers, all there is to keep of a sketch."""
+        """The registers, shape (m,). A snapshot of a sketch needs nothing else."""
         return self._rows.values[0].copy()
 
     @classmethod
@@ -196,7 +204,7 @@ class HyperLogLog:
         return sketch
 
     def add(self, keys: UInt64s) -> None:
-        """Add keys, given as hashes (`keys.hash_keys`)."""
+        """Add keys, which are given as hashes (`keys.hash_keys`)."""
         _add_all(self._rows, np.ascontiguousarray(keys, np.uint64))
 
     def estimate(self) -> float:
@@ -208,7 +216,7 @@ class HyperLogLog:
         return bool(_would_change(self._rows, np.uint64(key)))
 
     def merge(self, other: HyperLogLog) -> HyperLogLog:
-        """The sketch of both streams together."""
+        """The sketch of both streams together. ConfigError for another precision."""
         if other.precision != self.precision:
             raise ConfigError(
                 f"sketches of precision {self.precision} and {other.precision} cannot be merged",

@@ -1,22 +1,22 @@
 """SpaceSaving: the most frequent keys of a stream with `capacity` counters, as a stream summary.
 
-Laws, with N keys offered and c counters: the counts sum to N. The least count is at most N/c (0 while
-counters are free). For a monitored key f <= count <= f + error and error <= the least count. Every key
-with f > N/c is monitored. An unmonitored key has f <= the least count.
+Laws, for N keys offered, c counters and a key of frequency f: the counts sum to N. The least count is at most N/c
+(0 while counters are free). A key with a counter is *monitored*. It has f <= count <= f + error, and error <= the
+least count. Every key with f > N/c is monitored. A key that is not monitored has f <= the least count.
 
-Structure: the entries stand in one order, ascending by count. Equal counts form a *group* (its count, its
-first and last position, the groups above and below). To increment an entry, swap it with the last of its
-group and move the group's border: O(1) in the worst case, and the most frequent keys can be read off the
-end in sorted order. A chained hash table (4 to 8 slots per counter) finds a key's entry. A new key takes
-over the entry at the last position of the least group. So which one depends on the order of arrival only.
+Structure: all entries stand in one order, ascending by count. Entries with equal counts form a *group*, which has a
+count, a first and a last position, and the groups above and below. To increment an entry, it is swapped with the last
+entry of its group, and the group's border moves. That is O(1) in the worst case, and the most frequent keys can be read
+off the end in sorted order. A chained hash table (4 to 8 slots per counter) finds a key's entry. A new key takes over the
+entry at the last position of the least group. Which entry that is depends on the order of arrival only.
 
-Forgetting: `halve` halves all counts and N, rounded down. All laws but the sum of the counts go on to hold,
-of frequencies that were halved, rounded down, at the same moments.
+Forgetting: `halve` halves all counts and N, rounded down. All laws but the sum of the counts then hold for frequencies
+that are halved, rounded down, at the same moments.
 
-Speed (measured: 11 ns per key where a first version took 34, with the same counters): `offer` is compiled
-into the loop that calls it (a call hands over seven words per array), indices are unsigned (numba tests
-signed ones for being negative, on the critical path), and sentinels spare tests whose outcome cannot be
-predicted: entry `capacity` ends every chain and holds the wanted key, group 0 lies below all, 1 above.
+Speed: measured 11 ns per key, where a simpler version with the same counters took 34. `offer` is compiled into the loop
+that calls it, because a call passes seven words per array. Indices are unsigned, because numba tests signed ones for
+being negative, on the critical path. Sentinels spare tests whose outcome a processor cannot predict: entry `capacity`
+ends every chain and holds the wanted key, group 0 lies below all groups, and group 1 above all.
 
 State: 76 to 92 bytes per counter.
 Paper: Metwally et al., ICDT 2005. Merging as in Cafaro et al. / Agarwal et al. (mergeable summaries).
@@ -44,27 +44,28 @@ ENTRY = np.dtype(
         "itemsize": 32,
     }
 )
-"""`chain`: the next entry with the same place in the table, or `capacity`. 32 bytes: an address is a shift."""
+"""`chain`: the next entry with the same place in the table, or `capacity`. 32 bytes, so that an address is made by a
+shift."""
 GROUP = np.dtype(
     [("count", np.int64), ("first", np.uint32), ("last", np.uint32), ("up", np.uint32), ("down", np.uint32)]
 )
 """`up` and `down`: the groups of the next higher and lower count. `up` also links the unused groups."""
 META = np.dtype([(name, np.int64) for name in ("total", "size", "free", "floor", "shift")])
-"""Keys offered, entries in use, first unused group, bound of an unseen key's count while entries are free, bits by which
-a product is shifted to a place in the table."""
+"""`total`: keys offered. `size`: entries in use. `free`: first unused group. `floor`: bound of the frequency of a key
+without an entry while entries are free. `shift`: by how many bits a product is shifted to a place in the table."""
 
 
 class Summary(NamedTuple):
-    """What kernels take as one argument. An entry is a number 0..capacity-1 that never moves."""
+    """The summary: what kernels take as one argument. An entry is a number 0..capacity-1 that never moves."""
 
     entry: Rows
-    """(capacity+1,) of ENTRY."""
+    """(capacity+1,) of ENTRY. The last one is a sentinel."""
     group: Rows
-    """(capacity+2,) of GROUP."""
+    """(capacity+2,) of GROUP. The first two are sentinels."""
     order: UInt32s
-    """Entry at each position. The used positions are the last `size` ones, ascending by count."""
+    """(capacity,): the entry at each position. The last `size` positions are in use, ascending by count."""
     table: UInt32s
-    """First entry of each chain, or `capacity`."""
+    """The first entry of each chain, or `capacity`."""
     meta: Rows
     """One of META."""
 
@@ -73,7 +74,8 @@ class Summary(NamedTuple):
 def find(s: Summary, wanted: np.uint64) -> np.uint32:
     """The key's entry, or `capacity`."""
     entry, table = s.entry, s.table
-    entry[entry.shape[0] - 1]["key"] = wanted  # ends the chain: the loop needs one test only
+    # The sentinel ends every chain, so the loop needs one test only.
+    entry[entry.shape[0] - 1]["key"] = wanted
     at = table[(wanted * GOLDEN) >> np.uint64(s.meta[()]["shift"])]
     while entry[at]["key"] != wanted:
         at = entry[at]["chain"]
@@ -82,7 +84,7 @@ def find(s: Summary, wanted: np.uint64) -> np.uint32:
 
 @inlined
 def _chain(s: Summary, at: Whole, key: np.uint64) -> None:
-    """The entry, in no chain so far, now belongs to this key."""
+    """Give the entry, which is in no chain, to this key."""
     entry, table = s.entry, s.table
     slot = (key * GOLDEN) >> np.uint64(s.meta[()]["shift"])
     entry[at]["key"] = key
@@ -92,6 +94,7 @@ def _chain(s: Summary, at: Whole, key: np.uint64) -> None:
 
 @inlined
 def _unchain(s: Summary, at: Whole) -> None:
+    """Take the entry out of the chain of its key."""
     entry, table = s.entry, s.table
     slot = (entry[at]["key"] * GOLDEN) >> np.uint64(s.meta[()]["shift"])
     before = table[slot]
@@ -105,7 +108,7 @@ def _unchain(s: Summary, at: Whole) -> None:
 
 @inlined
 def _new_group(s: Summary, below: Whole, count: Whole, last: Whole) -> np.uint32:
-    """A group between `below` and the one above it. Its first position is still to be set."""
+    """Make a group between `below` and the group above it. The caller still has to set its first position."""
     group, meta = s.group, s.meta[()]
     made = np.uint32(meta["free"])
     above = group[below]["up"]
@@ -121,7 +124,7 @@ def _new_group(s: Summary, below: Whole, count: Whole, last: Whole) -> np.uint32
 
 @inlined
 def _unlink(s: Summary, gone: Whole) -> None:
-    """The group is unused from now on."""
+    """Take the group out of the order. It is unused from now on."""
     group, meta = s.group, s.meta[()]
     above, below = group[gone]["up"], group[gone]["down"]
     group[below]["up"] = above
@@ -132,7 +135,7 @@ def _unlink(s: Summary, gone: Whole) -> None:
 
 @inlined
 def _enter(s: Summary, at: Whole, position: Whole, count: Whole) -> None:
-    """Put a new entry below all others. None has a lower count."""
+    """Put a new entry below all others. No other entry may have a lower count."""
     group = s.group
     lowest = group[_BOTTOM]["up"]
     if group[lowest]["count"] != count:
@@ -145,6 +148,7 @@ def _enter(s: Summary, at: Whole, position: Whole, count: Whole) -> None:
 
 @inlined
 def _increment(s: Summary, at: Whole) -> None:
+    """Raise the entry's count by one."""
     entry, group, order = s.entry, s.group, s.order
     mine = entry[at]["group"]
     last = group[mine]["last"]
@@ -152,11 +156,12 @@ def _increment(s: Summary, at: Whole) -> None:
     count = group[mine]["count"] + 1
     alone = group[mine]["first"] == last
     joins = group[above]["count"] == count
-    # The commonest case of frequent keys: a group of one whose next count is free moves up as it is.
+    # The commonest case of frequent keys: the entry is alone in its group, and no group has the next count. Then the
+    # group itself moves up.
     if alone and not joins:
         group[mine]["count"] = count
     else:
-        # It changes places with the last entry of its group, which borders on the next higher count.
+        # The entry changes places with the last one of its group, which borders on the next higher count.
         here = entry[at]["position"]
         other = order[last]
         order[here] = other
@@ -175,7 +180,7 @@ def _increment(s: Summary, at: Whole) -> None:
 
 @inlined
 def offer(s: Summary, key: np.uint64) -> np.uint32:
-    """Count one occurrence of the key. Its entry."""
+    """Count one occurrence of the key. Returns the key's entry."""
     entry, group, order, meta = s.entry, s.group, s.order, s.meta[()]
     meta["total"] += 1
     capacity = np.uint32(order.shape[0])
@@ -185,10 +190,10 @@ def offer(s: Summary, key: np.uint64) -> np.uint32:
             at = np.uint32(meta["size"])
             meta["size"] += 1
             entry[at]["error"] = meta["floor"]
-            # Positions are used from the top down, so that the order ascends and ends at the capacity.
+            # Positions are used from the last one down, so that the order always ends at the last position.
             _enter(s, at, np.uint32(capacity - at - _ONE), meta["floor"])
         else:
-            # What the entry that gives way has counted is the possible error of the newcomer.
+            # A key takes over the entry with its count, which may all belong to former keys: it is the possible error.
             least = group[_BOTTOM]["up"]
             at = order[group[least]["last"]]
             entry[at]["error"] = group[least]["count"]
@@ -228,9 +233,9 @@ def _read_out(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None
 
 @kernel
 def _rebuild(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
-    """Fill an empty summary from entries in ascending order of count."""
+    """Fill an empty summary with entries that are given in ascending order of count."""
     size, capacity = keys.shape[0], s.order.shape[0]
-    # From the greatest on: `_enter` puts each below all others.
+    # From the greatest count down, because `_enter` puts each entry below all others.
     for back in range(size):
         row = size - 1 - back
         at = np.uint32(row)
@@ -242,7 +247,7 @@ def _rebuild(s: Summary, keys: UInt64s, counts: Int64s, errors: Int64s) -> None:
 
 @kernel
 def halve(s: Summary) -> None:
-    """Forget half of what was counted. The entries keep their order."""
+    """Halve all counts, rounded down. The entries keep their order."""
     entry, group, order, meta = s.entry, s.group, s.order, s.meta[()]
     meta["total"] //= 2
     meta["floor"] //= 2
@@ -250,7 +255,7 @@ def halve(s: Summary) -> None:
     while at != _TOP:
         above = group[at]["up"]
         count = group[at]["count"] // 2
-        if group[below]["count"] == count:  # 2k and 2k + 1 are one group now
+        if group[below]["count"] == count:  # the groups of 2k and of 2k + 1 become one
             for position in range(group[at]["first"], group[at]["last"] + 1):
                 entry[order[position]]["group"] = below
             group[below]["last"] = group[at]["last"]
@@ -261,18 +266,18 @@ def halve(s: Summary) -> None:
         at = above
     for one in range(meta["size"]):
         error = entry[one]["error"]
-        # Rounded up, so that f <= count <= f + error still holds of the half that is kept.
+        # Rounded up, so that f <= count <= f + error still holds for the half that is kept.
         entry[one]["error"] = min(count_of(s, one), (error + 1) // 2)
 
 
 def empty_summary(capacity: int) -> Summary:
-    """Arrays of a summary that has seen nothing."""
+    """A summary that has seen nothing."""
     group = records(capacity + 2, GROUP)
     group["up"] = np.arange(1, capacity + 3)
     # Two sentinels that no count equals, so that no link is ever missing.
     group[_BOTTOM] = (-1, 0, 0, _TOP, 0)
     group[_TOP] = (_LARGEST, 0, 0, 0, _BOTTOM)
-    # At least four slots an entry: chains are short.
+    # At least four slots per entry keep chains short. The number is a power of two, so that a shift finds the slot.
     bits = (4 * capacity - 1).bit_length()
     return Summary(
         entry=records(capacity + 1, ENTRY),
@@ -302,13 +307,13 @@ class SpaceSaving:
 
     @property
     def least(self) -> int:
-        """Upper bound of the frequency of every key that is not monitored."""
+        """An upper bound of the frequency of every key that is not monitored."""
         group, full = self.summary.group, len(self) == self.capacity
         return int(group["count"][group["up"][_BOTTOM]] if full else self.summary.meta["floor"])
 
     @property
     def nbytes(self) -> int:
-        """Memory of all arrays."""
+        """Memory of all arrays, in bytes."""
         return sum(array.nbytes for array in self.summary)
 
     def offer(self, keys: UInt64s) -> None:
@@ -316,17 +321,20 @@ class SpaceSaving:
         _offer_all(self.summary, keys)
 
     def halve(self) -> None:
-        """Forget half of what was counted."""
+        """Forget half of the counts. See the module."""
         halve(self.summary)
 
     def estimate(self, key: int) -> int:
-        """Upper bound of the key's frequency: its count, or `least` when it is not monitored."""
+        """An upper bound of the key's frequency: its count, or `least` if the key is not monitored."""
         at = _find_one(self.summary, np.uint64(key))
         rows = self.summary
         return self.least if at == self.capacity else int(rows.group["count"][rows.entry["group"][at]])
 
     def counters(self) -> tuple[UInt64s, Int64s, Int64s]:
-        """(keys, counts, errors) in ascending order of count. With `total` and `least` the whole state."""
+        """(keys, counts, errors) in ascending order of count, shape (len(self),) each.
+
+        Together with `total` and `least` they are the whole state.
+        """
         size = len(self)
         keys, counts, errors = np.empty(size, np.uint64), np.empty(size, np.int64), np.empty(size, np.int64)
         _read_out(self.summary, keys, counts, errors)
@@ -336,10 +344,11 @@ class SpaceSaving:
     def from_counters(
         cls, capacity: int, keys: UInt64s, counts: Int64s, errors: Int64s, *, total: int, least: int = 0
     ) -> SpaceSaving:
-        """The summary with this state, in the order `counters` gives it.
+        """The summary with this state, in the order in which `counters` gives it.
 
-        More entries than counters: the largest stay. `least` bounds the frequency of keys that have no
-        entry. It matters while counters are free.
+        If there are more entries than counters, the largest stay. `least` bounds the frequency of keys without an entry.
+        It matters only while counters are free. ValueError for arrays of different lengths, counts that do not ascend,
+        or a key that occurs twice.
         """
         if not len(keys) == len(counts) == len(errors) or np.any(np.diff(counts) < 0):
             raise ValueError("counters must have equal lengths and ascend by count")
@@ -357,10 +366,10 @@ class SpaceSaving:
         return SpaceSaving.from_counters(capacity, *self.counters(), total=self.total, least=self.least)
 
     def merge(self, other: SpaceSaving) -> SpaceSaving:
-        """Summary of both streams together, with this one's capacity.
+        """The summary of both streams together, with the capacity of this summary.
 
-        A key that one side does not monitor may have occurred `least` times there: that is added to its
-        count and its error, so f <= count <= f + error holds. The counts may now sum to more than N.
+        A key that one side does not monitor may have occurred up to `least` times there. So that side's `least` is added
+        to its count and its error, and f <= count <= f + error holds. The counts may then sum to more than N.
         """
         mine, theirs = self.counters(), other.counters()
         keys, index = np.unique(np.concatenate([mine[0], theirs[0]]), return_inverse=True)
@@ -376,6 +385,7 @@ class SpaceSaving:
             errors[at] += side_errors
             counts[absent] += least
             errors[absent] += least
+        # Equal counts in the order of keys, so that the result does not depend on which side is merged into which.
         order = np.lexsort((keys, counts))
         return SpaceSaving.from_counters(
             self.capacity,

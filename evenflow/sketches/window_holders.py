@@ -1,27 +1,26 @@
-"""Which workers hold which key within a sliding window: X(k) exactly, and C[w], the distinct keys of each.
+"""Which workers hold which key within a sliding window: X(k) exactly, and C[w], the distinct keys of each worker.
 
-The window is the current slide and the `slides - 1` before it, its clock that of `window_loads`. A
-tumbling window, where everything is forgotten at once, is a window of one slide. A cumulative one is
-never advanced.
+The window is the current slide and the `slides - 1` slides before it. Its clock works as in `window_loads`. A tumbling
+window, which forgets everything at once, is a window of one slide. A cumulative window is never advanced.
 
-Structure: a pool of rows, one per (key, worker) pair and one per key, in one chained hash table. A key's
-row counts its holders and starts their list. Touching a pair only notes the slide. Each pair stands in
-the list of *some* slide in which it was touched. When that slide expires, a pair touched since moves to
-the list of its last slide and any other leaves the window. So a tuple costs O(1), amortised, and a
-slide of many tuples costs no more than its new pairs.
+Structure: a pool of rows in one chained hash table. There is one row per (key, worker) pair and one per key. A key's row
+counts its holders and starts the list of them. Touching a pair only notes the slide. Each pair stands in the list of
+*some* slide in which it was touched. When that slide expires, a pair that was touched since moves to the list of its
+last slide, and any other pair leaves the window. So a tuple costs O(1) amortised, and the end of a slide with many tuples
+costs no more than its new pairs.
 
-Ask `window_loads.due` before `advance`: it saves a call per tuple.
+Ask `window_loads.due` before `advance`, because that saves a call per tuple.
 
-A kernel cannot enlarge the pool. Before each tuple it asks `room` for the two rows that one may need,
-and returns its position when they are not there. Python calls `grow` and the kernel again:
+A kernel cannot enlarge the pool. Before each tuple it asks whether there is `room` for the two rows that the tuple may
+need. If not, it returns its position, and Python calls `grow` and then the kernel again:
 
     row = 0
     while (row := _route(keys, row, ..., holders.pool, ...)) < len(keys):
         holders.grow()
 
-State: 40 bytes per row of the pool, which has room for 1 to 2 times the rows that were in use at once, or
-for 2 to 4 times those of a snapshot: 80 to 160 bytes per key of one worker, up to 320 after a restore, and
-half of that for each further worker. `trim` gives back what a past peak took.
+State: 40 bytes per row of the pool. The pool has room for 1 to 2 times as many rows as were in use at once, or for 2 to 4
+times the rows of a snapshot. So a key on one worker takes 80 to 160 bytes, and up to 320 after a restore. Each further
+worker of the key takes half of that. `trim` gives back memory after a peak.
 """
 
 from __future__ import annotations
@@ -45,29 +44,30 @@ ROW = np.dtype(
         "itemsize": _ROW_BYTES,
     }
 )
-"""A pair: worker, next row of its hash chain, slot of the slide in which it was last touched, next pair in its slide's
-list, next and previous holder of the key, key. A key: worker -1, `next` its first holder, `holders` their number. An
-unused row: worker -2, `chain` the next unused one. Half a cache line."""
+"""A row is half a cache line. There are three kinds. A pair: its worker, `chain` the next row of its hash chain, `touched`
+the slot of the slide in which it was last touched, `listed` the next pair in its slide's list, `next` and `before` the
+next and the previous holder of the key, and the key. A key: worker -1, `next` its first holder, `holders` their number
+(in the place of `before`). An unused row: worker -2, `chain` the next unused row."""
 CLOCK = np.dtype([(name, np.int64) for name in ("slide", "length", "end", "slot", "free", "room")])
-"""The current slide, slide length in ms, end of the current slide in ms, its place in `ring`. First unused row, number
-of unused rows."""
+"""The current slide, the length of a slide in ms, the end of the current slide in ms, its place in `ring`. Then the first
+unused row, and the number of unused rows."""
 _TIMES = 4
-"""Numbers of the clock that a snapshot has. The others are of the pool."""
+"""How many numbers of the clock a snapshot has. The others belong to the pool."""
 _KEY_ROW, _UNUSED = -1, -2
 _LEAST_CAPACITY = 64
 
 
 class HolderPool(NamedTuple):
-    """What kernels take as one argument."""
+    """The pool, the window and its clock: what kernels take as one argument."""
 
     rows: Rows
     """(capacity,) of ROW."""
     table: Int32s
-    """First row of each hash chain, or -1."""
+    """(2 * capacity,): the first row of each hash chain, or -1."""
     ring: Int32s
-    """First pair in the list of each slide, or -1."""
+    """(slides,): the first pair in the list of each slide, or -1."""
     distinct: Int64s
-    """C[w]: the keys that worker w holds."""
+    """(workers,): C[w], how many keys worker w holds."""
     clock: Rows
     """One of CLOCK."""
 
@@ -79,7 +79,7 @@ def _place(table: Int32s, wanted: np.uint64, worker: Whole) -> np.int64:
 
 @inlined
 def find(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
-    """The row of this pair, or -1 when the worker does not hold the key."""
+    """The row of this pair, or -1 if the worker does not hold the key."""
     rows, table = pool.rows, pool.table
     row = np.int64(table[_place(table, wanted, worker)])
     while row >= 0 and (rows[row]["key"] != wanted or rows[row]["worker"] != worker):
@@ -89,14 +89,14 @@ def find(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
 
 @inlined
 def first_holder(pool: HolderPool, wanted: np.uint64) -> np.int64:
-    """The row of the key's newest holder, or -1. Go on with `next_holder`, read with `worker_of`."""
+    """The row of the key's newest holder, or -1. `next_holder` goes on from there, and `worker_of` reads the worker."""
     row = find(pool, wanted, _KEY_ROW)
     return np.int64(pool.rows[row]["next"]) if row >= 0 else np.int64(-1)
 
 
 @inlined
 def next_holder(pool: HolderPool, row: Whole) -> np.int64:
-    """The row of the holder that came before this one, or -1."""
+    """The row of the holder that the key got before this one, or -1."""
     return np.int64(pool.rows[row]["next"])
 
 
@@ -108,18 +108,19 @@ def worker_of(pool: HolderPool, row: Whole) -> np.int64:
 
 @inlined
 def room(pool: HolderPool) -> np.int64:
-    """Unused rows. A new pair takes one, a new key another."""
+    """The number of unused rows. A new pair takes one, and a new key takes another."""
     return np.int64(pool.clock[()]["room"])
 
 
 @inlined
 def refresh(pool: HolderPool, row: Whole) -> None:
-    """The pair of this row has got a tuple in the current slide."""
+    """Note that the pair of this row has got a tuple in the current slide."""
     pool.rows[row]["touched"] = pool.clock[()]["slot"]
 
 
 @kernel
 def _take(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
+    """Take an unused row for this pair, and enter it in the hash table. There must be room."""
     rows, table, clock = pool.rows, pool.table, pool.clock[()]
     row = np.int64(clock["free"])
     clock["free"] = rows[row]["chain"]
@@ -134,6 +135,7 @@ def _take(pool: HolderPool, wanted: np.uint64, worker: Whole) -> np.int64:
 
 @kernel
 def _give_back(pool: HolderPool, row: Whole) -> None:
+    """Take the row out of the hash table. It is unused from now on."""
     rows, table, clock = pool.rows, pool.table, pool.clock[()]
     place = _place(table, rows[row]["key"], rows[row]["worker"])
     at = np.int64(table[place])
@@ -143,7 +145,7 @@ def _give_back(pool: HolderPool, row: Whole) -> None:
         while rows[at]["chain"] != row:
             at = np.int64(rows[at]["chain"])
         rows[at]["chain"] = rows[row]["chain"]
-    # Free rows hang together by the chain that they need for nothing else.
+    # Unused rows are linked by `chain`, which they need for nothing else.
     rows[row]["worker"] = _UNUSED
     rows[row]["chain"] = clock["free"]
     clock["free"] = row
@@ -152,9 +154,9 @@ def _give_back(pool: HolderPool, row: Whole) -> None:
 
 @kernel
 def _insert(pool: HolderPool, wanted: np.uint64, worker: Whole, slot: Whole) -> None:
-    """A pair that is not there yet, last touched in the slide of this slot."""
+    """Enter a pair that is not there yet. It was last touched in the slide of this slot."""
     rows, ring = pool.rows, pool.ring
-    # Each key has a row of its own, for a worker that does not exist: it begins the list of the key's holders.
+    # Each key has a row of its own, for a worker that does not exist. It begins the list of the key's holders.
     owner = find(pool, wanted, _KEY_ROW)
     if owner < 0:
         owner = _take(pool, wanted, _KEY_ROW)
@@ -182,9 +184,10 @@ def _remove(pool: HolderPool, row: Whole) -> None:
     before = np.int64(rows[row]["before"])
     if after >= 0:
         rows[after]["before"] = before
-    # The first of the list hangs on the key's row.
+    # Before the first holder of the list stands the key's row.
     rows[before if before >= 0 else owner]["next"] = after
     rows[owner]["holders"] -= 1
+    # Read before `_give_back`, which marks the row as unused.
     pool.distinct[rows[row]["worker"]] -= 1
     if rows[owner]["holders"] == 0:
         _give_back(pool, owner)
@@ -193,7 +196,7 @@ def _remove(pool: HolderPool, row: Whole) -> None:
 
 @inlined
 def touch(pool: HolderPool, wanted: np.uint64, worker: Whole) -> bool:
-    """The worker gets a tuple of the key in the current slide. True when it did not hold the key."""
+    """Give the worker a tuple of the key in the current slide. Returns whether the worker did not hold the key yet."""
     row = find(pool, wanted, worker)
     if row >= 0:
         refresh(pool, row)
@@ -204,7 +207,7 @@ def touch(pool: HolderPool, wanted: np.uint64, worker: Whole) -> bool:
 
 @kernel
 def advance(pool: HolderPool, time: Whole) -> bool:
-    """Move the window to `time`. True when pairs may have left it."""
+    """Move the window to `time`, ms. Returns whether pairs may have left it."""
     rows, ring, clock = pool.rows, pool.ring, pool.clock[()]
     if time < clock["end"]:
         return False
@@ -219,7 +222,7 @@ def advance(pool: HolderPool, time: Whole) -> bool:
             while row >= 0:
                 following = np.int64(rows[row]["listed"])
                 last = np.int64(rows[row]["touched"])
-                # A pair is listed where it was touched first. When that slide leaves, it moves to the one of its last touch.
+                # A pair that was touched after this slide moves to the list of its last touch.
                 if last == slot:
                     _remove(pool, row)
                 else:
@@ -234,7 +237,7 @@ def advance(pool: HolderPool, time: Whole) -> bool:
 
 @kernel
 def _dump(rows: Rows, keys: UInt64s, workers: Int32s, slots: Int32s) -> None:
-    """The pairs, those of a key together and in the order of its list."""
+    """Write all pairs. The pairs of a key stand together, in the order of the key's list."""
     at = 0
     for owner in range(rows.shape[0]):
         if rows[owner]["worker"] == _KEY_ROW:
@@ -249,7 +252,7 @@ def _dump(rows: Rows, keys: UInt64s, workers: Int32s, slots: Int32s) -> None:
 
 @kernel
 def _fill(pool: HolderPool, keys: UInt64s, workers: Int32s, slots: Int32s) -> None:
-    """Insert dumped pairs. Backwards, because a key's newest holder comes first."""
+    """Insert dumped pairs. It goes backwards, because `_insert` puts a holder first and the newest must end there."""
     for at in range(keys.shape[0] - 1, -1, -1):
         _insert(pool, keys[at], np.int64(workers[at]), np.int64(slots[at]))
 
@@ -280,14 +283,14 @@ def _holders(pool: HolderPool, wanted: np.uint64, found: Int64s) -> int:
 
 
 def _rows(capacity: int) -> Rows:
-    """Rows that begin at a multiple of their size: none lies across two cache lines."""
+    """Rows of zeros that begin at a multiple of their size, so that no row lies across two cache lines."""
     block = np.zeros((capacity + 1) * _ROW_BYTES, np.uint8)
     start = -block.ctypes.data % _ROW_BYTES
     return cast(Rows, block[start : start + capacity * _ROW_BYTES].view(ROW))
 
 
 def _capacity(rows: int) -> int:
-    """Of a pool made for rows in use: half of it free, or more."""
+    """The capacity of a pool that is made for so many rows in use: at least half of it is then free."""
     return max(_LEAST_CAPACITY, 1 << (2 * rows - 1).bit_length())
 
 
@@ -306,7 +309,7 @@ def _pool(workers: int, slides: int, slide_ms: int, capacity: int) -> HolderPool
 
 
 VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(("keys", "workers", "slots"), ("pairs",))
-"""Arrays of `WindowHolders.snapshot` whose size varies, as `Partitioner.variable_state` says it."""
+"""The arrays of `WindowHolders.snapshot` whose size varies, in the form of `Partitioner.variable_state`."""
 
 
 class WindowHolders:
@@ -318,7 +321,7 @@ class WindowHolders:
 
     @property
     def pairs(self) -> int:
-        """Gamma: the (key, worker) pairs of the window."""
+        """Gamma: how many (key, worker) pairs the window has."""
         return int(self.pool.distinct.sum())
 
     @property
@@ -327,11 +330,11 @@ class WindowHolders:
         return sum(array.nbytes for array in self.pool)
 
     def bound(self, keys: int, holders: int) -> int:
-        """The most that `nbytes` can be while no window has more keys, nor any of them more holders.
+        """The most that `nbytes` can be while no window has more than `keys` keys, and no key more than `holders` holders.
 
-        With r = keys (1 + holders) rows in use the capacity is at most 2^ceil(log2 2r), and at least 64: `load`
-        takes that much, and `grow` doubles only a pool of at most r + 1 rows. A row takes 40 bytes with
-        its places in the table. To that come 4 bytes per slide, 8 per worker, and the clock.
+        There are then at most r = keys (1 + holders) rows in use. The capacity is at most 2^ceil(log2 2r), and at least
+        64: `load` takes that much, and `grow` doubles only a pool of at most r + 1 rows. A row takes 40 bytes with its
+        places in the table. 4 bytes per slide, 8 per worker, and the clock come on top.
         """
         in_rows = self.pool.rows.nbytes + self.pool.table.nbytes
         row_bytes = in_rows // len(self.pool.rows)
@@ -342,7 +345,7 @@ class WindowHolders:
         advance(self.pool, time)
 
     def touch(self, key: int, worker: int) -> bool:
-        """A tuple of the key for this worker now. True when it did not hold the key. Kernels use `touch`."""
+        """Give this worker a tuple of the key now. Returns whether it did not hold the key. Kernels use `touch`."""
         if self.pool.clock["room"] < 2:
             self.grow()
         return bool(_touch(self.pool, np.uint64(key), worker))
@@ -364,7 +367,7 @@ class WindowHolders:
         new.clock[()] = old.clock
         new.ring[:] = old.ring
         new.distinct[:] = old.distinct
-        # the chain of unused rows: the new half, then what was left of the old one
+        # The chain of unused rows: the new half first, then what was left of the old one.
         new.rows[2 * half - 1]["chain"] = old.clock["free"]
         new.clock["free"] = half
         new.clock["room"] += half
@@ -372,13 +375,13 @@ class WindowHolders:
         self.pool = new
 
     def trim(self) -> None:
-        """Make the pool smaller when less than an eighth of it is in use. Call it once per block."""
+        """Make the pool smaller if less than an eighth of it is in use. Call it once per block."""
         capacity = len(self.pool.rows)
         if capacity > _LEAST_CAPACITY and 8 * (capacity - int(self.pool.clock["room"])) < capacity:
             self.load(self.snapshot())
 
     def snapshot(self) -> State:
-        """The window in a form that does not depend on the pool's history: pairs ordered by key."""
+        """The window in a form that does not depend on the pool's history, with the pairs ordered by key."""
         pool = self.pool
         keys = np.empty(self.pairs, np.uint64)
         workers, slots = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)

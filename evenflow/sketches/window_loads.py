@@ -1,8 +1,8 @@
 """Load of each worker within a sliding window of whole slides.
 
-The window is the current slide and the `slides - 1` before it. The clock never runs backwards: a tuple
-older than the current slide counts in the current slide. A gap longer than the window empties it.
-Cost: O(1) per tuple, O(workers) per slide that passes (at most `slides` of them at once). State:
+The window is the current slide and the `slides - 1` slides before it. The clock never runs backwards: a tuple that is
+older than the current slide counts in the current slide. A gap longer than the window empties the window.
+Cost: O(1) per tuple, and O(workers) per slide that passes (for at most `slides` slides at once). State:
 (slides + 1) x workers counters.
 """
 
@@ -17,15 +17,15 @@ from evenflow.arrays import LAST_TIME, NEVER, Int64s, Rows, Whole, record
 from evenflow.kernels import inlined, kernel
 
 CLOCK = np.dtype([(name, np.int64) for name in ("slide", "length", "end", "row")])
-"""The current slide, slide length in ms, end of the current slide in ms, its row in the ring."""
+"""The current slide, the length of a slide in ms, the end of the current slide in ms, its row in the ring."""
 
 
 class WindowLoads(NamedTuple):
-    """What kernels take as one argument. `loads[w]` is the load of worker w in the window."""
+    """The loads of a window: what kernels take as one argument. `loads[w]` is the load of worker w."""
 
     loads: Int64s
     ring: Int64s
-    """(slides, workers): what each slide brought."""
+    """(slides, workers): the tuples of each slide."""
     clock: Rows
     """One of CLOCK."""
 
@@ -38,38 +38,39 @@ def window_loads(workers: int, *, window_ms: int, slide_ms: int) -> WindowLoads:
 
 
 def loads_from(state: Mapping[str, Any]) -> WindowLoads:
-    """The loads among the arrays of a partitioner's state, into which `_asdict` put them."""
+    """The loads in a partitioner's state, where `_asdict` has put their arrays among others."""
     return WindowLoads(**{name: state[name] for name in WindowLoads._fields})
 
 
 @inlined
 def end_of(slide: Whole, length: Whole) -> Any:
-    """When the slide ends, ms, but at most LAST_TIME: a slide cut short by the end of time ends nowhere else.
+    """When the slide ends, ms. A slide that reaches beyond int64 ends at LAST_TIME.
 
-    LAST_TIME itself is then in the slide and yet due: moving a clock to the slide it is in changes nothing.
+    A tuple of time LAST_TIME is then in the slide and yet `due`. That is harmless, because moving a clock to the slide
+    that it shows changes nothing.
     """
     return LAST_TIME if slide >= LAST_TIME // length else (slide + 1) * length
 
 
 @inlined
 def passed(slides: Whole, current: Whole, now: Whole) -> np.int64:
-    """Slides from the current one to `now`, at most `slides`. Exact also where int64 would overflow."""
-    # Unsigned, the difference of the first and the last slide of all time fits.
+    """How many slides lie between the current slide and `now`, at most `slides`. Exact even if int64 would overflow."""
+    # Unsigned, even the difference of the first and the last slide of all time fits.
     return np.int64(min(np.uint64(slides), np.uint64(now) - np.uint64(current)))
 
 
 @inlined
 def due(clock: Rows, time: Whole) -> Any:
-    """Whether `advance` has anything to do: to ask first saves a call per tuple (measured: 7 ns each).
+    """Whether `advance` has anything to do. Asking first saves a call per tuple (measured: 7 ns each).
 
-    The clocks of `window_holders` and `window_cardinalities` answer the same.
+    The clocks of `window_holders` and `window_cardinalities` can be asked in the same way.
     """
     return time >= clock[()]["end"]
 
 
 @kernel
 def advance(window: WindowLoads, time: Whole) -> bool:
-    """Move the window to `time`. True when loads may have changed."""
+    """Move the window to `time`, ms. Returns whether loads may have changed."""
     moved = time >= window.clock[()]["end"]
     if moved:
         _move(window, time)
@@ -84,7 +85,7 @@ def _move(window: WindowLoads, time: Whole) -> None:
     slides, workers = ring.shape
     if current != NEVER:
         for step in range(passed(slides, current, now)):
-            # After a long silence the whole ring is emptied once, not once for each slide that passed.
+            # `passed` is at most `slides`: after a long silence the ring is emptied once, not once per slide.
             slot = (now - step) % slides
             for worker in range(workers):
                 loads[worker] -= ring[slot, worker]
@@ -96,12 +97,12 @@ def _move(window: WindowLoads, time: Whole) -> None:
 
 @inlined
 def add(window: WindowLoads, worker: Whole) -> None:
-    """One tuple for this worker, in the current slide."""
+    """Count one tuple of this worker in the current slide and in its load."""
     window.loads[worker] += 1
     note(window, worker)
 
 
 @inlined
 def note(window: WindowLoads, worker: Whole) -> None:
-    """One tuple for this worker in the current slide, which its load has already."""
+    """Count one tuple of this worker in the current slide. The caller has counted it in the worker's load already."""
     window.ring[window.clock[()]["row"], worker] += 1

@@ -1,5 +1,5 @@
 """Files, data sets and seeded generators as streams of typed columns, record keys and event times.
 
-Admission rule: what reads a source. What sends it anywhere is `producers`. `datasets.open_source` opens a source
-by what a user writes. `formats` has one file per format.
+Admission rule: only what reads a source. What sends tuples anywhere is in `producers`. `datasets.open_source` opens the
+source that a user's text names. `formats` has one file for each format.
 """

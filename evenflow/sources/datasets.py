@@ -1,7 +1,7 @@
-"""The registry of source formats, and opening a source by what a user writes.
+"""The registry of source formats, and how a source is opened from a user's text.
 
-A new format is one file in `evenflow/sources/formats` and its line in `FORMATS`. What a file is, is told by
-the user outright (`SourceOptions.format`, or 'csv:data.txt'), else by its name, else by its first lines.
+A new format is one file in `evenflow/sources/formats` and one line in `FORMATS`. The format of a file is what the user
+says (`SourceOptions.format`, or 'csv:data.txt'). Otherwise the file's name tells it, and otherwise its first lines do.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ FILES = [item for item in FORMATS if item.look is not None]
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How a source will be read. Nothing but the beginning of a file has been."""
+    """How a source will be read. At most the beginning of the file has been read so far."""
 
     format: SourceFormat
     rest: str
     options: SourceOptions
     told: str | None
-    """How, in a sentence for the user. None where nothing had to be found out."""
+    """How the file is read, in a sentence for the user. None if nothing had to be found out."""
 
     def open(self) -> Source:
-        """The source. ConfigError says what is wrong with the file, in which row, and what to do."""
+        """The source. The ConfigError of a file says what is wrong with it, in which row, and what to do."""
         return self.format.open(self.rest, self.options)
 
 
@@ -66,9 +66,10 @@ def open_source(text: str, options: SourceOptions | None = None) -> Source:
 
 
 def reading_of(text: str, options: SourceOptions | None = None) -> Reading:
-    """How `open_source` would read it. ConfigError for what cannot be meant: options that another format has."""
+    """How `open_source` would read a source. ConfigError for options that the format does not have."""
     options = options or SourceOptions()
     name, _, rest = text.partition(":")
+    # The bare name of a format of files, as in "csv", names no file of that format. It may be a file called "csv".
     prefixed = name in BY_NAME and not (rest == "" and BY_NAME[name].suffixes)
     if prefixed:
         item, path, why = BY_NAME[name], rest, f"{name!r} says so"
@@ -84,7 +85,7 @@ def reading_of(text: str, options: SourceOptions | None = None) -> Reading:
 
 
 def _format_of(path: Path, options: SourceOptions) -> tuple[SourceFormat, str]:
-    """The format of a file and why it is that one."""
+    """(the format of the file, why it is this format)."""
     if not path.exists():
         raise ConfigError(
             f"there is no file {path}, and no source of that name",
@@ -95,6 +96,7 @@ def _format_of(path: Path, options: SourceOptions) -> tuple[SourceFormat, str]:
     if path.is_dir():
         return words.FORMAT, "it is a folder"
     by_name = _format_by_name(path)
+    # A .txt file may be running text or a table, so its content decides.
     if by_name is not None and not path.name.lower().endswith(".txt"):
         return by_name, "its name says so"
     return _format_by_content(path, options, by_name)
@@ -111,7 +113,7 @@ def _format_by_name(path: Path) -> SourceFormat | None:
 def _format_by_content(
     path: Path, options: SourceOptions, by_name: SourceFormat | None
 ) -> tuple[SourceFormat, str]:
-    """Of a file whose name leaves open whether it is a table."""
+    """(format, why) of a file whose name does not tell whether it is a table. by_name: the format of its ending."""
     if options.delimiter is not None or not options.header:
         return csv_files.FORMAT, "--delimiter and --no-header say so"
     lines = head_lines(path, options.encoding)

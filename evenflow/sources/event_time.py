@@ -1,4 +1,4 @@
-"""Event time columns to int64 milliseconds and back, vectorised. The unit is the user's."""
+"""Converts columns of event times to int64 milliseconds and back, vectorised. The user chooses the unit."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from evenflow.errors import ConfigError
 
 TimeUnit = Literal["s", "ms", "us", "iso"]
 _CLOCK_WITH_ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
+"""The end of a time with a zone. The colon before it keeps the hyphens of a plain date from being read as a zone."""
 
 
 def parse_times(column: pa.ChunkedArray, unit: TimeUnit, *, name: str, where: str) -> np.ndarray:
-    """Milliseconds since 1970 UTC of every row, rounded down. ConfigError names the first row that fails.
+    """Milliseconds since 1970 UTC of every row, rounded down, shape (rows,).
 
-    Numbers may come as text. ISO text without a zone means UTC.
+    Numbers may be given as text. ISO text without a zone means UTC. ConfigError names the first row that fails.
     """
-    if len(column) == 0:
-        return np.empty(0, np.int64)  # of no type: there is no row to tell one
+    if len(column) == 0:  # a column without rows may have any type, so it is not checked
+        return np.empty(0, np.int64)
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -39,7 +40,7 @@ def parse_times(column: pa.ChunkedArray, unit: TimeUnit, *, name: str, where: st
 
 
 def render_times(times: np.ndarray, unit: TimeUnit) -> pa.Array:
-    """Times as a column in `unit`: integers (seconds rounded down), or ISO text with milliseconds and Z."""
+    """Times (ms) as a column in `unit`: integers (seconds rounded down), or ISO text with milliseconds and Z."""
     if unit == "iso":
         stamps = pa.array(times, pa.int64()).cast(pa.timestamp("ms"))
         return pc.strftime(stamps, format="%Y-%m-%dT%H:%M:%SZ")
@@ -61,6 +62,7 @@ def _parse(column: pa.Array, unit: TimeUnit) -> np.ndarray:
     if not pa.types.is_integer(column.type):
         raise ValueError("not a number")
     ticks = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    # `abs` of a numpy int64 would overflow at its least value, so this is done with Python's integers.
     if unit == "s" and ticks.size and max(abs(int(ticks.min())), abs(int(ticks.max()))) > 2**62 // 1000:
         raise ValueError("out of range")
     return ticks * 1000 if unit == "s" else ticks // 1000 if unit == "us" else ticks
@@ -88,8 +90,10 @@ def _iso_micros(column: pa.Array) -> np.ndarray:
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         raise ValueError("not text")
     text = pc.utf8_trim_whitespace(column)
+    # Arrow's cast to microseconds refuses more than six digits behind the point. Further digits are cut off.
     if pc.any(pc.match_substring_regex(text, r"\.\d{7}")).as_py():
         text = pc.replace_substring_regex(text, r"(\.\d{6})\d+", r"\1")
+    # Arrow parses text with a zone only to a type with one, and text without a zone only to a type without one.
     zoned = pc.match_substring_regex(text, _CLOCK_WITH_ZONE).to_numpy(zero_copy_only=False).astype(bool)
     micros = np.empty(len(text), np.int64)
     for mask, kind in ((zoned, pa.timestamp("us", "UTC")), (~zoned, pa.timestamp("us"))):
@@ -101,7 +105,8 @@ def _iso_micros(column: pa.Array) -> np.ndarray:
 
 
 def _first_failure(column: pa.Array, parse: Callable[[pa.Array], object]) -> int:
-    """Index of the first row that does not parse by itself, by halving. `parse(column)` has failed."""
+    """Index of the first row that does not parse, by bisection. `parse` has failed for the whole column."""
+    # Rows before `low` parse, and the first failure lies before `high`.
     low, high = 0, len(column)
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Files as bytes in memory, whatever they are wrapped in. Every failure says which file and what to do."""
+"""Reads files, compressed or not, as bytes into memory. Every error says which file is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from evenflow.errors import ConfigError
 
 _HEAD = 1 << 16
 _BAD_ZIP = (zipfile.BadZipFile, RuntimeError, NotImplementedError)
+"""What `zipfile` raises. RuntimeError: the archive is encrypted. NotImplementedError: its compression is unknown."""
 ByteStream = IO[bytes] | gzip.GzipFile
 
 
 def unwrapped_name(path: Path) -> str:
-    """The name without .gz or .zip, lower case: what tells the format."""
+    """The file's name in lower case without .gz or .zip. It tells the format."""
     name = path.name.lower()
     for wrapping in (".gz", ".zip"):
         name = name.removesuffix(wrapping)
@@ -30,7 +31,7 @@ def unwrapped_name(path: Path) -> str:
 
 
 def read_single(path: Path) -> bytes:
-    """Content of a plain file, a .gz, or a .zip that holds exactly one file."""
+    """Content of a plain file, a .gz, or a .zip that holds exactly one file. ConfigError if it cannot be read."""
     raw = _read(path)
     name = path.name.lower()
     if name.endswith(".gz"):
@@ -48,7 +49,10 @@ def read_single(path: Path) -> bytes:
 
 @contextmanager
 def opened_single(path: Path) -> Iterator[ByteStream]:
-    """What `read_single` reads as a stream, for who needs only its beginning. Failures are those of the libraries."""
+    """What `read_single` reads, as a stream, for a caller that needs only its beginning.
+
+    Raises the exceptions of the libraries, not ConfigError.
+    """
     name = path.name.lower()
     if name.endswith(".zip"):
         with zipfile.ZipFile(path) as archive:
@@ -63,13 +67,15 @@ def opened_single(path: Path) -> Iterator[ByteStream]:
 
 
 def head_lines(path: Path, encoding: str) -> list[str]:
-    """The first lines that are not blank, up to 64 KiB of them. ConfigError where they are not in the encoding."""
+    """The lines of the first 64 KiB that are not blank. ConfigError if the file is not in the encoding."""
     try:
         with opened_single(path) as stream:
             head = stream.read(_HEAD)
     except (OSError, EOFError, zlib.error, *_BAD_ZIP):
-        head = read_single(path)[:_HEAD]  # says what is wrong
+        head = read_single(path)[:_HEAD]  # raises a ConfigError that says what is wrong
     whole = len(head) < _HEAD
+    # The head may end within a character, which is no error to an incremental decoder. It may end within a line too,
+    # so its last line is dropped below.
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole)
     except (UnicodeDecodeError, LookupError) as error:
@@ -81,7 +87,10 @@ def head_lines(path: Path, encoding: str) -> list[str]:
 
 
 def read_many(path: Path, *, suffix: str) -> list[tuple[str, bytes]]:
-    """(name, content) of a file, or of every `suffix` file in a folder, .zip or .tar.gz, in order of name."""
+    """(name, content) of a file, or of every file that ends with `suffix` in a folder, .zip or .tar.gz, by name.
+
+    ConfigError if there is no such file or one cannot be read.
+    """
     name = path.name.lower()
     if path.is_dir():
         members = [(str(item), _read(item)) for item in path.rglob(f"*{suffix}") if item.is_file()]

@@ -1,9 +1,9 @@
 """Seeded keyed streams: the same seed gives the same tuples, however they are cut into batches.
 
-Every random quantity (rank, value, disorder) has a stream of its own that is drawn one double per tuple,
-so batch size changes nothing. Ranks are drawn by inverse CDF, which makes Zipf exact for every exponent.
-Tuple i has the base time `start + i*1000/rate`. With `disorder` D ms, up to D is added per tuple, so a
-tuple is never more than D behind the largest time before it.
+Each random quantity (rank, value, disorder) has its own sequence of random numbers, of which every tuple takes one. So
+the size of the batches changes nothing. Ranks are drawn by the inverse of their distribution function, which makes Zipf
+exact for every exponent. Tuple i has the base time `start + i*1000/rate`. With `disorder` of D ms, a random time of up
+to D is added to each tuple. So a tuple is never more than D behind the largest time before it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ MOST_KEYS = 10_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """What all generators share."""
+    """The options that all generators share.
+
+    keys: different keys. tuples: None for an endless stream. rate: tuples per second of event time. start: time of the
+    first tuple, ms. disorder, period: ms. values: value columns hold 0 .. values-1.
+    """
 
     keys: int = 100_000
     tuples: int | None = 1_000_000
@@ -47,11 +51,11 @@ class Stream:
     period: int = 10_000
     values: int = 1_000
     permute: bool = False
-    """Give the labels k0, k1, ... to the ranks in an order drawn from the seed."""
+    """Whether the ranks get the labels k0, k1, ... in an order that is drawn from the seed."""
 
 
 class Generated:
-    """A generator as a source with the columns key (text), time and value (integer)."""
+    """A generator as a source with the columns key (text), time and value (integer). ConfigError for equal names."""
 
     def __init__(
         self,
@@ -88,7 +92,7 @@ class Generated:
             times = stream.start + base
             if stream.disorder:
                 times = times + (disorder.random(count) * (stream.disorder + 1)).astype(np.int64)
-            if self.time_unit == "s":
+            if self.time_unit == "s":  # the column holds whole seconds, and `Batch.times` must say the same
                 times = times // 1000 * 1000
             yield self._batch(chosen, times, (values.random(count) * stream.values).astype(np.int64))
             first += count
@@ -117,8 +121,9 @@ def _labels(stream: Stream, keys: int) -> pa.Array:
 def generate(name: str, words: str = "", options: SourceOptions | None = None) -> Generated:
     """A generator by name and options, e.g. generate("zipf", "z=1.4,keys=1000,tuples=50000,seed=3").
 
-    Common options: keys, tuples (or 'endless'), rate (tuples per second of event time), start (ISO or ms),
-    seed, disorder, period (durations), values, permute.
+    Options of all generators: keys, tuples (a number or 'endless'), rate (tuples per second of event time), start (ISO
+    or ms), seed, disorder and period (durations), values, permute. ConfigError for an unknown name or option, or a value
+    out of range.
     """
     options = options or SourceOptions()
     if name not in LAWS:
@@ -146,7 +151,7 @@ def _law(name: str, stream: Stream, words: WordOptions) -> RankLaw:
             take = words.integer if setting.whole else words.number
             given[option] = take(option, None, least=setting.least)
         else:
-            words.knows(option)
+            words.knows(option)  # so that a message about a wrong option lists it
     return LAWS[name].made(stream.keys, stream.seed, **given)
 
 

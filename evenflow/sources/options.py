@@ -1,4 +1,4 @@
-"""Words of the form `a=1,b=2` that follow a name: options of generators and rate profiles."""
+"""Options of generators and rate profiles, written as `a=1,b=2` behind a name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from evenflow.written import pairs
 
 
 class WordOptions:
-    """Options taken one by one. `done()` refuses those that nobody took."""
+    """Options that the caller takes one by one. `done()` then refuses options that nobody took.
+
+    of: what the options belong to, for messages. Every method that takes an option raises ConfigError for a wrong value,
+    and for a missing option without a default.
+    """
 
     def __init__(self, text: str, *, of: str) -> None:
         self._of = of
@@ -21,7 +25,7 @@ class WordOptions:
     def number(
         self, name: str, default: float | None, *, above: float | None = None, least: float | None = None
     ) -> float:
-        """A finite number, greater than `above`, of at least `least`."""
+        """A finite number that is greater than `above` and at least `least`, where these are given."""
         text = self._take(name, default)
         try:
             value = float(text)
@@ -36,7 +40,7 @@ class WordOptions:
         return value
 
     def integer(self, name: str, default: int | None, *, least: float = 0) -> int:
-        """A whole number of at least `least`. 1_000_000 and 1e6 are welcome."""
+        """A whole number of at least `least`. It may be written as 1_000_000 or 1e6."""
         text = self._take(name, default)
         try:
             value = int(text)
@@ -53,7 +57,7 @@ class WordOptions:
         return value
 
     def duration(self, name: str, default: str | None, *, least: int = 0) -> int:
-        """Milliseconds of '10s', '500ms' ... (a bare number is milliseconds)."""
+        """The milliseconds of a duration such as '10s' or '500ms'. A bare number is milliseconds."""
         text = self._take(name, default)
         try:
             value = parse_duration(int(text) if text.isdigit() else text)
@@ -64,7 +68,7 @@ class WordOptions:
         return value
 
     def switch(self, name: str, default: bool) -> bool:
-        """true/false, yes/no, on/off, 1/0."""
+        """A truth value, written as true/false, yes/no, on/off or 1/0."""
         text = self._take(name, str(default)).lower()
         if text in ("true", "yes", "on", "1"):
             return True
@@ -73,11 +77,11 @@ class WordOptions:
         raise self._wrong(name, text, "true or false")
 
     def text(self, name: str, default: str | None) -> str:
-        """The word itself."""
+        """The option as text."""
         return self._take(name, default)
 
     def knows(self, name: str) -> None:
-        """There is such an option, and it was not given."""
+        """Note that there is such an option, which was not given. The message of `done` then lists it."""
         self._known.append(name)
 
     def has(self, name: str) -> bool:
@@ -85,7 +89,7 @@ class WordOptions:
         return name in self._left
 
     def done(self) -> None:
-        """Raise ConfigError when an option is left that nothing reads."""
+        """Raise ConfigError if an option is left that nobody took."""
         if self._left:
             unknown = ", ".join(sorted(self._left))
             raise ConfigError(

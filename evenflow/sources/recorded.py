@@ -1,6 +1,7 @@
-"""Data sets of fixed columns: a CSV file of the user, or a seeded generator that makes rows of the same columns.
+"""Data sets with fixed columns: a CSV file of the user, or a seeded generator that makes rows with the same columns.
 
-What follows the name says which: `taxi:rides.csv` is a file, `taxi:tuples=1000,seed=3` and `taxi` are generated.
+The text behind the name says which of them: `taxi:rides.csv` is a file, `taxi:tuples=1000,seed=3` and `taxi` are
+generated.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from evenflow.sources.options import WordOptions
 from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, arrow_type, bounded
 
 MOST_TUPLES = MOST_KEYS = 10_000_000
-"""Generated at once: they lie in memory."""
+"""Most tuples and keys of a generated data set, which lies in memory as a whole."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSet:
-    """What is fixed of a data set. `columns` are those of its file, in order, with their types."""
+    """A data set. columns: the columns of its file, in order, with their types. key, time, time_unit: the defaults."""
 
     name: str
     summary: str
@@ -34,18 +35,18 @@ class DataSet:
     time: str
     time_unit: TimeUnit
     make: Callable[[WordOptions], pa.Table]
-    """The generated rows: a table with these columns."""
+    """Generates rows from the user's options: a table with these columns."""
     header: bool = False
     """Whether its files start with the names of the columns."""
     places: Mapping[str, Callable[[pa.Table], pa.Array]] = field(default_factory=dict)
-    """Columns that a query may ask for by name, of type string, made of those of the file."""
+    """Further columns of type string that are computed from the file's columns, if a query names them."""
 
     def format(self) -> SourceFormat:
-        """As it is registered."""
+        """The source format under which the data set is registered."""
         return SourceFormat(self.name, self.summary, self.open)
 
     def open(self, rest: str, options: SourceOptions) -> TableSource:
-        """The file, or the generated rows, as a bounded source. ConfigError says what is wrong with the file."""
+        """The file or the generated rows as a bounded source. ConfigError says what is wrong with the file or options."""
         name = f"{self.name}:{rest}" if rest else self.name
         table = self._read(rest, options) if self._is_file(rest) else self._generate(rest, options)
         for column in self._asked_for(options):
@@ -53,6 +54,8 @@ class DataSet:
         return bounded(name, table, options, key=self.key, time=self.time, time_unit=self.time_unit)
 
     def _read(self, path: str, options: SourceOptions) -> pa.Table:
+        # A computed column needs columns that the query does not name. All columns are then read, and the key, which
+        # may be a computed column, is the data set's own.
         asked = self._asked_for(options)
         chosen = replace(
             options,
@@ -88,7 +91,7 @@ class DataSet:
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """What generators of data sets share: how many tuples, how fast in event time, drawn by which numbers."""
+    """What generators of data sets share: the number of tuples, their rate in event time, and the random numbers."""
 
     tuples: int
     rate: float
@@ -96,7 +99,10 @@ class Draw:
 
     @classmethod
     def of(cls, words: WordOptions, *, tuples: int, rate: float) -> Draw:
-        """From the options tuples, rate (tuples per second of event time) and seed, with these defaults."""
+        """A draw from the options tuples, rate (tuples per second of event time) and seed, with these defaults.
+
+        ConfigError for a value out of range.
+        """
         wanted = words.integer("tuples", tuples, least=1)
         if wanted > MOST_TUPLES:
             raise ConfigError(f"tuples={wanted} exceeds {MOST_TUPLES:,}", hint="ask for fewer tuples")
@@ -107,7 +113,7 @@ class Draw:
         )
 
     def ranks(self, keys: int, exponent: float) -> np.ndarray:
-        """A rank of 0 .. keys-1 for each tuple, by Zipf's law. ConfigError for more keys than lie in memory."""
+        """A rank of 0 .. keys-1 for each tuple, by Zipf's law, shape (tuples,). ConfigError for too many keys."""
         if keys > MOST_KEYS:
             raise ConfigError(f"{keys:,} different keys exceed {MOST_KEYS:,}", hint="ask for fewer")
         weights = np.cumsum(np.arange(1, keys + 1, dtype=np.float64) ** -exponent)
@@ -116,5 +122,5 @@ class Draw:
         )
 
     def texts(self, choices: list[str], ranks: np.ndarray) -> pa.Array:
-        """The choice of each rank."""
+        """The text of each rank: `choices[rank]`."""
         return pa.array(choices, pa.string()).take(pa.array(ranks))

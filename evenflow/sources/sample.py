@@ -1,6 +1,7 @@
 """The first tuples of a source: as a stream to route, and as the sample that `evenflow.advice` takes.
 
-A sample is consecutive, not drawn at random: windows, drift and what a partitioner learns are of neighbours.
+A sample is consecutive and not drawn at random, because windows, drift and what a partitioner learns depend on
+neighbouring tuples.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ class Columns(NamedTuple):
 
 
 def first_columns(source: Source, tuples: int | None) -> Columns:
-    """Keys and times of the first so many tuples of a source, or of all. ConfigError for all of one that never ends."""
+    """Keys and times of the first `tuples` tuples of a source, or of all tuples if it is None.
+
+    ConfigError if all tuples of an endless source are asked for.
+    """
     if source.rows is None and tuples is None:
         raise ConfigError(f"{source.name} never ends", hint="say with --tuples how many are wanted")
     keys: list[pa.Array] = []
@@ -46,8 +50,8 @@ def first_columns(source: Source, tuples: int | None) -> Columns:
 
 
 def first_tuples(source: Source, tuples: int, *, timed: bool) -> Sample:
-    """The first tuples of a source in its own order. `timed`: its times are not made up."""
-    # One tuple more shows that the source has more.
+    """The first tuples of a source, in its own order. timed: whether its times are real and not numbered."""
+    # One tuple more is read, to see whether the source has more.
     keys, times = first_columns(source, tuples + 1)
     complete = len(keys) <= tuples
     return Sample(name=source.name, keys=keys[:tuples], times=times[:tuples], timed=timed, complete=complete)
@@ -58,8 +62,8 @@ def stream_of(
 ) -> KeyedStream:
     """The source as a stream, in its own order.
 
-    Without times its tuples are numbered, at `rate` tuples per second. ConfigError for a time that lies further back
-    than `max_disorder_ms`.
+    If `timed` is false, the tuples are numbered at `rate` tuples per second. Otherwise a time that lies more than
+    `max_disorder_ms` behind an earlier one raises ConfigError.
     """
     found = first_columns(source, tuples)
     if not timed:

@@ -1,4 +1,4 @@
-"""What a source is: batches of typed columns, record keys and event times, and how a file becomes one."""
+"""What a source is: batches of typed columns, record keys and event times. Also how a table becomes a source."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from evenflow.settings.query import ColumnType, decimal_scale
 from evenflow.sources.event_time import TimeUnit, parse_times, render_times
 
 BATCH_TUPLES = 50_000
-"""Tuples in a batch: the most that is rendered at once."""
+"""Tuples in a batch, which are the most that are rendered at once."""
 
 FileFormat = Literal["csv", "json", "words"]
-"""The formats that a user can name outright."""
+"""The formats that a user can name with --format."""
 
 _ARROW_TYPES = {
     "int64": pa.int64(),
@@ -33,47 +33,50 @@ _ARROW_TYPES = {
 
 
 def arrow_type(kind: ColumnType) -> pa.DataType:
-    """As what a column of this type is read from a file: so that a record carries the value exactly, a date as its text."""
+    """The Arrow type as which a file's column of this type is read, so that a record carries the value exactly.
+
+    A date is read as its text.
+    """
     scale = decimal_scale(kind)
     return _ARROW_TYPES[kind] if scale is None else pa.decimal128(38, scale)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """How to read a source. A None means: as the source itself suggests."""
+    """How to read a source. None in a field means: as the source itself suggests."""
 
     format: FileFormat | None = None
-    """What the file is. None: as its name or its content says."""
+    """Format of the file. None: its name or its content tells it."""
     columns_named: bool = False
-    """Somebody named columns of this file, so a text file is a table and not running text."""
+    """Whether the user named columns of this file. A text file is then a table and not running text."""
     key: str | None = None
     """Column whose bytes are the record key."""
     time: str | None = None
     """Column that holds the event time."""
     time_unit: TimeUnit | None = None
-    """Unit of that column (files: ms when None)."""
+    """Unit of the time column. None means ms for a file."""
     columns: tuple[str, ...] | None = None
     """Columns that records carry, in this order. None: all."""
     values: tuple[str, ...] = ()
-    """Value columns. A generator names its value column after the first."""
+    """Value columns. A generator gives the first of these names to its value column."""
     types: dict[str, ColumnType] = field(default_factory=dict)
-    """Types that are declared rather than inferred."""
+    """Declared types of columns. Other types are inferred."""
     delimiter: str | None = None
-    """Field delimiter of CSV. None: as the first rows say (a tab for .tsv)."""
+    """Field delimiter of CSV. None: the first rows show it (a tab for .tsv)."""
     header: bool = True
-    """Whether CSV starts with column names. Otherwise they are `names`, or c0, c1, ..."""
+    """Whether CSV starts with column names. Otherwise the names are `names`, or c0, c1, ..."""
     names: tuple[str, ...] | None = None
-    """Names of the columns of CSV without a header, where a data set has them."""
+    """Names of the columns of CSV without a header, if a data set defines them."""
     encoding: str = "utf-8"
     """Character encoding of CSV and text files."""
     keep_order: bool = False
-    """Keep the order of the file instead of sorting by event time."""
+    """Whether to keep the order of the file instead of sorting by event time."""
     event_rate: float | None = None
-    """Tuples per second of event time where the source has no time column."""
+    """Tuples per second of event time, for a source without a time column."""
     first: int | None = None
-    """With `keep_order`: no more than the first so many tuples are asked for, so a format need not read on."""
+    """With `keep_order`: only the first tuples, at most this many, will be used, so a format need not read on."""
     keep_lines: bool = True
-    """Send JSON lines as they are when all columns are sent."""
+    """Whether to send JSON lines as they are if all columns are sent."""
 
     @classmethod
     def for_settings(
@@ -92,10 +95,10 @@ class SourceOptions:
         keep_order: bool = False,
         event_rate: float | None = None,
     ) -> SourceOptions:
-        """Options for what a query reads: its key, event time and types, unless given here.
+        """Options that read what a query needs: its key, event time and types, unless they are given here.
 
-        `values` alone means: send the key, the time and these. A query by '@key' or '@timestamp' names
-        no column: then `key` or `time` does, or the source suggests one.
+        If `values` is given without `columns`, the key, the time and the values are sent. A query by '@key' or
+        '@timestamp' names no column. The column is then `key` or `time`, or the one that the source suggests.
         """
         query, text = settings.query, settings.input.format == "text"
         columns_named = bool(key or time or columns or values)
@@ -104,19 +107,21 @@ class SourceOptions:
         of_element = (
             explosion is not None and explosion.way == "list" and explosion.within(first or "") is not None
         )
+        # A derived key, or a key within an element of a list, is no column of the file.
         named_key = None if text or first in query.columns or of_element else first
         named_time = None if query.time.startswith("@") or event_rate is not None else query.time
         key = key or named_key
         if time_unit is None and time in (None, query.time) and named_time is not None:
             time_unit = query.time_unit
         time = time or named_time
-        if columns is None and text:
+        if columns is None and text:  # a text record holds one column
             columns = values[:1] or None
         elif columns is None and values:
             parts = (
                 [name for name in query.key_columns if name not in query.columns] if key == named_key else []
             )
             columns = tuple(dict.fromkeys(name for name in (key, *parts, time, *values) if name is not None))
+        # Columns that the query reads as text stay text, even if they look like numbers.
         types = {
             name: "string" for name, kind in query.read_as.items() if kind == "string" and name != query.time
         }
@@ -152,7 +157,7 @@ class Batch:
     times: np.ndarray
     """Event times, int64 ms."""
     lines: pa.Array | None = None
-    """The records' own JSON text where the file had it. Sent as it is."""
+    """The records' JSON text as the file has it, which is sent as it is. None: records are rendered from `columns`."""
 
     def __len__(self) -> int:
         return len(self.times)
@@ -167,7 +172,10 @@ class Batch:
         )
 
     def at(self, time_ms: int, *, column: str | None, unit: TimeUnit) -> Batch:
-        """The same tuples with the event time `time_ms`, in the time column too."""
+        """The same tuples, all with the event time `time_ms`. The time column, if there is one, is changed too.
+
+        The records' own JSON text is dropped, because it would hold the former time.
+        """
         times = np.full(len(self), time_ms, np.int64)
         columns = self.columns
         if column is not None and column in columns.column_names:
@@ -177,14 +185,14 @@ class Batch:
 
 
 class Source(Protocol):
-    """A stream of keyed tuples. `batches` may be called again and starts over."""
+    """A stream of keyed tuples. Each call of `batches` starts from the beginning."""
 
     name: str
-    """What the user calls it."""
+    """The source as the user wrote it."""
     column_names: list[str]
     """Columns that records carry."""
     time: str | None
-    """The column that holds the event time, if records carry it."""
+    """The column that holds the event time. None if the source has none."""
     time_unit: TimeUnit
     rows: int | None
     """Number of tuples. None: endless."""
@@ -192,15 +200,16 @@ class Source(Protocol):
     """The column that is the record key."""
 
     def batches(self, tuples: int = BATCH_TUPLES) -> Iterator[Batch]:
-        """The tuples in order, cut into batches of at most `tuples`. The cut changes nothing else."""
+        """The tuples in order, in batches of at most `tuples`. The size of the batches does not change the tuples."""
 
 
 @dataclass(frozen=True)
 class SourceFormat:
-    """A registered source format: `open(rest, options)`, where rest is a path or the text after 'name:'.
+    """A registered source format.
 
-    A format of files also has `look`: the same options with what the beginning of the file tells, and in words how the
-    file will be read.
+    open: makes the source from (rest, options), where rest is a path or the text behind 'name:'. suffixes: endings of
+    its files. look: for formats of files only. It reads the beginning of the file, and returns the options with what it
+    found, and in words how the file will be read.
     """
 
     name: str
@@ -209,7 +218,7 @@ class SourceFormat:
     suffixes: tuple[str, ...] = ()
     look: Callable[[str, SourceOptions], tuple[SourceOptions, str]] | None = None
     takes: frozenset[str] = frozenset()
-    """Which of --delimiter, --no-header and --encoding mean something to it."""
+    """The options of --delimiter, --no-header and --encoding that the format uses."""
 
 
 class TableSource:
@@ -239,9 +248,10 @@ def bounded(
     time_unit: TimeUnit = "ms",
     lines: pa.Array | None = None,
 ) -> TableSource:
-    """A source from a whole table: keys and event times taken, sorted by time (stable), columns chosen.
+    """A source from a whole table: it takes keys and event times, chooses columns, and sorts by time (stable).
 
-    `key`, `time` and `time_unit` are what the format suggests. The options win.
+    key, time, time_unit: what the format suggests. The options win. lines: the JSON text of each row. ConfigError for a
+    missing column, a key that holds objects or lists, or an event time that cannot be parsed.
     """
     key, time = options.key or key, options.time or time
     unit = options.time_unit or time_unit
@@ -269,7 +279,7 @@ def bounded(
 
 
 def _outermost(table: pa.Table, column: str) -> str:
-    """The column of the table that holds the one of this name, which may be a field within others (`user.id`)."""
+    """The column of the table that holds the column of this name, which may be a field within others (`user.id`)."""
     if column in table.column_names:
         return column
     try:
@@ -279,7 +289,7 @@ def _outermost(table: pa.Table, column: str) -> str:
 
 
 def _column_at(name: str, table: pa.Table, column: str) -> pa.ChunkedArray:
-    """The column, or the field within others. ConfigError where there is none."""
+    """The column, or the field within others, of this name. ConfigError if there is none."""
     outer = _outermost(table, column)
     if outer == column or outer not in table.column_names:
         require_columns(name, table.column_names, (column,))
@@ -294,7 +304,7 @@ def _column_at(name: str, table: pa.Table, column: str) -> pa.ChunkedArray:
 
 
 def require_columns(name: str, present: list[str], wanted: tuple[str | None, ...]) -> None:
-    """Raise ConfigError when a wanted column is not there. None is no column."""
+    """Raise ConfigError if a wanted column is not present. None in `wanted` is ignored."""
     missing = [column for column in dict.fromkeys(wanted) if column is not None and column not in present]
     if not missing:
         return
@@ -316,7 +326,7 @@ _NUMBERED = re.compile(r"c\d+")
 
 
 def sorted_by_time(batch: Batch) -> Batch:
-    """The tuples in order of event time. Equal times keep their order."""
+    """The tuples in the order of event time. Tuples with equal times keep their order."""
     times = batch.times
     if len(times) < 2 or bool((times[1:] >= times[:-1]).all()):
         return batch
@@ -331,7 +341,7 @@ def sorted_by_time(batch: Batch) -> Batch:
 
 
 def key_bytes(column: pa.ChunkedArray | pa.Array, *, key: str, where: str) -> pa.Array:
-    """A key column as record keys: the bytes of its text. A null stays null."""
+    """A key column as record keys: the bytes of its text. A null stays null. ConfigError for objects or lists."""
     flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_nested(flat.type):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""A look at the first lines of a text file: are they JSON objects, or rows of a table?"""
+"""Looks at the first lines of a text file: are they JSON objects, or rows of a table?"""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import json
 from collections.abc import Sequence
 
 DELIMITERS = (",", "\t", ";", "|", " ")
-"""Tried in this order."""
+"""Delimiters that are tried, in this order."""
 _LOOKED_AT = 200
 _LEAST_ROWS = 5
 
 
 def are_objects(lines: Sequence[str]) -> bool:
-    """Whether the lines are JSON objects. The first ones tell."""
+    """Whether the lines are JSON objects. Only the first three are looked at."""
     try:
         return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines[:3])
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # RecursionError: brackets within brackets, thousands deep
         return False
 
 
 def delimiter_of(lines: Sequence[str], candidates: Sequence[str] = DELIMITERS) -> str | None:
-    """The first candidate that cuts every row into the same number of columns, at least two. None: no one does."""
+    """The first candidate that cuts every row into the same number of columns, at least two. None if none does."""
     return next((found for found in candidates if _columns(lines, found) is not None), None)
 
 
 def is_table(lines: Sequence[str]) -> bool:
-    """Whether there are enough rows, all cut alike by one delimiter, that this is hardly running text."""
+    """Whether the lines are a table: enough rows, which one delimiter cuts into the same number of columns."""
     return len(lines) >= _LEAST_ROWS and delimiter_of(lines) is not None
 
 
@@ -36,6 +36,6 @@ def _columns(lines: Sequence[str], delimiter: str) -> int | None:
     except csv.Error:
         return None
     if len(rows) > _LEAST_ROWS:
-        rows.pop()  # the look may have cut through a quoted field
+        rows.pop()  # the lines looked at may end within a quoted field
     widths = {len(row) for row in rows}
     return max(widths) if len(widths) == 1 and max(widths) > 1 else None

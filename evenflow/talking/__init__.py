@@ -1,7 +1,7 @@
-"""How services talk to people: lines at intervals, warnings for what lasts, and words for numbers.
+"""How services talk to people: lines at intervals, warnings for conditions that last, and words for numbers.
 
-Admission rule: pure, with injected clocks. A service hands in what it has counted and what lasts. What is said when is
-decided here, and where it goes is a matter of Python's `logging`. No Kafka, no Spark, no terminal.
+Admission rule: pure code with injected clocks, without Kafka, Spark or a terminal. A service hands in what it has
+counted and which conditions last. This package decides what is said when. Python's `logging` decides where it goes.
 """
 
 from evenflow.talking.concerns import Concern, Concerns, Lasting

@@ -1,4 +1,4 @@
-"""Warnings for what lasts: said at once, then rarely while it lasts, and one line when it is over."""
+"""Warnings for conditions that last: a line at once, a line now and then while it lasts, and a line when it is over."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import Any, NamedTuple
 from evenflow.talking.lines import with_fields
 
 AGAIN = 300.0
-"""Seconds until the same thing is said again."""
+"""Seconds until the same warning is logged again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Concern:
-    """Something that lasts and should not. `name` tells it from the others.
+    """A condition that lasts and should not.
 
-    over: said when it is over, None: nothing is. after: seconds that it must have lasted before it is said. already:
-    seconds that it had lasted when it was first handed in. fields: figures for a log in JSON.
+    name: identifies the concern. text: the warning. over: the line for when it is over, None for no line. after: seconds
+    that it must have lasted before the warning is logged. already: seconds that it had lasted when it was first handed
+    in. fields: figures for a log in JSON.
     """
 
     name: str
@@ -31,14 +32,18 @@ class Concern:
 
 
 class Lasting(NamedTuple):
-    """A concern and for how many seconds it has lasted."""
+    """A concern, and for how many seconds it has lasted."""
 
     concern: Concern
     seconds: float
 
 
 class Concerns:
-    """What lasts at the moment. One that comes and goes is said no more often than one that stays."""
+    """Logs the concerns that last. A concern that comes and goes is logged no more often than one that stays.
+
+    again: seconds until the same warning is logged again. clock: seconds that never go back. `lasting` holds the present
+    concerns.
+    """
 
     def __init__(
         self, log: logging.Logger, *, again: float = AGAIN, clock: Callable[[], float] = time.monotonic
@@ -52,10 +57,11 @@ class Concerns:
         self.lasting: list[Lasting] = []
 
     def now(self, concerns: Iterable[Concern]) -> None:
-        """These last at this moment, and no others."""
+        """Take in the concerns that last at this moment, and log those that are due. All others are over."""
         now = self._clock()
         present = {concern.name: concern for concern in concerns}
         self._since = {name: self._since.get(name, now - c.already) for name, c in present.items()}
+        # Kept also for concerns that are gone, so that one that comes back soon is not logged at once.
         self._said_at = {name: at for name, at in self._said_at.items() if now - at < self._again}
         self.lasting = [Lasting(c, now - self._since[name]) for name, c in present.items()]
         for concern, seconds in self.lasting:

@@ -1,4 +1,4 @@
-"""When a line about progress is due, and what has grown since the last one."""
+"""Decides when a line about progress is due, and computes how much has grown since the last line."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ EVERY = 10.0
 
 @dataclass(frozen=True)
 class Beat:
-    """What has grown in the last `seconds`, by counter."""
+    """By how much each counter has grown in the last `seconds`."""
 
     seconds: float
     grown: Mapping[str, int]
 
     def per_second(self, counter: str) -> float:
-        """Growth of this counter a second."""
+        """Growth of this counter per second."""
         return self.grown[counter] / self.seconds if self.seconds > 0 else 0.0
 
 
 class Heartbeat:
-    """Turns successive snapshots of counters into beats: one every `every` seconds in which a counter has grown."""
+    """Turns successive snapshots of counters into beats.
+
+    There is one beat after `every` seconds, if a counter has grown. clock: seconds that never go back.
+    """
 
     def __init__(self, *, every: float = EVERY, clock: Callable[[], float] = time.monotonic) -> None:
         self._every = every
@@ -32,7 +35,7 @@ class Heartbeat:
         self._before: dict[str, int] = {}
 
     def due(self, counters: Mapping[str, int], *, now: bool = False) -> Beat | None:
-        """The beat to tell of, or None. `now`: do not wait for the interval to be over (the last line of all)."""
+        """The beat to log, or None. now: do not wait for the end of the interval, as for a service's last line."""
         seconds = self._clock() - self._at
         if seconds < self._every and not now:
             return None

@@ -1,7 +1,8 @@
 """Two-step aggregation: the pure cores of combiner and reducer, and the text of results.
 
-Admission rule: Arrow in, Arrow out. No Spark, no Kafka, no clock: the shells in `spark_consumers`
-read and write, these functions decide. They hold rules 3 and 10 of the pipeline's exactness.
+Admission rule: Arrow in, Arrow out. No Spark, no Kafka, no clock. The shells in `spark_consumers` read and
+write, and the functions here decide. They keep two pipeline rules: a repeated blob changes nothing (3), and
+partials are merged in a fixed order (10).
 """
 
 from evenflow.twostep.combiner import BlobPart, combine_task

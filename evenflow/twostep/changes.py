@@ -1,15 +1,17 @@
-"""`emit = "changes"`: of each window the rows that differ from those of the window one slide before.
+"""`emit = "changes"`: of each window, only the rows that differ from the window one slide before.
 
-A key's row can differ only where a tuple of the key is in the pane that arrives or in the one that expires. So these keys
-are the candidates, and work and output follow them, not the keys of the window:
+From one window to the next, one pane arrives and one pane expires. A key's row can differ only if one of
+these two panes has a tuple of the key. The keys of the two panes are the *candidates*. Work and output grow
+with the number of candidates, not with the number of keys in the window:
 
-* invertible plan: the candidates' totals are looked up in `Layers`, moved on, and put back on top;
-* any other: of the nodes that cover the window, and of those that covered the one before, only the candidates' rows are
-  merged, in the order in which all rows would be. A pane that is a left child stays until it expires, for its keys, and
-  a node goes one window later than with `all`.
+* invertible plan: the candidates' totals are looked up in `Layers`, moved on by one pane, and put back as a new layer;
+* any other plan: both windows are merged from the nodes that cover them, but only for the candidates' rows. These rows
+  are merged in the order in which all rows would be, so float sums are the same as with `all`. A pane stays until it
+  expires, even if its parent node exists, because its keys are candidates then. A node that a window has left behind
+  goes one window later than with `all`, because the window before is still compared.
 
-What is left that follows all keys of the window, once a micro-batch: layers and nodes that are asked are read from the
-state store, and their keys are hashed.
+Only one kind of work still grows with all keys of the window, and it is done at most once a micro-batch: the
+layers and nodes in use are read from the state store, and their keys are hashed.
 """
 
 from __future__ import annotations
@@ -31,11 +33,12 @@ from evenflow.twostep.sliding import cover, folded, grow_tree, nodes_from
 from evenflow.twostep.state import Bucket
 
 Moved = tuple[pa.Table, pa.Table]
-"""Partials (key_schema) of the candidates in the window before and in this one. A key is only where it has tuples."""
+"""The candidates' partials (key_schema) in the window before and in this window. A key without tuples in a window has no
+row there."""
 
 
 class Changes:
-    """Windows of one bucket in one micro-batch, each beside the one before."""
+    """Compares each window of one bucket with the window before, during one micro-batch."""
 
     def __init__(self, plan: AggregatePlan, bucket: Bucket) -> None:
         self._plan = plan
@@ -43,7 +46,10 @@ class Changes:
         self._indices: dict[Node, tuple[pa.Table, KeyIndex]] = {}
 
     def advance(self, pane: int) -> Moved:
-        """The pane closes: candidates before and now."""
+        """Moves on to the window that ends with this pane. Returns the candidates' partials before and now.
+
+        Panes are given in ascending order, each once.
+        """
         expires = pane - self._plan.panes_per_window
         arrived, expired = self._bucket.node((0, pane)), self._bucket.node((0, expires))
         if self._by_totals:
@@ -51,16 +57,17 @@ class Changes:
             self._drop((0, expires))
             return moved
         keys = _keys(arrived, expired)
+        # The window before is merged first: the nodes that only it needs are dropped next.
         before = self._window(pane - 1, keys)
         for node in nodes_from(self._plan, expires):
             self._drop(node)
         for left in grow_tree(self._plan, self._bucket, pane):
-            if left[0] > 0:
+            if left[0] > 0:  # panes (level 0) stay until they expire: their keys are needed then
                 self._drop(left)
         return before, self._window(pane, keys)
 
     def whole(self, pane: int) -> pa.Table:
-        """All rows of the window that `advance` has come to. O(all its keys)."""
+        """All rows of the window that `advance` was called for last. O(keys of the window)."""
         if self._by_totals:
             return self._bucket.layers.all()
         tables = (self._bucket.node(node) for node in cover(self._plan, pane))
@@ -68,13 +75,16 @@ class Changes:
 
     @property
     def _by_totals(self) -> bool:
+        # A tumbling window is a single pane, so there are no totals to keep.
         return self._plan.invertible and self._plan.panes_per_window > 1
 
     def _totals(self, arrived: pa.Table | None, expired: pa.Table | None) -> Moved:
         plan, layers = self._plan, self._bucket.layers
         before = layers.find(_keys(arrived, expired))
+        # `before` has the candidates only, and `evict` needs no more: panes that arrive and expire hold no other key.
         now = plan.evict(before, [] if expired is None else [expired], [] if arrived is None else [arrived])
         left = before.take(pa.array(_absent(before, now)))
+        # A row of 0 tuples hides the rows of its key in the layers below: the key has left the window.
         none = left.set_column(
             left.schema.get_field_index(ROWS), ROWS, pa.array(np.zeros(left.num_rows, np.int64))
         )
@@ -82,7 +92,7 @@ class Changes:
         return before, now
 
     def _window(self, last: int, keys: pa.Array) -> pa.Table:
-        """The rows of these keys in the window that ends with this pane: merged as all of its rows would be."""
+        """The rows of these keys in the window that ends with this pane, merged in the order in which all rows would be."""
         picked = []
         for node in cover(self._plan, last):
             table = self._bucket.node(node)
@@ -92,6 +102,7 @@ class Changes:
         return folded(self._plan, picked)
 
     def _index(self, node: Node, table: pa.Table) -> KeyIndex:
+        # A node's table is replaced when the node grows. An index of the old table would point to wrong rows.
         known = self._indices.get(node)
         if known is None or known[0] is not table:
             known = self._indices[node] = table, KeyIndex(one_chunk(table["key"]))
@@ -105,9 +116,9 @@ class Changes:
 def changed_rows(
     plan: AggregatePlan, moved: Moved, bounds: tuple[int, int]
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """(partials, results) in slices: the rows that are new or differ, then one retraction for each key that is gone.
+    """(partials, results) in slices: first the rows that are new or differ, then one retraction for each key that is gone.
 
-    A retraction is of no partials.
+    bounds: start and end of the window in ms. The partials of a slice of retractions are an empty table.
     """
     before, now = moved
     revision = bounds[1] // plan.slide
@@ -131,5 +142,5 @@ def _keys(arrived: pa.Table | None, expired: pa.Table | None) -> pa.Array:
 
 
 def _absent(before: pa.Table, now: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Which rows of the one have keys that the other lacks."""
+    """Numbers of the rows of `before` whose keys `now` lacks."""
     return np.flatnonzero(KeyIndex(one_chunk(now["key"])).find(one_chunk(before["key"])) < 0)

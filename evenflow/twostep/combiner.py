@@ -1,9 +1,11 @@
 """The combiner's core: the frames of one task -> one blob per reduce bucket.
 
-Every bucket gets a blob, even an empty one, whenever a frame was read: it carries the marks, and it
-moves the bucket's merged offsets on. How a routed partition's range is folded depends on its frames and their
-offsets alone (never on time, memory, how Arrow handed them over or which other routed partitions the task
-has), so a repeated micro-batch makes the same rows in the same order and the same float sums.
+Whenever a task read a frame, every bucket gets a blob, even an empty one. The blob carries the marks, and it
+moves the bucket's merged offsets on.
+
+How the frames of a routed partition are folded into partials depends on these frames and their offsets alone.
+Time, memory, Arrow's batches and the task's other routed partitions have no influence. So a repeated
+micro-batch makes the same rows in the same order, and the same float sums.
 """
 
 from __future__ import annotations
@@ -27,16 +29,19 @@ from evenflow.twostep.tally import NO_BATCH, Tally, Work, sketch
 from evenflow.wire import BlobHeader, Segment, cut, decode_frame, encode_blob
 
 FOLD_ROWS = 500_000
-"""Rows held before they are folded into partials: the memory bound of a task, together with..."""
+"""After so many rows, the rows held are folded into partials. With `FOLD_BYTES`, this bounds the memory of a task."""
 FOLD_BYTES = 64_000_000
-"""...bytes held. Both are counted frame by frame. Part of the format: see the module docstring."""
+"""After so many bytes, the rows held are folded, too.
+
+Rows and bytes are counted frame by frame. Both numbers are part of the format: another number gives other float sums.
+"""
 
 Frames = Iterable[tuple[int, bytes | pa.Buffer]]
-"""(offset, frame) of one routed partition, in ascending offsets."""
+"""(offset, frame) of one routed partition, by ascending offset."""
 
 
 class BlobPart(NamedTuple):
-    """One encoded blob, or one part of it. `bucket` is where it is to be reduced."""
+    """One encoded blob, or one part of a blob that was cut. `bucket` is the bucket that reduces it."""
 
     bucket: int
     data: bytes
@@ -45,7 +50,11 @@ class BlobPart(NamedTuple):
 
 
 class _Range(NamedTuple):
-    """The frames of one routed partition, combined. `tuples` is how many they had, `came` when those did."""
+    """The combined frames of one routed partition.
+
+    first, last: offsets of the first and the last frame. tuples: how many tuples the frames had. came: when
+    these tuples came into the input topic.
+    """
 
     routed: int
     first: int
@@ -63,12 +72,13 @@ def combine_task(
     *,
     told: Callable[[Tally], object] | None = None,
 ) -> list[BlobPart]:
-    """Blobs of these (routed partition, its frames), in order of bucket. None when there is no frame.
+    """The blobs of one task, in the order of buckets. The list is empty if there is no frame.
 
-    told: is handed what was combined, at the end and where there were frames.
+    stretches: pairs (routed partition, its frames), each routed partition once. told: called once at the end
+    with what was combined, if there were frames.
 
-    Raises IncompatibleStateError for a frame of another query or layout, ProtocolError for what is no frame,
-    has other columns, comes out of order or holds input that was routed twice.
+    Raises IncompatibleStateError for a frame of another query or layout. Raises ProtocolError for bytes that are no
+    frame, and for a frame that has other columns, comes out of order or holds input that was routed twice.
     """
     ranges: dict[int, _Range] = {}
     for routed, frames in stretches:
@@ -79,6 +89,7 @@ def combine_task(
             ranges[routed] = combined
     if not ranges:
         return []
+    # Spark gives the stretches in any order. Blobs hold their segments by routed partition, so a repeat is the same.
     ordered = [ranges[routed] for routed in sorted(ranges)]
     whole = pa.concat_tables([entry.partials for entry in ordered])
     hashes = hash_keys(whole["key"])
@@ -91,6 +102,7 @@ def combine_task(
 def _tally(ranges: list[_Range], hashes: UInt64s) -> Tally:
     tuples = sum(entry.tuples for entry in ranges)
     ends = np.cumsum([entry.partials.num_rows for entry in ranges])
+    # A worker is a routed partition, so keys are counted for each range by itself.
     held = sum(map(distinct, np.split(hashes, ends[:-1])))
     came = together(*(entry.came for entry in ranges))
     marks = np.max(np.stack([entry.lanes.marks for entry in ranges]), axis=0)
@@ -122,10 +134,11 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
 
 
 def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UInt64s) -> Iterator[BlobPart]:
-    """partials: of all ranges in their order. hashes: of their keys."""
+    """One blob for each bucket. partials: of all ranges, in the order of `ranges`. hashes: those of the partials' keys."""
     table, totals = _by_bucket(
         partials, hashes, [entry.partials.num_rows for entry in ranges], layout.buckets
     )
+    # Many ranges were told the same marks. Each different line of marks is written once, and segments name its number.
     told, lines = np.unique(np.stack([entry.lanes.marks for entry in ranges]), axis=0, return_inverse=True)
     lanes = [entry.lanes.rows() for entry in ranges]
     ends = np.cumsum(totals.sum(axis=1))
@@ -143,6 +156,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
             buckets=layout.buckets,
             input_partitions=layout.input_partitions,
             routed_partitions=layout.routed_partitions,
+            # A segment of no rows is named, too: it moves the bucket's merged offset on.
             segments=tuple(
                 Segment(entry.routed, entry.first, entry.last, total, 0, total, line)
                 for entry, total, line in zip(
@@ -157,12 +171,13 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
 
 
 def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[BlobPart]:
-    """The blob of these rows, cut into parts near `max_bytes`. Each names the rows of the segments that it holds."""
+    """The blob of these rows, cut into parts near `max_bytes`. Each part names the rows of the segments that it holds."""
     parts = list(cut(_batch(rows), max_bytes))
     begin = 0
     for number, batch in enumerate(parts):
         end = begin + batch.num_rows
         segments = tuple(_within(header.segments, begin, end, first=number == 0))
+        # Lanes travel with a segment's first rows only, because the reducer checks them when a segment begins.
         begun = [segment.routed for segment in segments if segment.begin == 0]
         mine = replace(header, segments=segments, lanes=header.lanes[np.isin(header.lanes[:, 0], begun)])
         data = encode_blob(batch, mine, part=number, parts=len(parts))
@@ -171,7 +186,7 @@ def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[B
 
 
 def _within(segments: tuple[Segment, ...], begin: int, end: int, *, first: bool) -> Iterator[Segment]:
-    """What lies in rows begin..end. Segments without rows are named in the first part."""
+    """The segments, or pieces of them, that lie in rows begin..end. Segments without rows are named in the first part."""
     start = 0
     for segment in segments:
         low, high = max(begin, start), min(end, start + segment.total)
@@ -181,12 +196,14 @@ def _within(segments: tuple[Segment, ...], begin: int, end: int, *, first: bool)
 
 
 def _by_bucket(partials: pa.Table, hashes: UInt64s, rows: list[int], buckets: int) -> tuple[pa.Table, Int64s]:
-    """All rows, those of bucket 0 first, in their order within each, and how many each range has in each bucket.
+    """The partials sorted by bucket, and how many of them each range has in each bucket, shape (buckets, ranges).
 
-    rows: of each range. The second has shape (buckets, ranges). The bucket of a key is a pure function of its bytes.
+    Within a bucket the partials keep their order. rows: number of partials of each range. The bucket of a key
+    is a pure function of the key's bytes.
     """
     of = bucket_of(hashes, buckets).astype(np.int64)
     source = np.repeat(np.arange(len(rows)), rows)
+    # One number for each pair (bucket, range), so that one pass counts all pairs.
     counts = np.bincount(of * len(rows) + source, minlength=buckets * len(rows))
     if buckets > 1 and partials.num_rows:
         partials = partials.take(pa.array(np.argsort(of, kind="stable")))
@@ -194,7 +211,7 @@ def _by_bucket(partials: pa.Table, hashes: UInt64s, rows: list[int], buckets: in
 
 
 class _Fold:
-    """Rows so far, folded into partials each time enough of them were gathered."""
+    """Gathers rows, and folds them into partials whenever `FOLD_ROWS` or `FOLD_BYTES` is reached."""
 
     def __init__(self, plan: AggregatePlan) -> None:
         self._plan = plan

@@ -1,4 +1,7 @@
-"""Which nodes a bucket has, in chunks of 256 panes: what a micro-batch does not touch is neither read nor written."""
+"""Which nodes a bucket has. The directory is kept in chunks of 256 panes.
+
+A micro-batch reads and writes only the chunks that it touches.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,18 @@ from evenflow.twostep.stored import BucketState, packed, unpacked
 from evenflow.windows import END_MARK
 
 CHUNK = 256
-"""Panes of a chunk. A chunk also has the nodes of higher levels that begin within it."""
+"""Panes of a chunk. A chunk also holds the nodes of higher levels that begin within these panes."""
 _LEVELS = CHUNK.bit_length()
+"""Levels 0 to 8: those whose nodes cover no more panes than a chunk has."""
 _SLOTS = 2 * CHUNK + 64
+"""2 * CHUNK - 1 slots for the nodes of levels 0 to 8, and more than enough for one node of each higher level."""
 _CHUNKS = "chunks"
 Node = tuple[int, int]
-"""(level, number)."""
+"""(level, number): the node covers panes [number * 2^level, (number + 1) * 2^level)."""
 
 
 class Directory:
-    """How many appends each node has had. 0 for a node that does not exist."""
+    """How many appends each node has had. A node that does not exist has 0."""
 
     def __init__(self, state: BucketState) -> None:
         self._state = state
@@ -36,27 +41,31 @@ class Directory:
         return int(self._chunk(chunk)[slot])
 
     def loaded(self, node: Node) -> int:
-        """Its appends before this micro-batch: what the state store holds of it."""
+        """Appends of this node before this micro-batch. They say which of the node's runs the state store holds."""
         chunk, slot = _place(node)
         self._chunk(chunk)
         return int(self._loaded[chunk][slot])
 
     def set(self, node: Node, appends: int) -> None:
-        """From now on the node has had so many appends."""
+        """Note that the node has had so many appends. 0 removes the node."""
         chunk, slot = _place(node)
         self._chunk(chunk)[slot] = appends
 
     def panes(self, begin: int, end: int) -> Iterator[int]:
-        """Nodes of level 0 that exist from `begin` to before `end`, ascending."""
+        """Numbers of the panes from `begin` to before `end` that exist, ascending."""
         for chunk in sorted({*self._chunks, *self._counts}):
             low = chunk * CHUNK
+            # Chunks outside are not even read from the state store.
             if low + CHUNK > begin and low < end:
                 for pane in (np.flatnonzero(self._chunk(chunk)[:CHUNK]) + low).tolist():
                     if begin <= pane < end:
                         yield pane
 
     def ends(self, begin: int) -> tuple[int, int] | None:
-        """The first and the last node of level 0 from `begin` on. Looks into their two chunks only."""
+        """Numbers of the first and the last pane from `begin` on, or None.
+
+        Reads few chunks: from either end to the first one with a pane.
+        """
         first = next(self.panes(begin, END_MARK), None)
         if first is None:
             return None
@@ -67,7 +76,7 @@ class Directory:
         return None
 
     def save(self) -> None:
-        """Write the chunks that changed, and which chunks there are."""
+        """Write the chunks that changed, and the list of chunks if it changed."""
         for chunk, counts in self._counts.items():
             if np.array_equal(counts, self._loaded[chunk]):
                 continue
@@ -84,6 +93,7 @@ class Directory:
         counts = self._counts.get(chunk)
         if counts is None:
             saved = self._state.get(_name(chunk)) if chunk in self._chunks else None
+            # `unpacked` gives a read-only array. A second copy stays as it was loaded.
             counts = np.zeros(_SLOTS, np.int64) if saved is None else unpacked(saved).copy()
             self._counts[chunk] = counts
             self._loaded[chunk] = counts.copy()
@@ -91,7 +101,10 @@ class Directory:
 
 
 def _place(node: Node) -> tuple[int, int]:
-    """(chunk, slot): the panes first, then the nodes of level 1, 2, ... A level that a chunk has once has one slot."""
+    """(chunk, slot) of a node. A chunk's slots hold its 256 panes, then its 128 nodes of level 1, and so on.
+
+    A level above 8 has one slot, because at most one of its nodes begins in a chunk.
+    """
     level, number = node
     chunk = (number << level) // CHUNK
     if level < _LEVELS:

@@ -1,4 +1,4 @@
-"""Which values of two columns are the same to a reader: null is null, NaN is NaN, and there is one zero."""
+"""Which values of two columns are the same to a reader. Null equals null, NaN equals NaN, and -0.0 equals 0.0."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from evenflow.arrays import Bools, Int64s, one_chunk
 
 
 def equal_rows(one: pa.Table, other: pa.Table) -> Bools:
-    """Whether each row of one table has the values of the same row of the other. Equal schemas and lengths."""
+    """Whether row i of one table has the same values as row i of the other, shape (rows,).
+
+    The tables have equal schemas and lengths.
+    """
     same = np.ones(one.num_rows, np.bool_)
     for name in one.schema.names:
         same &= _equal(one_chunk(one[name]), one_chunk(other[name]))
@@ -28,7 +31,7 @@ def _equal(one: pa.Array, other: pa.Array) -> Bools:
 
 
 def _equal_present(one: pa.Array, other: pa.Array) -> Bools:
-    """The same of columns without nulls."""
+    """As `_equal`, for columns without nulls."""
     kind = one.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _equal_lists(one, other)
@@ -49,6 +52,7 @@ def _equal_lists(one: pa.Array, other: pa.Array) -> Bools:
     same: Bools = sizes == _sizes(other)
     alike = pa.array(np.flatnonzero(same))
     entries = _equal(one.take(alike).flatten(), other.take(alike).flatten())
+    # Entries are compared as two flat arrays. One entry that differs makes its whole list differ.
     of = np.repeat(np.flatnonzero(same), sizes[same])
     same[of[~entries]] = False
     return same

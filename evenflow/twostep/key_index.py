@@ -1,4 +1,4 @@
-"""Where keys lie in a table: a hash table over its key column, with exact comparison of their bytes."""
+"""Finds the rows of keys in a table: a hash table over the key column. The bytes of keys are compared exactly."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ class _Keys(NamedTuple):
 
 @kernel
 def _place(hashes: UInt64s, slots: Int32s) -> None:
-    """Put every row into the first free slot (-1) from its hash on. `slots` are a power of two, more than rows."""
+    """Put every row into the first free slot (-1) from its hash on.
+
+    The number of `slots` is a power of two and larger than the number of rows.
+    """
     mask = np.uint64(slots.shape[0] - 1)
     for row in range(hashes.shape[0]):
+        # The upper half is folded into the lower, so that all 64 bits decide about the slot. `_find` does the same.
         at = (hashes[row] ^ (hashes[row] >> np.uint64(32))) & mask
         while slots[at] >= 0:
             at = (at + np.uint64(1)) & mask
@@ -32,7 +36,7 @@ def _place(hashes: UInt64s, slots: Int32s) -> None:
 
 @kernel
 def _same(known: _Keys, row: Whole, asked: _Keys, other: Whole) -> bool:
-    """Whether row `row` of the one has the same bytes as row `other` of the other."""
+    """Whether key `row` of `known` and key `other` of `asked` have the same bytes."""
     begin, start = known.offsets[row], asked.offsets[other]
     length = asked.offsets[other + 1] - start
     if known.hashes[row] != asked.hashes[other] or known.offsets[row + 1] - begin != length:
@@ -55,7 +59,10 @@ def _find(slots: Int32s, known: _Keys, asked: _Keys, rows: Int64s) -> None:
 
 
 class KeyIndex:
-    """Finds rows by key. keys: one (large) binary array without nulls, each key once. O(keys) to make, once."""
+    """Finds rows by key. Making an index takes O(keys).
+
+    keys: one (large) binary array without nulls, each key once.
+    """
 
     def __init__(self, keys: pa.Array) -> None:
         self._known = _Keys(hash_keys(keys), *_bytes_of(keys))
@@ -64,7 +71,10 @@ class KeyIndex:
         _place(self._known.hashes, self._slots)
 
     def find(self, keys: pa.Array, hashes: UInt64s | None = None) -> Int64s:
-        """The row of each of these keys, -1 for one that is not there. O(`keys`). hashes: their `hash_keys`, if known."""
+        """The row of each of these keys, or -1 for a key that the index lacks, shape (keys,). O(keys asked for).
+
+        hashes: the keys' `hash_keys`, if the caller has them.
+        """
         rows = np.empty(len(keys), np.int64)
         asked = _Keys(hash_keys(keys) if hashes is None else hashes, *_bytes_of(keys))
         _find(self._slots, self._known, asked, rows)
@@ -76,5 +86,6 @@ def _bytes_of(keys: pa.Array) -> tuple[Int64s, UInt8s]:
     wide = pa.types.is_large_binary(keys.type)
     offsets = viewed(places, np.int64 if wide else np.int32, keys.offset, len(keys) + 1)
     offsets = offsets.astype(np.int64, copy=False)
+    # numba compiles a kernel once for read-only and once for writable arrays. `viewed` gives read-only ones only.
     offsets.flags.writeable = False
     return offsets, viewed(data, np.uint8, 0, data.size if data is not None else 0)

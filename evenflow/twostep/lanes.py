@@ -1,8 +1,8 @@
 """Lanes: what the frames of one routed partition say of each input partition.
 
-A lane is a pair (input partition, routed partition). Two things are read off it: its mark, and up to which
-input offset it has been read. Input offsets of a lane only grow. Where they do not, input was routed twice,
-whatever the cause, and results would count it twice: that stops the job (pipeline rule 14).
+A lane is a pair (input partition, routed partition). It has a mark, and an input offset up to which it has
+been read. The input offsets of a lane only grow. If an offset falls, input was routed twice, whatever the
+cause. Results would count this input twice, so the job stops with an error (pipeline rule 14).
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from evenflow.windows import NO_MARK
 from evenflow.wire.frame import Frame
 
 UNREAD = -1
+"""Stands for an input offset of a lane that has not been read."""
 
 
 def routed_twice(routed: int, partition: int, offset: int, reached: int) -> ProtocolError:
-    """The error that says so."""
+    """The error for input that was routed twice. reached: the input offset that the lane was to be read from next."""
     return ProtocolError(
         f"offset {offset} of input partition {partition} came to routed partition {routed}, but that lane had been "
         f"read up to offset {reached - 1} before: the input was routed twice",
@@ -31,8 +32,9 @@ def routed_twice(routed: int, partition: int, offset: int, reached: int) -> Prot
 class RoutedLanes:
     """The lanes of one routed partition, over a range of its frames in ascending offsets.
 
-    marks: largest mark (ms) told of each input partition, NO_MARK for none. first, reached: first input offset
-    of the range and the next to be read after it, UNREAD for none. All have shape (input partitions,).
+    marks: largest mark (ms) told of each input partition, or NO_MARK. first: first input offset that the
+    range has of each input partition, or UNREAD. reached: next input offset after the range, or UNREAD. All
+    have shape (input partitions,).
     """
 
     def __init__(self, layout: Layout, routed: int) -> None:
@@ -46,8 +48,8 @@ class RoutedLanes:
     def add(self, frame: Frame, offset: int) -> None:
         """Take in the next frame.
 
-        Raises ProtocolError for input that was routed twice and for parts that do not follow each other,
-        IncompatibleStateError for a frame of another number of partitions.
+        Raises ProtocolError for input that was routed twice, and for parts that do not follow each other.
+        Raises IncompatibleStateError for a frame with another number of partitions.
         """
         self._check_layout(frame, offset)
         header = frame.header
@@ -60,6 +62,7 @@ class RoutedLanes:
                 self.reached[partitions] = np.maximum(self.reached[partitions], last + 1)
         if len(header.told):
             partitions, marks, position = header.told.T
+            # The instance has read the partition up to `position`, even if this frame has no tuple of the partition.
             self._read(partitions, position, position)
             self.marks[partitions] = np.maximum(self.marks[partitions], marks)
 
@@ -83,18 +86,19 @@ class RoutedLanes:
         self.reached[partitions] = reached
 
     def _begins(self, frame: Frame, offset: int) -> bool:
-        """Whether this is the first part of a block's frame. Raises unless each part follows the one before it.
+        """Whether this is the first part of a frame. Raises ProtocolError unless each part follows the part before it.
 
-        Parts of other blocks may lie between: the transactions of several instances interleave. The first parts of
-        a frame may have been read in an earlier micro-batch. Then nothing else of its lanes was read in this one.
+        Parts of other frames may lie between, because the transactions of several instances interleave. The
+        first parts of a frame may have been read in an earlier micro-batch. Then this micro-batch has read
+        nothing else of the frame's lanes.
         """
-        block = frame.header.offsets.tobytes()
+        block = frame.header.offsets.tobytes()  # names the block: input offsets only grow
         before = self._open.pop(block, None)
         if frame.part + 1 < frame.parts:
             self._open[block] = (frame.part, frame.parts)
         if frame.part == 0 and before is None:
             return True
-        # What an earlier micro-batch read is not known here. The reducer holds it against what it has merged.
+        # Nothing here remembers what an earlier micro-batch read. The reducer compares that with what it has merged.
         began_earlier = before is None and (self.reached[frame.header.offsets[:, 0]] == UNREAD).all()
         if frame.part and (began_earlier or before == (frame.part - 1, frame.parts)):
             return False

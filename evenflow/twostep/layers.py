@@ -1,8 +1,9 @@
 """Totals of many keys of which few change at a time: a large base, and smaller layers of newer rows on top.
 
-A row of a layer stands for all rows of its key in the layers below. A row without tuples (`rows` 0) says that the key has
-left. A layer is joined with the one below as soon as it has half as many rows: there are O(log keys) layers, and a row
-that changes is written O(log keys) times on its way down, however many keys there are.
+A row of a layer hides all rows of its key in the layers below. A row without tuples (`rows` is 0) says that
+the key has left. New rows are joined with the layer below if that layer has at most twice as many rows. So
+there are O(log keys) layers, and a row that changes is written O(log keys) times on its way down. This is the
+idea of a log-structured merge tree.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _NAMES = "layers"
 
 
 class Layers:
-    """Rows by key in a bucket's state. A micro-batch that asks for keys reads all layers once. It writes the new ones.
+    """Rows by key in a bucket's state. A micro-batch reads each layer at most once, and writes new layers only.
 
-    schema: of the rows (AggregatePlan.key_schema).
+    schema: columns of the rows (AggregatePlan.key_schema).
     """
 
     def __init__(self, state: BucketState, schema: pa.Schema) -> None:
@@ -33,13 +34,13 @@ class Layers:
         saved = state.get(_NAMES)
         self._saved: list[int] = [] if saved is None else unpacked(saved).tolist()
         self._order = list(self._saved)
-        """Names of the layers, the lowest first. A newer layer has a larger one."""
+        """Names of the layers, the lowest layer first. A newer layer has a larger name."""
         self._next = max(self._saved, default=-1) + 1
         self._tables: dict[int, pa.Table] = {}
         self._indices: dict[int, KeyIndex] = {}
 
     def find(self, keys: pa.Array) -> pa.Table:
-        """The rows of these keys that are there, in no promised order. Each key once."""
+        """The rows of those of these keys that are there, in no promised order. `keys` has each key once."""
         found = []
         hashes = hash_keys(keys)
         for name in reversed(self._order):
@@ -49,13 +50,14 @@ class Layers:
             there = rows >= 0
             if there.any():
                 found.append(self._table(name).take(pa.array(rows[there])))
+                # A key that was found hides the layers below, even if its row says that it has left.
                 keys, hashes = keys.filter(pa.array(~there)), hashes[~there]
         if not found:
             return self._schema.empty_table()
         return _present(pa.concat_tables(found).combine_chunks())
 
     def put(self, rows: pa.Table) -> None:
-        """From now on these are the rows of their keys."""
+        """Make these the rows of their keys. A row of 0 tuples removes its key. `rows` has each key once."""
         if not rows.num_rows:
             return
         while self._order:
@@ -64,7 +66,7 @@ class Layers:
                 break
             self._forget(self._order.pop())
             rows = _joined(rows, below)
-        if not self._order:
+        if not self._order:  # the lowest layer has nothing to hide
             rows = _present(rows)
             if not rows.num_rows:
                 return
@@ -73,15 +75,15 @@ class Layers:
         self._next += 1
 
     def all(self) -> pa.Table:
-        """Every row that is there. O(all keys)."""
+        """Every row that is there, each key once. O(all keys)."""
         rows = self._schema.empty_table()
         for name in reversed(self._order):
             rows = _joined(rows, self._table(name))
         return _present(rows)
 
     def save(self) -> None:
-        """Write the layers that are new, and which there are."""
-        if self._order == self._saved:
+        """Write the new layers and the list of layers, and delete the layers that are gone."""
+        if self._order == self._saved:  # a layer never changes: new rows make a new layer
             return
         for name in sorted({*self._saved} - {*self._order}):
             self._state.delete(f"layer/{name}")
@@ -112,8 +114,8 @@ def _present(rows: pa.Table) -> pa.Table:
 
 
 def _joined(above: pa.Table, below: pa.Table) -> pa.Table:
-    """The rows of both, of a key in both the one above."""
+    """The rows of both tables. Of a key that both have, the row above."""
     if not above.num_rows:
         return below
-    both = pa.concat_tables([above, below]).combine_chunks()  # rows of several pieces are slow to take
+    both = pa.concat_tables([above, below]).combine_chunks()  # `take` is slow on a table of several chunks
     return both.take(pa.array(group_rows(one_chunk(both["key"])).first))

@@ -1,4 +1,4 @@
-"""Shape of a running query: what combiner and reducer hold every frame and blob against."""
+"""Shape of a running query. Combiner and reducer refuse every frame and blob that does not fit it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Fixed for the life of a query, but for `max_bytes`: how large a blob may be before it is cut.
+    """Shape of a query. All of it but `max_bytes` is fixed for the life of the query.
 
-    fingerprint: of the query. topic_id: Kafka's id of the routed topic. frames_of: fingerprint of the query that routed
-    the frames, which a view reads. None: they are the query's own.
+    fingerprint: that of the query. topic_id: Kafka's id of the routed topic. input_partitions,
+    routed_partitions, buckets: how many there are. max_bytes: a larger blob is cut into parts. frames_of: for
+    a view, the fingerprint of the query that routed the frames. None for a query that reads its own frames.
     """
 
     fingerprint: str

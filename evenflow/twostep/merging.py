@@ -1,9 +1,10 @@
-"""Which rows of the blobs that came are new, and in what order they are merged.
+"""Decides which rows of the blobs that came are new, and in what order they are merged.
 
-Segments are taken in the order of (routed partition, offsets, rows), whatever order their blobs came in and
-however they were cut: so a repeated micro-batch gives the same float sums (pipeline rule 10). A segment that was
-merged before changes nothing. Of one that was merged in part only the rest counts. Anything that overlaps stops
-everything (rule 3).
+Segments are merged in the order of (routed partition, offsets, rows). The order in which their blobs came, and how the
+blobs were cut, make no difference. So a repeated micro-batch gives the same float sums (pipeline rule 10).
+
+A segment that was merged before changes nothing. If a part of a segment was merged before, only the rest
+counts. A segment that overlaps merged offsets in any other way stops the query with an error (rule 3).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from evenflow.wire.blob import Blob, Segment
 
 
 class _Come(NamedTuple):
-    """A segment that came, the blob it came in, and the row of all blobs together that it begins at."""
+    """A segment that came, its blob, and its first row, counted over the rows of all blobs that came."""
 
     segment: Segment
     blob: Blob
@@ -32,10 +33,11 @@ class _Come(NamedTuple):
 
 
 def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequence[Blob]) -> pa.Table:
-    """The partials (plan.partial_schema) of these blobs that were not merged before, in merge order.
+    """Those partials (plan.partial_schema) of these blobs that were not merged before, in merge order.
 
-    Moves the bucket's position and marks on. Raises ProtocolError (overlap, missing rows, late partial, input that
-    was routed twice), IncompatibleStateError (another layout) and DataLossError (another routed topic).
+    Moves the bucket's position, marks and lanes on. Raises ProtocolError for an overlap, missing rows, a late
+    partial or input that was routed twice. Raises IncompatibleStateError for another layout, and
+    DataLossError for another routed topic.
     """
     come: list[_Come] = []
     tables: list[pa.Table] = []
@@ -49,7 +51,7 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
         for segment in blob.header.segments:
             come.append(_Come(segment, blob, row))
             row += segment.rows
-    # The order in which tuples were routed, whatever order Kafka gave blobs of several tasks: floats add up alike each time.
+    # Kafka gives blobs of several tasks in any order. Sorted like this, floats add up to the same sum each time.
     come.sort(key=lambda entry: (entry.segment.routed, entry.segment.first, entry.segment.begin))
     taken = [(at, count) for entry in come for at, count in [_take(bucket, entry)] if count]
     if not taken:
@@ -60,14 +62,14 @@ def new_rows(plan: AggregatePlan, layout: Layout, bucket: Bucket, blobs: Sequenc
 
 
 def _take(bucket: Bucket, come: _Come) -> tuple[int, int]:
-    """(first row, number of rows) that are new. Moves merged offset, marks and lanes on."""
+    """(first new row, number of new rows) of a segment. Moves merged offset, marks and lanes on."""
     segment = come.segment
     if segment.last <= bucket.merged[segment.routed]:
         return come.row, 0
     pending = bucket.meta.pending.get(segment.routed)
     if pending is None:
         if segment.begin:
-            return come.row, 0  # of an attempt that broke off, as below
+            return come.row, 0  # the rest of an attempt that broke off, as below
         pending = _begun(bucket, come)
     elif (segment.first, segment.last, segment.total) != (pending.first, pending.last, pending.total):
         raise ProtocolError(
@@ -78,14 +80,14 @@ def _take(bucket: Bucket, come: _Come) -> tuple[int, int]:
         return (
             come.row,
             0,
-        )  # of an attempt that broke off: the repeated one brings these rows and those before them
-    # Rows that a former attempt brought come once more. Only what follows them is new.
+        )  # an attempt broke off and left a gap: the repeated attempt brings the gap and these rows
+    # A repeated attempt brings the first `have` rows once more. Only the rows after them are new.
     known = min(pending.have - segment.begin, segment.rows)
     pending.have = max(pending.have, segment.begin + segment.rows)
     if pending.have == pending.total:
         del bucket.meta.pending[segment.routed]
         bucket.merged[segment.routed] = segment.last
-        # Marks count only now: a pane may close when all rows of a segment have come, not before.
+        # Marks count only now, because a pane may not close before all rows of a segment have come.
         marks = bucket.marks[segment.routed]
         np.maximum(marks, come.blob.header.marks[segment.marks], out=marks)
     return come.row + known, segment.rows - known
@@ -95,7 +97,7 @@ def _begun(bucket: Bucket, come: _Come) -> PendingSegment:
     segment, merged = come.segment, int(bucket.merged[come.segment.routed])
     if segment.first <= merged:
         raise ProtocolError(f"{_named(segment)} overlaps what was merged up to offset {merged}")
-    # Once a segment, with its first rows.
+    # Lanes come with a segment's first rows, so they are checked once for each segment.
     _watch(bucket, come)
     pending = PendingSegment(segment.first, segment.last, segment.total, 0)
     bucket.meta.pending[segment.routed] = pending
@@ -103,7 +105,7 @@ def _begun(bucket: Bucket, come: _Come) -> PendingSegment:
 
 
 def _watch(bucket: Bucket, come: _Come) -> None:
-    """Input offsets of a lane only grow."""
+    """Raise ProtocolError if an input offset of a watched lane falls, that is if input was routed twice."""
     watched = bucket.meta.watched
     if come.segment.routed not in watched:
         return
@@ -118,7 +120,7 @@ def _watch(bucket: Bucket, come: _Come) -> None:
 
 
 def _check_origin(layout: Layout, blob: Blob) -> None:
-    """Before anything is made by what a header says."""
+    """Refuse a blob of another topic or layout. Called before a header's numbers decide how large an array is."""
     header = blob.header
     if header.topic_id != layout.topic_id:
         raise DataLossError(
@@ -142,6 +144,7 @@ def _check_bucket(bucket: Bucket, blob: Blob) -> None:
 
 
 def _checked(plan: AggregatePlan, blob: Blob) -> pa.Table:
+    """The blob's rows. Raises ProtocolError for other columns, and for a null in pane (0) or key (1)."""
     schema = plan.partial_schema
     if not blob.batch.schema.equals(schema):
         raise ProtocolError(f"a blob has the columns {blob.batch.schema}, not {schema}")
@@ -151,9 +154,9 @@ def _checked(plan: AggregatePlan, blob: Blob) -> pa.Table:
 
 
 def _picked(table: pa.Table, taken: Int64s) -> pa.Table:
-    """Rows of the table by (first row, number) in this order. Taken has shape (n, 2)."""
+    """The rows that `taken` names, in its order. `taken`: (first row, number of rows), shape (n, 2)."""
     starts, counts = taken.T
-    before = np.cumsum(counts) - counts
+    before = np.cumsum(counts) - counts  # rows that come out before each range
     rows = np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
     if len(rows) == table.num_rows and (np.diff(rows) == 1).all():
         return table  # all of it, in order: the usual case
@@ -161,7 +164,7 @@ def _picked(table: pa.Table, taken: Int64s) -> pa.Table:
 
 
 def _refuse_late(bucket: Bucket, rows: pa.Table) -> None:
-    """A partial for a pane that is closed is a bug upstream, never something to drop."""
+    """Raise ProtocolError for a partial of a closed pane. Such a partial is a bug upstream, so it is never dropped."""
     oldest = int(rows["pane"].to_numpy().min())
     if oldest < bucket.meta.closed:
         raise ProtocolError(

@@ -1,7 +1,7 @@
-"""Result tables as readers get them: the key with the type that the query gives it, times as times.
+"""Result tables as readers get them: keys have the type that the query gives them, and window bounds are timestamps.
 
-Between the stages a key is always bytes. The partitioner writes a whole number in its one shortest form, so bytes and
-number stand for each other.
+Between the stages a key is always bytes. The partitioner writes each whole number in one form, the shortest.
+So equal numbers have equal bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from evenflow.errors import ProtocolError
 from evenflow.settings.query import Query
 
 TIME = pa.timestamp("ms", "UTC")
-"""Type of a window's bounds."""
+"""Type of a window's start and end."""
 
 
 def key_type(query: Query) -> pa.DataType:
@@ -29,7 +29,7 @@ def readable_schema(query: Query) -> pa.Schema:
 
 
 def typed_keys(table: pa.Table, kind: pa.DataType) -> pa.Table:
-    """The same table with the bytes of its key column as this type. ProtocolError for bytes that are no such key."""
+    """The table with its key column read as this type. Raises ProtocolError for bytes that are no such key."""
     if kind == pa.binary():
         return table
     try:
@@ -43,5 +43,5 @@ def typed_keys(table: pa.Table, kind: pa.DataType) -> pa.Table:
 
 
 def readable(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A result table (plan.result_schema) with the columns of this `readable_schema`."""
+    """A result table (plan.result_schema) cast to this `readable_schema`. Raises ProtocolError as `typed_keys` does."""
     return typed_keys(table, schema.field("key").type).cast(schema)

@@ -1,14 +1,16 @@
 """The reducer's core: blobs of one bucket -> results of the windows that they close.
 
-The whole input is collected and sorted (rows of a group arrive in no promised order), merged, and only
-then are panes closed. Repeated blobs change nothing. One that overlaps what was merged stops everything.
-A pane closes when the mark of every lane (input partition x routed partition) has passed its end, and
-a window is emitted, once, when its last pane closes. A pane that is closed cannot get tuples any more:
-a partial for it is a bug upstream and stops everything too.
+The whole input of a micro-batch is collected and sorted, because rows of a group arrive in no promised order.
+Then it is merged, and only then are panes closed. A repeated blob changes nothing. A blob that overlaps
+merged offsets stops the query with an error.
 
-How windows are made of panes is in `sliding`. What of them comes out, `plan.emission`, in `changes` and `top`.
+A pane closes when the mark of every lane (input partition x routed partition) has passed its end. A window is
+emitted once, when its last pane closes. A closed pane cannot get tuples any more. A partial for a closed pane
+is a bug upstream and stops the query, too. A stretch of event time without tuples is skipped in one step,
+however long it is.
 
-Stretches of event time without tuples are skipped in one step, however long.
+`sliding` makes windows of panes. `changes` and `top` choose which rows of a window come out
+(`plan.emission`).
 """
 
 from __future__ import annotations
@@ -37,13 +39,16 @@ from evenflow.wire import decode_blob
 from evenflow.wire.blob import Blob
 
 Slices = Iterable[tuple[pa.Table | None, pa.Table]]
-"""Partials (of leaders None) and what comes out for them, of one window."""
+"""(partials, what comes out for them) of one window, in slices. With `top` the partials are None."""
 
 
 def reduce(
     plan: AggregatePlan, layout: Layout, state: BucketState, blobs: Iterable[bytes | pa.Buffer]
 ) -> pa.Table:
-    """All results (plan.result_schema) of the windows that these blobs close, in window order."""
+    """All results (plan.result_schema) of the windows that these blobs close, in window order.
+
+    Raises as `reduce_windows` does.
+    """
     tables = list(reduce_windows(plan, layout, state, blobs))
     return pa.concat_tables(tables) if tables else plan.result_schema.empty_table()
 
@@ -56,13 +61,13 @@ def reduce_windows(
     *,
     told: Callable[[Tally], object] | None = None,
 ) -> Iterator[pa.Table]:
-    """As `reduce`, tables of one window each, a window in slices of about `RESULT_BYTES`.
+    """As `reduce`, but yields tables of one window each. A large window comes in slices of about `RESULT_BYTES`.
 
-    told: is handed what was merged and emitted and where the bucket stands, at the end.
+    told: called once at the end with what was merged and emitted, and where the bucket stands.
 
-    The state is saved when the iterator is exhausted. Raises ProtocolError (overlap, missing rows, late partial,
-    input that was routed twice), IncompatibleStateError (other query, layout or version) and DataLossError (other
-    routed topic). The state is then as it was.
+    The state is saved when the iterator is exhausted. After an error the state is as it was. Raises
+    ProtocolError for an overlap, missing rows, a late partial or input that was routed twice. Raises
+    IncompatibleStateError for another query, layout or version, and DataLossError for another routed topic.
     """
     yield from _reduced(plan, layout, Bucket(plan, layout, state), blobs, _Emitted(), told)
 
@@ -75,13 +80,15 @@ def reduce_leaders(
     *,
     told: Callable[[Tally], object] | None = None,
 ) -> Iterator[bytes]:
-    """As `reduce_windows` of a plan that emits `top`: what the bucket sends to the task that merges (`merge_leaders`).
+    """As `reduce_windows`, for a plan that emits `top`: yields what the bucket sends to the task that merges.
 
-    That task tells what was emitted. Here it is nothing yet.
+    That task (`merge_leaders`) emits the rows and tells how many. So the tally that `told` gets here counts
+    none as emitted.
     """
     bucket, leading = Bucket(plan, layout, state), _Emitted()
 
     def said() -> Said | None:
+        # Called after the last table, when `leading` knows all windows of the micro-batch.
         came = [(pane, came) for pane, came, _ in leading.came]
         return Said(bucket=bucket.meta.bucket, closed=bucket.meta.closed, came=came) if bucket.known else None
 
@@ -124,7 +131,11 @@ def _reduced(
 
 @dataclass
 class _Emitted:
-    """Of one micro-batch. end (ms): of the last window. came: (last pane, when the newest tuple came, rows) of each."""
+    """What one micro-batch has emitted so far.
+
+    windows, rows: how many. unfit: values that are null because they do not fit their type. end: end (ms) of
+    the last window. came: of each window (last pane, time (ms) when its newest tuple came or None, rows).
+    """
 
     windows: int = 0
     rows: int = 0
@@ -149,7 +160,7 @@ def _tally(
         rows=merged.num_rows,
         repeated=sum(blob.batch.num_rows for blob in blobs) - merged.num_rows,
         keys=sketch(hash_keys(merged["key"])),
-        # What was merged before has its latency told already.
+        # The latency of rows that were merged before has been told already.
         came=since((blob.header.came, blob.batch.num_rows) for blob in blobs) if merged.num_rows else {},
         emitted=since((came, count) for _, came, count in emitted.came),
     )
@@ -164,9 +175,13 @@ def _tally(
 
 
 def _open_windows(plan: AggregatePlan, bucket: Bucket) -> range:
-    """Last panes of the windows that are not emitted yet and have a tuple (of a gap between tuples: as if it had)."""
+    """Last panes of the open windows with a tuple.
+
+    A gap between tuples counts as if it had tuples, so the answer is one range.
+    """
     closed, newest, span = bucket.meta.closed, bucket.meta.newest, plan.panes_per_window
     panes = bucket.nodes.ends(closed)
+    # Whether open windows hold a closed pane with tuples.
     reaches_back = newest is not None and newest > closed - span
     if panes is None:
         return range(closed, newest + span) if newest is not None and reaches_back else range(0)
@@ -174,6 +189,7 @@ def _open_windows(plan: AggregatePlan, bucket: Bucket) -> range:
 
 
 def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """(pane, its rows without the pane column), by ascending pane. Within a pane the rows keep their order."""
     panes = table["pane"].to_numpy()
     order = np.argsort(panes, kind="stable")
     columns = table.drop_columns(["pane"])
@@ -182,26 +198,28 @@ def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         rows = order[start:stop]
         whole = (
             len(rows) == rows[-1] - rows[0] + 1
-        )  # consecutive already: the usual case when time is in order
+        )  # the rows are consecutive, as usual when time is in order: a slice copies nothing
         yield pane, columns.slice(rows[0], len(rows)) if whole else columns.take(pa.array(rows))
 
 
 def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[pa.Table]:
+    """Close every pane that the least mark of all lanes has passed. Yields the result tables of the windows."""
     meta, span = bucket.meta, plan.panes_per_window
     target = int(panes_closed_by(bucket.marks.min(), plan.slide))
     windows = _changes(plan, bucket) if plan.emission.mode == "changes" else _each(plan, bucket)
     waiting = list(bucket.nodes.panes(meta.closed, target))
-    waiting.reverse()
+    waiting.reverse()  # the earliest pane is last, where `pop` takes it
     while meta.closed < target:
         pane = meta.closed
         if meta.newest is None or meta.newest < pane - span:  # nothing left to emit or to evict
             if not waiting:
                 meta.closed = target
                 return
-            pane = waiting[-1]
+            pane = waiting[-1]  # the gap before this pane has no window with a tuple
         if waiting and waiting[-1] == pane:
             meta.newest = waiting.pop()
         bounds = window_bounds(pane, window=plan.window, slide=plan.slide)
+        # `windows` moves the bucket's nodes on at once, and makes only the slices of results lazily.
         slices = windows(pane, bounds)
         came = meta.closes(pane, span=span)
         meta.closed = pane + 1
@@ -218,7 +236,10 @@ def _close(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Iterator[p
 
 
 def _each(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, int]], Slices]:
-    """Moves on to the window that ends with a pane, and gives out all of its rows, or (`top`) the bucket's first ones."""
+    """A function that moves on to the window that ends with a pane, and returns all rows of the window.
+
+    With `top` it returns the bucket's leaders of the window.
+    """
     step = advance_totals if plan.invertible else advance_tree
 
     def window(pane: int, bounds: tuple[int, int]) -> Slices:
@@ -233,13 +254,14 @@ def _each(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, int]
 
 
 def _changes(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, int]], Slices]:
-    """The same, and gives out what differs from the window before. The first one that comes out is whole."""
+    """As `_each`, but returns the rows that differ from the window before. The first window that is emitted is whole."""
     changes = Changes(plan, bucket)
 
     def window(pane: int, bounds: tuple[int, int]) -> Slices:
         moved = changes.advance(pane)
         if not _emits(plan, bounds):
             return ()
+        # Readers have not seen the window before, so they get this one as if that had been empty.
         if not _emits(plan, (bounds[0] - plan.slide, bounds[1] - plan.slide)):
             moved = plan.key_schema.empty_table(), changes.whole(pane)
         return changed_rows(plan, moved, bounds)
@@ -248,4 +270,5 @@ def _changes(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, i
 
 
 def _emits(plan: AggregatePlan, bounds: tuple[int, int]) -> bool:
+    """Whether the window is emitted. A rebuilt query emits no window that begins before `emit_from` (ms)."""
     return plan.emit_from is None or bounds[0] >= plan.emit_from

@@ -2,10 +2,10 @@
 
     {"window_start":0,"window_end":60000,"key":"AA","flights":3,"delay":1.5}
 
-The key is a number or text as its column's type says. Raw bytes are text, or "key_base64" where they are not UTF-8.
-Numbers read back as exactly what they were, decimals with all digits behind the point. Null is
-null. NaN and infinities, which JSON lacks, are the strings "NaN", "Infinity", "-Infinity". Lists are arrays, structs
-objects, dates ISO text.
+The key is a number or text, as its column's type says. Raw bytes are text if they are UTF-8. Otherwise they
+stand in base64 under "key_base64" instead of "key". Numbers read back as exactly the same numbers. Decimals
+have all their digits behind the point. Null is null. JSON lacks NaN and infinities, so they are the strings
+"NaN", "Infinity" and "-Infinity". Lists are arrays, structs are objects, and dates are ISO text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from evenflow.json_text import escaped, joined
 
 
 def json_rows(table: pa.Table) -> pa.Array:
-    """One JSON object (string) per row of a result table. Rows in order."""
+    """One JSON object (string) for each row of a result table, in order."""
     if table.num_rows == 0:
         return pa.array([], pa.string())
     pieces: list[str | pa.Array | pa.ChunkedArray] = ["{"]
@@ -35,13 +35,13 @@ def json_rows(table: pa.Table) -> pa.Array:
 
 
 def _bound(column: pa.ChunkedArray) -> str | pa.ChunkedArray:
-    """A window's bound as text: once where all rows are of one window, which is usual and cheap."""
+    """A window's bound as text. One text serves all rows if they are of one window, which is usual and cheap."""
     bounds = pc.min_max(column)
     return str(bounds["min"]) if bounds["min"] == bounds["max"] else column.cast(pa.string())
 
 
 def _words_made_one(pieces: list[str | pa.Array | pa.ChunkedArray]) -> list[str | pa.Array | pa.ChunkedArray]:
-    """The pieces with neighbouring words made one."""
+    """The pieces, with neighbouring constant texts made one, so that Arrow joins fewer pieces."""
     found: list[str | pa.Array | pa.ChunkedArray] = []
     for are_words, group in groupby(pieces, lambda piece: isinstance(piece, str)):
         own = list(group)
@@ -50,17 +50,18 @@ def _words_made_one(pieces: list[str | pa.Array | pa.ChunkedArray]) -> list[str 
 
 
 def _values(column: pa.Array) -> pa.Array:
-    """The JSON text of each value."""
+    """The JSON text of each value of a column."""
     text = _present(column)
     return pc.if_else(column.is_valid(), text, "null") if column.null_count else text
 
 
 def _present(column: pa.Array) -> pa.Array:
-    """The same, anything where the value is null."""
+    """As `_values`, but a null may have any text."""
     kind = column.type
     if pa.types.is_struct(kind):
         return _objects(column)
     if pa.types.is_list(kind):
+        # The entries' texts are made as one flat column. Arrow then joins the texts of each list.
         entries = pa.ListArray.from_arrays(_offsets(column), _values(column.flatten()))
         return joined("[", pc.binary_join(entries, ","), "]")
     if pa.types.is_string(kind):
@@ -79,18 +80,20 @@ def _objects(column: pa.StructArray) -> pa.Array:
 
 
 def _offsets(column: pa.ListArray) -> pa.Array:
-    """Those of the entries that `flatten` gives: without what lies before a slice and under nulls."""
+    """Offsets of the lists in what `flatten` returns. `flatten` leaves out entries before a slice and under nulls."""
     sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     return pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
 
 
 def _digits(column: pa.Array) -> pa.Array:
-    """Decimals with all of their digits behind the point: Arrow's own text of a small one has an exponent."""
+    """Decimals as text with all digits behind the point. Arrow's own text of a small decimal has an exponent."""
     kind = column.type
+    # The same buffers as decimals of scale 0: whole numbers of the last digit, whose text has no exponent.
     last = pa.Array.from_buffers(
         pa.decimal128(kind.precision, 0), len(column), column.buffers(), column.null_count, column.offset
     )
     whole = last.cast(pa.string())
+    # At least one digit must be left before the point: 5 of scale 2 becomes 005, then 0.05.
     digits = pc.utf8_lpad(pc.utf8_ltrim(whole, "-"), kind.scale + 1, "0")
     before = pc.utf8_slice_codeunits(digits, 0, -kind.scale)
     sign = pc.if_else(pc.starts_with(whole, "-"), "-", "")
@@ -101,6 +104,7 @@ def _digits(column: pa.Array) -> pa.Array:
 def _numbers(column: pa.Array) -> pa.Array:
     text = column.cast(pa.string())
     if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column), min_count=0).as_py():
+        # Arrow writes nan and inf, which are no JSON.
         text = pc.if_else(pc.is_nan(column), '"NaN"', text)
         infinite = pc.if_else(pc.greater(column, 0), '"Infinity"', '"-Infinity"')
         text = pc.if_else(pc.is_inf(column), infinite, text)
@@ -108,12 +112,12 @@ def _numbers(column: pa.Array) -> pa.Array:
 
 
 def _key_fields(keys: pa.Array) -> list[str | pa.Array]:
-    """`"key":8`, `"key":"..."`, or `"key_base64":"..."` for each key that is not UTF-8."""
+    """The field of the key: `"key":8`, `"key":"..."`, or `"key_base64":"..."` for a key that is not UTF-8."""
     if pa.types.is_integer(keys.type):
         return ['"key":', keys.cast(pa.string())]
     try:
         texts = keys.cast(pa.string())
-    except pa.ArrowInvalid:
+    except pa.ArrowInvalid:  # some key is not UTF-8
         return [pa.array([_key_field(key) for key in keys.to_pylist()], pa.string())]
     return ['"key":"', escaped(texts), '"']
 

@@ -1,4 +1,4 @@
-"""Result rows of partial tables, in slices: what leaves a task is small, however large a window is."""
+"""Result rows of partial tables, in slices. So what leaves a task at once is small, however large a window is."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.wire import cut
 
 RESULT_BYTES = 16_000_000
-"""About how large a table of results is. A single row may be larger."""
+"""A table of results has about so many bytes. A single row may be larger."""
 
 
 def sliced(table: pa.Table) -> Iterator[pa.Table]:
-    """The same rows in tables of about `RESULT_BYTES`: Arrow's text columns end at 2 GiB."""
+    """The same rows in tables of about `RESULT_BYTES`. A text column of a result holds no more than 2 GiB."""
     for batch in table.combine_chunks().to_batches():
         for rows in cut(batch, RESULT_BYTES):
             yield pa.Table.from_batches([rows])
 
 
 def result_rows(plan: AggregatePlan, table: pa.Table, bounds: tuple[int, int], *said: Any) -> pa.Table:
-    """Results (plan.result_schema) of a slice of partials. said: one value each of `plan.emission_schema`, of all rows."""
+    """Results (plan.result_schema) of a slice of partials.
+
+    bounds: start and end of the window in ms. said: one value for each column of `plan.emission_schema`, the
+    same in all rows.
+    """
     return _result(plan, table, bounds, said, plan.finish(table).columns)
 
 
 def retracted_rows(plan: AggregatePlan, table: pa.Table, bounds: tuple[int, int], *said: Any) -> pa.Table:
-    """The same rows with null in the place of every aggregate."""
+    """As `result_rows`, but with null in place of every aggregate: the keys have left."""
     return _result(
         plan, table, bounds, said, [pa.nulls(table.num_rows, field.type) for field in plan.output_schema]
     )
@@ -52,7 +56,10 @@ def _result(
 
 
 def narrow_keys(keys: pa.LargeBinaryArray) -> pa.BinaryArray:
-    """The keys of a slice as ordinary binary. `cast` refuses a slice that lies beyond 2 GiB of its column."""
+    """The keys of a slice as ordinary binary, with 32-bit offsets.
+
+    Arrow's `cast` refuses a slice that lies more than 2 GiB into its column, even if the slice itself is small.
+    """
     _, offsets, data = keys.buffers()
     bounds = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
     own = pa.py_buffer((bounds - bounds[0]).astype(np.int32))

@@ -1,8 +1,8 @@
-"""When the tuples of a micro-batch came into the input topic: how many by when, for latencies.
+"""When the tuples of a micro-batch came into the input topic: how many tuples at which time. Latencies are made of this.
 
-Times are ms since 1970 by the broker's or the producer's clock, rounded down to 100 ms. To more where there would be more
-than `MOST` of them. Frames know the oldest record of their block, blobs the oldest of their frames: a latency is an upper
-bound.
+Times are ms since 1970 by the broker's or the producer's clock, rounded down to 100 ms. If there would be
+more than `MOST` times, they are rounded down to 200 ms, 400 ms and so on. A frame knows only the oldest
+record of its block, and a blob only the oldest of its frames. So a latency is an upper bound.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 Since = Mapping[int, int]
-"""Time -> tuples, or partial rows."""
+"""Time (ms) -> number of tuples or rows that came then."""
 MOST = 64
+"""A `Since` has at most so many times."""
 _FINEST = 100
+"""Width (ms) to which times are rounded first."""
 
 
 def since(rows: Iterable[tuple[int | None, int]]) -> Since:
-    """Of (when they came, how many). Those of which nobody knows when are left out."""
+    """Counts of these pairs (time when rows came, how many rows). Rows whose time is None are left out."""
     found: Counter[int] = Counter()
     for came, number in rows:
         if came is not None and number:
@@ -26,7 +28,7 @@ def since(rows: Iterable[tuple[int | None, int]]) -> Since:
 
 
 def together(*some: Since) -> Since:
-    """All of them, at most `MOST` times."""
+    """The sum of these counts, with at most `MOST` times."""
     rows: Counter[int] = Counter()
     for one in some:
         rows.update(one)

@@ -1,10 +1,11 @@
-"""Windows of panes: what a bucket does when a pane closes, so that a window costs no more than it must.
+"""Makes windows of panes: what a bucket does when a pane closes. Work that windows have in common is done once.
 
-* invertible plan: `totals` per key, plus the new pane, minus the expired one;
-* any other: a dyadic tree. Node (l, k) covers 2^l panes from k * 2^l. It is made of its two children when
-  its last pane closes. A window is O(log) nodes, always the same ones for the same window. The left child
-  goes when its parent is made (every later window that holds the child holds the parent), a node goes
-  when a window begins behind its start: what stays is at most twice the tuples' keys of one window.
+* invertible plan: there are `totals` per key. The new pane is added, and the expired pane is subtracted.
+* any other plan: there is a dyadic tree. Node (l, k) covers 2^l panes from pane k * 2^l on, and is made of
+  its two children when its last pane closes. A window is merged from O(log panes) nodes. The nodes depend on
+  the window alone, so float sums do, too. A left child is dropped when its parent is made, because every
+  later window that holds the child holds the parent. Any node is dropped once the next window begins after
+  the node's start. So the nodes that stay have at most twice as many rows as the panes of one window.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from evenflow.twostep.state import Bucket
 
 
 def advance_totals(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
-    """Totals of the window that ends with this pane."""
+    """Moves `totals` on to the window that ends with this pane, and returns them (key_schema)."""
     arrived = bucket.node((0, pane))
     if plan.panes_per_window == 1:
         bucket.drop_node((0, pane))
@@ -35,10 +36,11 @@ def advance_totals(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
 
 
 def advance_tree(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
-    """Merged nodes of the window that ends with this pane."""
+    """Moves the tree on to the window that ends with this pane, and returns the window's merged rows (key_schema)."""
     first = pane - plan.panes_per_window + 1
     for left in grow_tree(plan, bucket, pane):
         bucket.drop_node(left)
+    # The window is read before its first pane expires: the nodes that begin there belong to this window.
     tables = [table for node in cover(plan, pane) if (table := bucket.node(node)) is not None]
     for node in nodes_from(plan, first):
         bucket.drop_node(node)
@@ -46,10 +48,13 @@ def advance_tree(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
 
 
 def grow_tree(plan: AggregatePlan, bucket: Bucket, pane: int) -> Iterator[Node]:
-    """Make the nodes that end with this pane, from low to high. After each, its left child, which may be dropped then."""
+    """Make the nodes that end with this pane, from the lowest level up. Yields the left child of each node once it is made.
+
+    The caller may drop the left child then.
+    """
     for level in range(1, _top(plan) + 1):
         if (pane + 1) % (1 << level):
-            break
+            break  # no node of this level ends here, so none of a higher level does
         number = pane >> level
         left, right = (level - 1, 2 * number), (level - 1, 2 * number + 1)
         children = [table for table in (bucket.node(left), bucket.node(right)) if table is not None]
@@ -59,7 +64,7 @@ def grow_tree(plan: AggregatePlan, bucket: Bucket, pane: int) -> Iterator[Node]:
 
 
 def folded(plan: AggregatePlan, tables: Sequence[pa.Table]) -> pa.Table:
-    """The nodes of a window made one table."""
+    """The tables of a window's nodes merged into one (key_schema)."""
     if len(tables) == 1:
         return tables[0]
     return plan.merge(tables) if tables else plan.key_schema.empty_table()
@@ -73,18 +78,19 @@ def nodes_from(plan: AggregatePlan, pane: int) -> Iterator[Node]:
 
 
 def cover(plan: AggregatePlan, last: int) -> Iterator[Node]:
-    """The fewest nodes that cover the window that ends with this pane, from left to right: always the same ones."""
+    """The fewest nodes that cover the window that ends with this pane, from left to right. They depend on the pane alone."""
     return _cover(last - plan.panes_per_window + 1, last, _top(plan))
 
 
 def _top(plan: AggregatePlan) -> int:
-    """The highest level of nodes."""
+    """The highest level of nodes: a node above it would cover more panes than a window."""
     return plan.panes_per_window.bit_length() - 1
 
 
 def _cover(first: int, last: int, top: int) -> Iterator[Node]:
     """The fewest nodes of levels 0..top that cover panes first..last, from left to right."""
     while first <= last:
+        # The lowest bit set in `first` is the size of the largest node that begins there. 0 is a multiple of every size.
         aligned = top if first == 0 else (first & -first).bit_length() - 1
         level = min(aligned, top, (last - first + 1).bit_length() - 1)
         yield level, first >> level

@@ -1,16 +1,16 @@
-"""What one reduce bucket remembers between micro-batches, and how it lies in its named byte strings.
+"""What one reduce bucket remembers between micro-batches, and the named byte strings that hold it.
 
     meta    JSON: version, fingerprint, topic, layout, position, segments of which only some rows were merged
     lanes   int64: merged offset of every routed partition, mark of every (routed, input) lane, and how far the
             lanes that this bucket watches have been read
     chunks, nodes/CHUNK     which nodes there are (directory.py)
-    totals  sliding totals of an invertible plan, Arrow. Of one that emits changes they lie in
-    layers, layer/NUMBER    (layers.py)
-    node/LEVEL/NUMBER/RUN   partials of panes [number * 2^level, (number + 1) * 2^level), Arrow
+    totals  Arrow: sliding totals of an invertible plan
+    layers, layer/NUMBER    the same for an invertible plan that emits changes (layers.py)
+    node/LEVEL/NUMBER/RUN   Arrow: partials of panes [number * 2^level, (number + 1) * 2^level)
 
-Level 0 are the panes. An open pane grows by runs: after n appends it has one run for each bit that is set in n, the
-highest bit being the oldest, so a row is rewritten O(log n) times and not once a micro-batch. Only what changed is
-written, once, by `save`.
+A node of level 0 is a pane. An open pane grows by runs, as a binary counter does: after n appends it has one
+run for each bit that is set in n, and the highest bit is the oldest run. So a row is rewritten O(log n)
+times, not once a micro-batch. `save` writes what changed, each string once.
 """
 
 from __future__ import annotations
@@ -47,16 +47,20 @@ class PendingSegment:
 
 
 _MOST_CAME = 64
-"""Open panes, the first to close, of which the state remembers when they came: it is for latencies only."""
+"""The state remembers of so many open panes, the first to close, when their tuples came. This serves latencies only."""
 
 
 @dataclass
 class Meta:
-    """Position of a bucket. Panes below `closed` were closed. `newest` is the last of them with a tuple.
+    """Position of a bucket.
 
-    For people only: came: of each open pane, when the newest of its tuples came into the input topic, as far as blobs say
-    it (`BlobHeader.came`). came_closed: (pane, came) of closed panes that a later window may have its newest tuple in, the
-    newest tuple first. came_unknown: the last closed pane of which nobody knows.
+    closed: panes below it are closed. newest: the last closed pane that has a tuple, None before the first.
+    pending: by routed partition, the segment of which only some rows were merged.
+
+    The rest serves latencies, never results. Times are ms. came: for each open pane, when the newest of its
+    tuples came into the input topic, as far as blobs say it (`BlobHeader.came`). came_closed: pairs (pane,
+    came) of closed panes that may hold the newest tuple of a later window. Their panes ascend and their times
+    descend. came_unknown: the last closed pane that has tuples of unknown time.
     """
 
     fingerprint: str
@@ -74,7 +78,7 @@ class Meta:
 
     @classmethod
     def decode(cls, data: bytes) -> Meta:
-        """Raises IncompatibleStateError for another version of the state's layout."""
+        """The position in these bytes of `encode`. Raises IncompatibleStateError for another version of the state."""
         fields = json.loads(data)
         version = fields.pop("v", None)
         if version != STATE_VERSION:
@@ -87,21 +91,23 @@ class Meta:
         return cls(pending=pending, came=came, **fields)
 
     def encode(self) -> bytes:
+        """JSON that `decode` reads."""
         fields = {"v": STATE_VERSION, **asdict(self), "came": dict(sorted(self.came.items())[:_MOST_CAME])}
         return json.dumps(fields, separators=(",", ":")).encode()
 
     def note_came(self, panes: Iterable[int], came: int) -> None:
-        """Tuples of these panes came no earlier than this. Of closed panes nobody asks any more."""
+        """Note that tuples of these panes came at this time (ms) or later. Closed panes are passed over."""
         for pane in panes:
             if pane >= self.closed:
                 self.came[pane] = max(came, self.came.get(pane, came))
 
     def closes(self, pane: int, *, span: int) -> int | None:
-        """This pane closes: when the newest tuple of its window came, None if that is not known. span: panes of a window.
+        """Close this pane. Returns when (ms) the newest tuple of the window that ends with it came, None if unknown.
 
-        `newest` is this pane where it has tuples.
+        span: panes of a window. `newest` must be this pane already, if the pane has tuples.
         """
         came, filled = self.came.pop(pane, None), self.newest == pane
+        # A sliding maximum: a pane whose tuples came before those of a later pane can never be the newest again.
         if came is not None:
             while self.came_closed and self.came_closed[-1][1] <= came:
                 self.came_closed.pop()
@@ -116,16 +122,20 @@ class Meta:
 
     @property
     def watched(self) -> range:
-        """The routed partitions whose lanes this bucket watches."""
+        """The routed partitions whose lanes this bucket watches (see `Layout.watcher`)."""
+        # A state that has not begun has 0 buckets, and `range` takes no step of 0.
         return range(self.bucket, self.routed_partitions, max(1, self.buckets))
 
 
 class Bucket:
-    """One bucket's state during a micro-batch: what is needed is read when needed, and written at the end.
+    """One bucket's state during a micro-batch. Each string is read when it is needed, and `save` writes at the end.
 
-    merged: last merged offset of each routed partition, -1 for none. marks: shape (routed, input partitions), ms.
-    reached: next input offset of each watched lane, shape (watched routed, input partitions). layers: totals by key, of a
-    plan that emits changes.
+    known: whether a blob was ever seen. merged: last merged offset of each routed partition, -1 for none.
+    marks: of each lane in ms, shape (routed, input partitions). reached: next input offset of each watched
+    lane, shape (watched routed partitions, input partitions). layers: totals by key, for an invertible plan
+    that emits changes.
+
+    Raises IncompatibleStateError for a state of another query or version, DataLossError for one of another routed topic.
     """
 
     def __init__(self, plan: AggregatePlan, layout: Layout, state: BucketState) -> None:
@@ -166,7 +176,7 @@ class Bucket:
         self.reached = values[routed * (1 + inputs) :].reshape(len(meta.watched), inputs).copy()
 
     def begin(self, header: BlobHeader) -> None:
-        """Take the layout of the first blob ever seen."""
+        """Begin the state with the layout of the first blob ever seen."""
         self.known = True
         meta = self.meta
         for name in ("fingerprint", "topic_id", "bucket", "buckets", "input_partitions", "routed_partitions"):
@@ -177,12 +187,13 @@ class Bucket:
         self.reached = np.full((len(meta.watched), inputs), UNREAD, np.int64)
 
     def node(self, node: Node) -> pa.Table | None:
-        """Partials of a node (key_schema), or None when no tuple fell into it."""
+        """Partials of a node (key_schema), or None if the node has no tuple."""
         tables = [self._table(name) for name in _runs(node, self.nodes.appends(node))]
         return None if not tables else tables[0] if len(tables) == 1 else self._plan.merge(tables)
 
     def append(self, node: Node, table: pa.Table) -> None:
-        """Add partials to a node: together with its youngest runs they become one run."""
+        """Add partials to a node. They are merged with the node's youngest runs into one run."""
+        # Adding 1 to the counter clears its lowest bits that are set. These runs and the new rows become the next run.
         appends = self.nodes.appends(node)
         run = 0
         while appends >> run & 1:
@@ -196,7 +207,7 @@ class Bucket:
         self._put(_run(node, run), table)
 
     def drop_node(self, node: Node) -> None:
-        """Forget a node. One that does not exist is fine."""
+        """Forget a node. The node need not exist."""
         appends = self.nodes.appends(node)
         for run in range(appends.bit_length()):
             if appends >> run & 1:
@@ -217,7 +228,7 @@ class Bucket:
         self._put(TOTALS, table)
 
     def save(self) -> None:
-        """Write what changed. The order is free: the state store commits it as one."""
+        """Write what changed. The order does not matter, because the state store commits all of it or nothing."""
         for name in sorted(self._gone):
             self._state.delete(name)
         for name in sorted(self._changed):
@@ -246,6 +257,7 @@ class Bucket:
         name = _run(node, run)
         self._tables.pop(name, None)
         self._changed.discard(name)
+        # A run that was made in this micro-batch is not in the state store yet, and cannot be deleted there.
         if self.nodes.loaded(node) >> run & 1:
             self._gone.add(name)
 

@@ -1,4 +1,4 @@
-"""Named byte strings: what a bucket's state lies in, and how arrays and tables become bytes."""
+"""Named byte strings that hold a bucket's state, and how arrays and tables become bytes."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ class BucketState(Protocol):
     """Named byte strings of one bucket: a dict in tests, Spark's state store in the shell."""
 
     def get(self, name: str) -> bytes | None:
-        """The bytes of this name, or None."""
+        """The bytes of this name, or None if there are none."""
 
     def put(self, name: str, value: bytes) -> None:
         """Set the bytes of this name."""
 
     def delete(self, name: str) -> None:
-        """Remove this name, which exists."""
+        """Remove this name. The name must exist."""
 
 
 def packed(values: Int64s) -> bytes:
-    """int64 values of any shape, compressed."""
+    """int64 values of any shape as bytes: their length before compression, then zstd. The shape is not kept."""
     data = values.astype("<i8", copy=False).tobytes()
     return _SIZE.pack(len(data)) + pa.compress(data, codec="zstd", asbytes=True)
 
 
 def unpacked(data: bytes) -> Int64s:
-    """The values as one row. Read-only."""
+    """The values that `packed` wrote, shape (n,), read-only."""
     (size,) = _SIZE.unpack_from(data)
     return np.frombuffer(pa.decompress(data[_SIZE.size :], size, codec="zstd", asbytes=True), "<i8")
 
 
 def table_bytes(table: pa.Table) -> bytes:
-    """An Arrow IPC stream of this table."""
+    """The table as an Arrow IPC stream, its buffers compressed with lz4."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_COMPRESSED) as writer:
         writer.write_table(table.combine_chunks())

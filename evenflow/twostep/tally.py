@@ -1,4 +1,4 @@
-"""What the cores tell of their work, for people and telemetry: never for results."""
+"""What the cores tell of their work, for people and telemetry. No result depends on it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from evenflow.twostep.since import Since, together
 
 Part = Literal["combine", "reduce"]
 PRECISION = 10
-"""Of the sketches of keys: 1 KiB a task, a standard error of 3.3 %."""
+"""Precision of the sketches of keys: 1 KiB a task, a standard error of 3.3 %."""
 NO_BATCH = -1
-"""Number of a micro-batch that the cores do not know. The shell around them does."""
+"""Stands for the number of the micro-batch. The cores do not know the number, and the shell puts it in (`in_batch`)."""
 KEPT = 8
-"""Micro-batches whose work is remembered, for each part."""
+"""The work of so many micro-batches is remembered, for each part."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stand:
     """Where a bucket stands after a micro-batch. Times in ms.
 
-    windows: how many windows with tuples are open. panes: from the first to the last open one with a tuple. next_end: when
-    the first window closes, None without any. marks: the least mark of each input partition.
+    windows: how many windows with tuples are open. panes: how many panes there are from the first to the last
+    open pane with a tuple. next_end: end of the first open window, None if no window is open. marks: the
+    least mark of each input partition.
     """
 
     windows: int
@@ -39,10 +40,11 @@ class Stand:
 class Work:
     """What tasks of one part did in one micro-batch.
 
-    busy_ms: of all tasks together; longest_ms: of the longest. rows: tuples combined, or partial rows reduced. repeated:
-    partial rows that had been merged before, and changed nothing. keys: registers of a HyperLogLog over their keys, empty
-    where there were none. held: distinct keys of each worker, added up over the workers. came: when the rows came into the
-    input topic. emitted: when the newest tuple of each window that was emitted did, and how many result rows it has.
+    busy_ms: time of all tasks together. longest_ms: time of the longest task. rows: tuples combined, or
+    partial rows reduced. repeated: partial rows that had been merged before, and changed nothing. keys:
+    registers of a HyperLogLog over the rows' keys, empty if there were no rows. held: distinct keys of each
+    worker, added up over the workers. came: when the rows came into the input topic. emitted: result rows of
+    emitted windows, by the time when the newest tuple of their window came.
     """
 
     tasks: int = 0
@@ -70,7 +72,7 @@ class Work:
 
     @property
     def distinct(self) -> float:
-        """About how many distinct keys."""
+        """About how many distinct keys the rows have."""
         if not self.keys:
             return 0.0
         return HyperLogLog.from_values(np.frombuffer(self.keys, np.uint8)).estimate()
@@ -86,10 +88,11 @@ def _union(one: bytes, other: bytes) -> bytes:
 class Tally:
     """Counts that add up, and the newest stand of each bucket.
 
-    tuples: that were combined. rows: that were emitted. unfit: result values that are null because they do not fit
-    their type. closed: by bucket, windows that were emitted (few keys may leave a bucket without a row of a window).
-    emitted: by bucket, the end (ms) of the last one. told: newest mark of each input partition that combiners read,
-    empty where they read none. work: by part and number of the micro-batch, the newest `KEPT` of each part.
+    tuples: how many were combined. rows: how many result rows were emitted. unfit: result values that are
+    null because they do not fit their type. closed: by bucket, windows that were emitted (with few keys, a
+    bucket may have no row of a window). emitted: by bucket, the end (ms) of the last emitted window. stands:
+    by bucket. told: newest mark (ms) of each input partition that combiners read, empty if they read none.
+    work: by part and number of the micro-batch, of the newest `KEPT` micro-batches of each part.
     """
 
     tuples: int = 0
@@ -116,11 +119,11 @@ class Tally:
 
     @property
     def windows(self) -> int:
-        """Windows that were emitted, by the bucket that emitted most."""
+        """Number of windows that were emitted, as counted by the bucket that emitted most."""
         return max(self.closed.values(), default=0)
 
     def in_batch(self, batch: int, took_ms: float) -> Tally:
-        """The same, as told by one task of this micro-batch that took so long."""
+        """This tally as told by one task of micro-batch `batch` that took `took_ms`."""
         work = {
             (part, batch): replace(done, tasks=1, busy_ms=took_ms, longest_ms=took_ms)
             for (part, _), done in self.work.items()
@@ -129,7 +132,7 @@ class Tally:
 
     @property
     def mark(self) -> int | None:
-        """Least mark (ms) that was merged or, where no reducer tells, combined. None before the first micro-batch."""
+        """Least mark (ms) that was merged, or that was combined if no reducer tells. None before the first micro-batch."""
         stand = self.stand
         marks = self.told if stand is None else stand.marks
         return min(marks, default=None)
@@ -168,7 +171,7 @@ def _added(
 
 
 def sketch(hashes: UInt64s) -> bytes:
-    """Registers of a sketch of these keys (`keys.hash_keys`)."""
+    """Registers of a HyperLogLog of the keys with these hashes (`keys.hash_keys`)."""
     keys = HyperLogLog(PRECISION)
     keys.add(hashes)
     return keys.values.tobytes()

@@ -1,10 +1,12 @@
 """`emit = "top(K, COLUMN)"`: of each window the K rows that are first by a column, over all buckets.
 
-Each bucket keeps the K first of its own rows (`leaders`), among which all of the window's K first are that it has. One task
-merges them: a window comes out once every bucket has closed it. So each bucket says with every micro-batch how far it has
-closed, be there rows or not. Buckets may close a window in different micro-batches. What waits is at most K rows a window.
+Each bucket sends its own first K rows of a window (`leaders`) to one task. The window's first K rows are
+among the leaders of all buckets. The task merges the leaders, and emits a window once every bucket has closed
+it. Buckets may close a window in different micro-batches. So each bucket says in every micro-batch how far it
+has closed, even if it has no rows. At most K rows of each window wait.
 
-The order: by value, NaN behind all numbers and null last, equal values by the bytes of their keys.
+The order of rows: by value. NaN comes after all numbers, and null comes last. Equal values are ordered by the
+bytes of their keys.
 """
 
 from __future__ import annotations
@@ -29,14 +31,15 @@ from evenflow.windows import NO_MARK, panes_closed_by, window_bounds
 
 _SAID, _STAND, _ROWS = b"evenflow", "stand", "rows"
 _PANE, _UNFIT, _KEY, _VALUES = range(4)
-"""Places of columns in a table of leaders. Their names may be those of aggregates as well."""
+"""Places of the columns in a table of leaders. Their names do not identify them: an aggregate may be called "key", too."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """What a bucket says behind the leaders of the windows that it has closed in one micro-batch.
+    """What a bucket says after the leaders of the windows that it has closed in one micro-batch.
 
-    closed: its panes below are closed. came: (last pane of a window, when its newest tuple came), of those with rows.
+    closed: the bucket's panes below it are closed. came: for each window with rows (the window's last pane,
+    time (ms) when its newest tuple came or None).
     """
 
     bucket: int
@@ -45,7 +48,10 @@ class Said:
 
 
 def leaders(plan: AggregatePlan, table: pa.Table, pane: int) -> Iterator[pa.Table]:
-    """The K first of the partials of a window of one bucket, with their results, in slices of no promised order."""
+    """The first K rows of a window of one bucket as results (leaders_schema), in slices.
+
+    table: all partials of the window in this bucket. pane: the window's last pane.
+    """
     function, call = next(
         (function, call) for label, function, call in plan.outputs if label == plan.emission.column
     )
@@ -53,7 +59,7 @@ def leaders(plan: AggregatePlan, table: pa.Table, pane: int) -> Iterator[pa.Tabl
     for rows in sliced(table.take(pa.array(first))):
         size = rows.num_rows
         unfit = np.zeros(size, np.int64)
-        if plan.unfit(rows):
+        if plan.unfit(rows):  # rare, so only then each row is asked
             unfit[:] = [plan.unfit(rows.slice(row, 1)) for row in range(size)]
         columns = [
             pa.array(np.full(size, pane, np.int64)),
@@ -64,14 +70,17 @@ def leaders(plan: AggregatePlan, table: pa.Table, pane: int) -> Iterator[pa.Tabl
 
 
 def leaders_schema(plan: AggregatePlan) -> pa.Schema:
-    """Columns of a table of leaders: last pane of the window, number of values that do not fit, key, the aggregates."""
+    """Columns of a table of leaders: last pane of the window, number of values that do not fit, key, aggregates."""
     return pa.schema([("pane", pa.int64()), ("unfit", pa.int64()), ("key", pa.binary()), *plan.output_schema])
 
 
 def told_leaders(
     plan: AggregatePlan, tables: Iterable[pa.Table], said: Callable[[], Said | None]
 ) -> Iterator[bytes]:
-    """What a bucket sends to the task that merges: its leaders, then what it says, if anything, once they are all there."""
+    """What a bucket sends to the task that merges: tables of leaders, then an empty table that carries what the bucket says.
+
+    said: called after the last table, because only then it is known. None: the bucket has nothing to say.
+    """
     for table in tables:
         yield table_bytes(table)
     last = said()
@@ -88,10 +97,11 @@ def merge_leaders(
     *,
     told: Callable[[Tally], object] | None = None,
 ) -> Iterator[pa.Table]:
-    """Results (plan.result_schema) of the windows that every bucket has closed now, in order.
+    """Results (plan.result_schema) of the windows that every bucket has closed by now, in window order.
 
-    sent: what buckets have sent since, each its own in one piece, in any order. The state is saved when the iterator is
-    exhausted. told: is handed what was emitted.
+    sent: what buckets have sent in this micro-batch (`told_leaders`). Buckets come in any order, and what one
+    bucket sent comes in one piece. The state is saved when the iterator is exhausted. told: called once at
+    the end with what was emitted.
     """
     stand = _Stand.load(state)
     waiting = [_rows(state, plan)]
@@ -109,7 +119,7 @@ def merge_leaders(
     for pane in np.unique(panes).tolist():
         first = _merged(plan, rows.filter(pa.array(panes == pane)))
         if pane >= due:
-            kept.append(first)
+            kept.append(first)  # no more than K rows: what cannot be among the first K is dropped here
             continue
         bounds = window_bounds(pane, window=plan.window, slide=plan.slide)
         end = bounds[1]
@@ -126,7 +136,7 @@ def merge_leaders(
     stand.save(state)
     if kept:
         state.put(_ROWS, table_bytes(pa.concat_tables(kept)))
-    elif waiting[0].num_rows:
+    elif waiting[0].num_rows:  # `delete` takes only a name that exists
         state.delete(_ROWS)
     if told is not None:
         told(tally)
@@ -134,7 +144,11 @@ def merge_leaders(
 
 @dataclass(kw_only=True)
 class _Stand:
-    """closed: panes below which each bucket has closed. came: by window that waits, when its newest tuple came."""
+    """What the task that merges remembers besides rows.
+
+    closed: by bucket, the pane below which it has closed all. came: by last pane of a window that waits, time
+    (ms) when the window's newest tuple came, None if a bucket does not know it.
+    """
 
     closed: dict[int, int] = field(default_factory=dict)
     came: dict[int, int | None] = field(default_factory=dict)
@@ -156,8 +170,8 @@ class _Stand:
             self.came[pane] = None if came is None or known is None else max(came, known)
 
     def closed_by_all(self, buckets: int, plan: AggregatePlan) -> int:
-        """Panes below this one are closed in every bucket."""
-        if len(self.closed) < buckets:
+        """All panes below the one that is returned are closed in every bucket."""
+        if len(self.closed) < buckets:  # a bucket that has never spoken has closed nothing
             return int(panes_closed_by(NO_MARK, plan.slide))
         return min(self.closed.values())
 
@@ -181,7 +195,7 @@ def _ranked(plan: AggregatePlan, rows: pa.Table, bounds: tuple[int, int]) -> pa.
 
 
 def _first(emission: Emission, values: pa.Array, keys: pa.Array) -> Int64s:
-    """Which rows are the K first, in order."""
+    """Numbers of the first K rows, in order, shape (up to K,)."""
     some = _contenders(emission, values)
     if some is not None:
         values, keys = values.take(pa.array(some)), keys.take(pa.array(some))
@@ -194,20 +208,22 @@ def _first(emission: Emission, values: pa.Array, keys: pa.Array) -> Int64s:
 
 
 def _contenders(emission: Emission, values: pa.Array) -> Int64s | None:
-    """Rows that may be among the first, found without sorting all of them. None: all may."""
+    """Numbers of the rows that may be among the first K, found in O(rows) without a sort. None: any row may be."""
     if len(values) <= 4 * emission.rows or not (
         pa.types.is_int64(values.type) or pa.types.is_float64(values.type)
     ):
         return None
+    # A value that equals itself is neither null nor NaN. With more than K such values, none of the others can be first.
     known = np.flatnonzero(pc.fill_null(pc.equal(values, values), False).to_numpy(zero_copy_only=False))
     if len(known) <= emission.rows:
         return None
     own = values.take(pa.array(known)).to_numpy()
     place = emission.rows - 1 if emission.ascending else len(own) - emission.rows
+    # Rows that tie with the K-th value stay: the bytes of their keys decide.
     last = np.partition(own, place)[place]
     return known[own <= last if emission.ascending else own >= last]
 
 
 def one_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column of either kind as one array."""
+    """A column, chunked or not, as one array."""
     return one_chunk(column) if isinstance(column, pa.ChunkedArray) else column

@@ -1,10 +1,11 @@
 """Wire formats: frames (partitioner -> combiner), blobs (combiner -> reducer) and result frames.
 
-Admission rule: encoding and decoding only. What the columns mean is said by Query and AggregatePlan. Every
-decoder takes any bytes: what it cannot read is a ProtocolError, what is another query's an IncompatibleStateError.
+Admission rule: encoding and decoding only. Query and AggregatePlan say what the columns mean. Every decoder
+takes any bytes. It raises ProtocolError for bytes that it cannot read, and IncompatibleStateError for a
+record of another query.
 
-`envelope` is what frames and blobs have in common. `frame`, `blob` and `result_frames` (the results of one bucket and
-window) are one file each. `cut` keeps records small, `claims` asks how large a record says it is.
+`envelope` holds what frames and blobs have in common. `frame`, `blob` and `result_frames` (the results of one bucket and
+window) are one file each. `cut` keeps records small. `claims` tells how large a record claims to be.
 """
 
 from evenflow.wire.blob import BlobHeader, Segment, decode_blob, encode_blob

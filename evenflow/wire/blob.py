@@ -1,11 +1,13 @@
 """Blobs: what one combiner task has for one bucket.
 
-A blob holds segments, one a routed partition: the partials of its routed offsets first..last that fall into the
-bucket. Segments stay apart, so it makes no difference which routed partitions a task combined together. A blob that
-is too large is cut into parts, and each part says which rows of which segments it holds: where a repeated blob is
-cut elsewhere, its rows are known all the same (pipeline rule 15).
+A blob holds one segment for each routed partition that the task read. A segment holds the partials of routed
+offsets first..last that fall into the bucket. Segments stay apart, so it makes no difference which routed
+partitions one task combined.
 
-Marks are lines of a small table: many segments of a batch have been told the same.
+A blob that is too large is cut into parts. Each part says which rows of which segments it holds. So the rows
+of a repeated blob are recognised even if it is cut elsewhere (pipeline rule 15).
+
+Marks are written as a small table, and each segment names its line. Many segments of a micro-batch share a line.
 """
 
 from __future__ import annotations
@@ -36,9 +38,9 @@ _LANE_COLUMNS = 4
 
 
 class Segment(NamedTuple):
-    """Rows begin..begin+rows of the `total` partials of routed offsets first..last of one routed partition.
+    """Rows begin..begin+rows of the `total` partials that routed partition `routed` has at offsets first..last.
 
-    marks: line of the blob's table of marks.
+    marks: number of the segment's line in the blob's table of marks.
     """
 
     routed: int
@@ -54,10 +56,11 @@ class Segment(NamedTuple):
 class BlobHeader:
     """Header of a blob, or of one part of it.
 
-    segments: in the order of the rows. marks: largest mark (ms) that the frames of a segment told of each input
-    partition, NO_MARK for none, shape (lines, input partitions). A segment's marks count once all of its rows were
-    merged. lanes: (routed partition, input partition, first offset read, next to read), shape (n, 4), for the
-    routed partitions whose lanes this bucket watches. came: the oldest one of its frames, for latencies alone.
+    fingerprint: that of the query. topic_id: Kafka's id of the routed topic. segments: in the order of their rows.
+    marks: largest mark (ms) that the frames of a segment told of each input partition, NO_MARK for none, shape (lines,
+    input partitions). A segment's marks count once all of its rows are merged. lanes: (routed partition, input
+    partition, first offset read, next offset to read), shape (n, 4), for the routed partitions whose lanes this bucket
+    watches. came: the oldest `came` (ms) of the blob's frames, for latencies alone.
     """
 
     fingerprint: str
@@ -74,7 +77,7 @@ class BlobHeader:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Blob:
-    """A blob (or a part of it) that was read. The rows of its segments follow each other in `batch`."""
+    """A decoded blob, or a decoded part of one. The rows of its segments follow each other in `batch`."""
 
     header: BlobHeader
     batch: pa.RecordBatch
@@ -83,7 +86,7 @@ class Blob:
 
 
 def encode_blob(batch: pa.RecordBatch, header: BlobHeader, *, part: int = 0, parts: int = 1) -> bytes:
-    """The record of these rows."""
+    """The record of these rows, which are part `part` of `parts` of a blob."""
     fields = {
         "fingerprint": header.fingerprint,
         "topic_id": header.topic_id,
@@ -100,7 +103,10 @@ def encode_blob(batch: pa.RecordBatch, header: BlobHeader, *, part: int = 0, par
 
 
 def decode_blob(data: Data, *, fingerprint: str) -> Blob:
-    """The blob in any bytes. Raises as `open_record` does, and ProtocolError for a header that cannot be."""
+    """The blob in these bytes, which may be anything.
+
+    Raises as `open_record` does, and ProtocolError for an impossible header.
+    """
     blob = Blob(**open_record(data, kind=_KIND, fingerprint=fingerprint, read=_header)._asdict())
     if sum(segment.rows for segment in blob.header.segments) != blob.batch.num_rows:
         raise ProtocolError(f"a blob's segments do not add up to its {blob.batch.num_rows} rows")
@@ -127,6 +133,7 @@ def _header(fields: StrictObject) -> BlobHeader:
     )
     if header.bucket >= header.buckets:
         raise ProtocolError(f"a blob cannot be for bucket {header.bucket} of {header.buckets}")
+    # Numbers in a header index arrays of the reducer, so none may lie outside of them.
     for segment in header.segments:
         _check(segment, header)
     if _outside(header.lanes[:, 0], routed) or _outside(header.lanes[:, 1], inputs):
@@ -135,7 +142,7 @@ def _header(fields: StrictObject) -> BlobHeader:
 
 
 def _check(segment: Segment, header: BlobHeader) -> None:
-    """Raise ProtocolError for a segment that cannot be."""
+    """Raise ProtocolError for an impossible segment."""
     if not (
         0 <= segment.routed < header.routed_partitions
         and 0 <= segment.first <= segment.last

@@ -1,4 +1,4 @@
-"""Keeping records below a size: where a batch is cut depends on its content alone."""
+"""Keeps records below a size. Where a batch is cut depends on its content alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evenflow.arrays import Int64s
 
 
 def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Consecutive slices of the batch, each near `max_bytes` or a single row. An empty batch gives itself."""
+    """Consecutive slices of the batch, each near `max_bytes` or a single row. An empty batch is yielded as it is."""
     rows = batch.num_rows
     if rows <= 1 or batch.nbytes <= max_bytes:
         yield batch
@@ -27,7 +27,7 @@ def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
 
 
 def weights(batch: pa.RecordBatch) -> Int64s:
-    """Bytes of each row, a little too many. Shape (rows,)."""
+    """Bytes of each row, rather too many than too few. Shape (rows,)."""
     weights = np.zeros(batch.num_rows, dtype=np.int64)
     for column in batch.columns:
         weights += _weights(column)
@@ -35,12 +35,14 @@ def weights(batch: pa.RecordBatch) -> Int64s:
 
 
 def _weights(column: pa.Array) -> Int64s | int:
+    # Offsets count as 8 bytes, and validity as a whole byte, so that no row is taken for smaller than it is.
     if _is_text(column.type):
         return lengths(column) + 8
     if pa.types.is_struct(column.type):
         return sum((_weights(column.field(i)) for i in range(column.type.num_fields)), 1)
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         counts = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64()).to_numpy()
+        # Running sums over all entries, so that a list's bytes are one difference.
         filled = np.concatenate(
             [[0], np.cumsum(np.zeros(counts.sum(), np.int64) + _weights(column.flatten()))]
         )

@@ -1,12 +1,12 @@
-"""One record: an Arrow IPC stream with one batch, and behind its end a trailer of 12 bytes.
+"""One record: an Arrow IPC stream with one batch, and after its end a trailer of 12 bytes.
 
     schema message   its metadata key `evenflow` holds the header as JSON, with arrays as base64
     batch message    the rows
     end of stream    8 bytes
     trailer          part, parts, CRC-32 of all bytes before it. Three little-endian uint32
 
-Any Arrow library reads a record as it is: what follows the end of a stream is ignored. The schema message is the
-same for many records (all frames of a block), so it is encoded once and decoded once.
+Any Arrow library reads a record as it is, because bytes after the end of a stream are ignored. Many records
+have the same schema message (all frames of a block, for example). So it is encoded once and decoded once.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ from evenflow.wire.claims import is_compressed
 METADATA_KEY = b"evenflow"
 WIRE_VERSION = 2
 MOST_PARTITIONS = 4_096
-"""No header may claim more, of input or of routed partitions. Settings allow 256 and 1,024."""
+"""A header may claim at most so many input or routed partitions. Settings allow fewer: 256 and 1,024."""
+# An Arrow IPC message begins with 0xFFFFFFFF and its length. Length 0 is the end of the stream.
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _TRAILER = struct.Struct("<III")
 _MESSAGE = struct.Struct("<iI")
 _LARGEST_REMEMBERED = 65_536
+"""Longest schema message (bytes) that is kept decoded: 64 of these are the most that the cache holds."""
 _LARGEST_HEADER = 16 * 1024 * 1024
 _WORD = 100
 _UNREADABLE = (
@@ -50,17 +52,17 @@ _UNREADABLE = (
     RecursionError,
     StopIteration,
 )
-"""What Arrow's readers and Python's raise for bytes that are no record."""
+"""The exceptions of Arrow's and Python's readers for bytes that are no record."""
 
 Data: TypeAlias = bytes | pa.Buffer
 
 
 Read = Callable[[StrictObject], Any]
-"""Makes a header of its JSON fields. Raises ProtocolError for fields that cannot be."""
+"""Makes a header of its JSON fields. Raises ProtocolError for impossible fields."""
 
 
 class Opened(NamedTuple):
-    """A record's header as `Read` made it, its rows, and which part of how many it is."""
+    """An opened record: its header as `Read` made it, its rows, and that it is part `part` of `parts`."""
 
     header: Any
     batch: pa.RecordBatch
@@ -69,7 +71,10 @@ class Opened(NamedTuple):
 
 
 class Packer:
-    """Records that have one schema and one header: both are encoded here, once."""
+    """Makes records that share one schema and one header. Both are encoded once.
+
+    kind: "frame" or "blob". fields: the header as plain JSON.
+    """
 
     def __init__(self, schema: pa.Schema, *, kind: str, fields: dict[str, Any]) -> None:
         header = {"v": WIRE_VERSION, "kind": kind, **fields}
@@ -77,17 +82,19 @@ class Packer:
         self._prefix = schema.with_metadata({METADATA_KEY: text}).serialize().to_pybytes()
 
     def pack(self, batch: pa.RecordBatch, *, part: int = 0, parts: int = 1) -> bytes:
-        """One record of these rows (columns as the schema has them)."""
+        """One record of these rows. Their columns are those of the schema."""
         body = b"".join((self._prefix, batch.serialize(), _END))
+        # The checksum covers the body and the first 8 bytes of the trailer (part, parts).
         checked = zlib.crc32(_TRAILER.pack(part, parts, 0)[:8], zlib.crc32(body))
         return body + _TRAILER.pack(part, parts, checked)
 
 
 def open_record(data: Data, *, kind: str, fingerprint: str, read: Read) -> Opened:
-    """Check and read any bytes. `read` is called once for many records with one header.
+    """Check and read a record. The bytes may be anything.
 
-    Raises ProtocolError for what is no record of this kind or was damaged, IncompatibleStateError for a record of
-    another version or of another query.
+    read: makes the header. For many records with one header it is called once. Raises ProtocolError for bytes
+    that are no record of this kind or were damaged. Raises IncompatibleStateError for a record of another
+    version or another query.
     """
     try:
         view = memoryview(data)
@@ -96,6 +103,7 @@ def open_record(data: Data, *, kind: str, fingerprint: str, read: Read) -> Opene
         part, parts, checked = _TRAILER.unpack_from(view, view.nbytes - _TRAILER.size)
         if zlib.crc32(view[:-4]) != checked:
             raise ValueError("its checksum does not fit: it was damaged, or is something else")
+        # A message is a marker and a length (8 bytes together), then its metadata. A schema message has no body.
         length = 8 + _MESSAGE.unpack_from(view)[1]
         if not 8 < length <= view.nbytes - _TRAILER.size:
             raise ValueError("its schema is longer than itself")
@@ -107,22 +115,23 @@ def open_record(data: Data, *, kind: str, fingerprint: str, read: Read) -> Opene
         if is_compressed(message.metadata.to_pybytes()):
             raise ValueError("its rows are compressed: how large they are is only a claim")
         batch = pa.ipc.read_record_batch(message, schema)
-        batch.validate(full=True)
+        batch.validate(full=True)  # kernels index by offsets without a check, so bad offsets must end here
     except _UNREADABLE as error:
         raise ProtocolError(f"this record is no evenflow {kind}: {_short(error)}") from None
     return Opened(header, batch, part, parts)
 
 
 def numbers(rows: Int64s) -> str:
-    """Rows of int64 as text, shape (n, columns): deflated differences, for neighbours are alike."""
+    """int64 values of shape (n, columns) as text. Differences between rows are deflated, because neighbours are alike."""
     differences = np.diff(rows.astype("<i8", copy=False), axis=0, prepend=0)
     return base64.b64encode(zlib.compress(differences.T.tobytes(), 1)).decode()
 
 
 def read_numbers(fields: StrictObject, name: str, *, columns: int, most: int) -> Int64s:
-    """The rows of int64 that `numbers` wrote, shape (n, columns), at most `most`. ProtocolError for anything else."""
+    """The int64 values that `numbers` wrote, shape (n, columns), n up to `most`. ProtocolError for anything else."""
     try:
         packed = base64.b64decode(fields.text(name, most=_LARGEST_HEADER), validate=True)
+        # The output is bounded: a few bytes of deflate may claim gigabytes. One byte beyond the bound shows an overflow.
         inflating = zlib.decompressobj()
         data = inflating.decompress(packed, 8 * columns * most + 1)
         if len(data) > 8 * columns * most or not inflating.eof:
@@ -134,22 +143,23 @@ def read_numbers(fields: StrictObject, name: str, *, columns: int, most: int) ->
 
 
 LATEST_CAME = 2**53
-"""ms since 1970: no clock is ever right beyond."""
+"""Latest time (ms since 1970) that is believed. No right clock shows a later one."""
 
 
 def came_field(came: int | None) -> dict[str, int]:
-    """The header's field, left out where nobody knows: readers of before ignore it."""
+    """The header's field `came`. It is left out if the time is unknown. A reader that does not know the field ignores it."""
     return {} if came is None else {"came": came}
 
 
 def read_came(fields: StrictObject) -> int | None:
-    """Timestamp (ms) that `came_field` wrote. None for anything else: it is for latencies alone, and no reason to stop."""
+    """The time (ms) that `came_field` wrote, or None for anything else. It serves latencies only, so it never raises."""
     came = fields.fields.get("came")
+    # `type`, because a bool is an instance of int, too.
     return came if type(came) is int and 0 <= came <= LATEST_CAME else None
 
 
 def _first_message(prefix: bytes, kind: str, fingerprint: str, read: Read) -> tuple[Any, pa.Schema]:
-    """Header and schema. Whose record it is comes first: only then are its numbers read."""
+    """(header, schema) of a schema message. Kind, version and query are checked before any number of the header is read."""
     with pa.ipc.open_stream(prefix + _END) as reader:
         schema = reader.schema
     fields = read_object((schema.metadata or {})[METADATA_KEY], most_bytes=_LARGEST_HEADER)
@@ -167,7 +177,7 @@ def _first_message(prefix: bytes, kind: str, fingerprint: str, read: Read) -> tu
             hint="the query, the input or the number of partitions or buckets changed: "
             "give the query a new name (new topics), or delete the old topics and checkpoints",
         )
-    if not all(schema.names):  # asked here: Arrow decodes names when it is asked, and they may be no UTF-8
+    if not all(schema.names):  # Arrow decodes names only now, and they may be no UTF-8
         raise ValueError("a column has no name")
     return read(fields), schema.remove_metadata()
 
@@ -176,7 +186,10 @@ _remembered = lru_cache(maxsize=64)(_first_message)
 
 
 def _aligned(data: Data) -> pa.Buffer:
-    """Kernels are compiled for aligned arrays. What Spark hands over begins anywhere."""
+    """The bytes as a buffer that begins at a multiple of 8, copied if need be.
+
+    Kernels are compiled for aligned arrays, and bytes from Spark begin anywhere.
+    """
     buffer = pa.py_buffer(data)
     return pa.py_buffer(buffer.to_pybytes()) if buffer.address % 8 else buffer
 

@@ -1,4 +1,4 @@
-"""Frames: the tuples of one block for one worker, and what the block tells every worker."""
+"""Frames: the tuples of one block for one worker, and the marks that the block tells every worker."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ def _none() -> Int64s:
 class FrameHeader:
     """What all frames of one block have in common.
 
-    offsets: (input partition, first offset, last offset) of each partition of the block, shape (n, 3). None when
-    the frame only tells. told: (input partition, mark in ms, next offset to read) of each partition of the
-    instance, shape (m, 3). Empty unless this frame tells, and a frame that tells goes to every worker. came: timestamp
-    (ms) of the block's oldest record in the input topic, by the first one of each partition, for latencies alone. None where
-    there is none.
+    fingerprint: that of the query. epoch: that of the plan in force. offsets: (input partition, first offset,
+    last offset) of each partition of the block, shape (n, 3), n = 0 if the frame only tells. told: (input
+    partition, mark in ms, next offset to read) of each partition of the instance, shape (m, 3), m = 0 unless
+    the frame tells. A frame that tells goes to every worker. came: timestamp (ms) of the block's oldest
+    record in the input topic, or None if it is unknown. The oldest is chosen among the first record of each
+    partition. `came` serves latencies alone.
     """
 
     fingerprint: str
@@ -49,7 +50,11 @@ class FrameHeader:
 
 
 class FramePacker:
-    """Frames under one header. Only the last part of a frame that was cut may tell: marks close panes."""
+    """Makes frames under one header.
+
+    If a frame is cut into parts, only its last part may tell: a mark closes panes, so all of their tuples
+    must come first.
+    """
 
     def __init__(self, header: FrameHeader, schema: pa.Schema) -> None:
         fields = {
@@ -64,18 +69,18 @@ class FramePacker:
         self._packer = Packer(schema, kind=_KIND, fields=fields)
 
     def pack(self, batch: pa.RecordBatch, *, part: int = 0, parts: int = 1) -> bytes:
-        """The frame of these rows."""
+        """The frame of these rows, or part `part` of `parts` of it."""
         return self._packer.pack(batch, part=part, parts=parts)
 
 
 def encode_frame(batch: pa.RecordBatch, header: FrameHeader) -> bytes:
-    """A single frame."""
+    """A single frame that is not cut."""
     return FramePacker(header, batch.schema).pack(batch)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Frame:
-    """A frame that was read: its header, its rows, and which part of how many it is."""
+    """A decoded frame: its header, its rows, and that it is part `part` of `parts`."""
 
     header: FrameHeader
     batch: pa.RecordBatch
@@ -84,7 +89,10 @@ class Frame:
 
 
 def decode_frame(data: Data, *, fingerprint: str) -> Frame:
-    """The frame in any bytes. Raises as `open_record` does, and ProtocolError for a header that cannot be."""
+    """The frame in these bytes, which may be anything.
+
+    Raises as `open_record` does, and ProtocolError for an impossible header.
+    """
     return Frame(**open_record(data, kind=_KIND, fingerprint=fingerprint, read=_header)._asdict())
 
 
@@ -99,6 +107,7 @@ def _header(fields: StrictObject) -> FrameHeader:
         told=read_numbers(fields, "told", columns=3, most=inputs),
         came=read_came(fields),
     )
+    # The combiner indexes its arrays by these partitions, and a repeated index would hide one of two values.
     for name, rows in (("offsets", header.offsets), ("told", header.told)):
         _check_partitions(name, rows[:, 0], header.input_partitions)
     if (header.offsets[:, 1] < 0).any() or (header.offsets[:, 2] < header.offsets[:, 1]).any():

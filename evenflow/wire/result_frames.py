@@ -1,11 +1,11 @@
 """Wire format of results as Arrow: one record holds rows of one bucket and one window.
 
-A record is an Arrow IPC stream with one record batch, its buffers compressed with lz4, so any Arrow library reads
-it: `pa.ipc.open_stream(value).read_all()`. The schema metadata key `evenflow` holds a header as JSON.
+A record is an Arrow IPC stream with one record batch, whose buffers are compressed with lz4. Any Arrow library reads it:
+`pa.ipc.open_stream(value).read_all()`. The schema metadata key `evenflow` holds a header as JSON.
 
-A window's rows in a bucket have a fixed order, and the header says which of them a record holds: rows `first` up to
-`first + rows`. So a reader recognises what was written before by position, even when a repeated micro-batch has cut
-the window elsewhere. Equal rows under an equal header are equal bytes.
+A window's rows in a bucket have a fixed order. The header says which of these rows a record holds: rows
+`first` up to `first + rows`. So a reader recognises by position what was written before, even if a repeated
+micro-batch has cut the window elsewhere. Equal rows under an equal header are equal bytes.
 
 Admission rule: encoding and decoding only, no Kafka and no Spark.
 """
@@ -29,9 +29,9 @@ from evenflow.wire.claims import claimed_bytes
 METADATA_KEY = b"evenflow"
 RESULTS_VERSION = 2
 PART_BYTES = 4_000_000
-"""A record holds about so many bytes of uncompressed rows, or one row that is larger."""
+"""A record holds at most about so many bytes of uncompressed rows, or one row that is larger."""
 MOST_BYTES = 33_554_432
-"""More than this is no part that we wrote, however small it is compressed."""
+"""A record that claims more bytes of uncompressed rows is refused: evenflow writes none."""
 
 _WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _CONTINUED = struct.Struct("<Ii")
@@ -42,9 +42,9 @@ _INT64 = range(-(2**63), 2**63)
 class ResultHeader:
     """What a record says of itself.
 
-    fingerprint: of the query. window_start, window_end: ms. part: number of the record within its window and
-    bucket. first: place of its first row among the window's rows in this bucket. rows: how many it holds. last:
-    whether no more rows of this window and bucket follow.
+    fingerprint: that of the query. window_start, window_end: in ms. part: number of the record within its
+    window and bucket, from 0. first: place of the record's first row among the window's rows in this bucket,
+    from 0. rows: how many rows the record holds. last: whether no more rows of this window and bucket follow.
     """
 
     fingerprint: str
@@ -60,9 +60,10 @@ class ResultHeader:
 def encode_results(
     tables: Iterable[pa.Table], *, fingerprint: str, bucket: int, part_bytes: int = PART_BYTES
 ) -> Iterator[bytes]:
-    """Records of result tables (`readable_schema`) of one bucket. Each table holds rows of one window.
+    """Records of the result tables (`readable_schema`) of one bucket.
 
-    Tables of the same window follow each other. At most one of them is looked ahead of what is given out.
+    Each table holds rows of one window, and tables of the same window follow each other. To know which record
+    is the last of its window, this reads one batch ahead of the record that it yields.
     """
     held: tuple[pa.RecordBatch, tuple[int, int]] | None = None
     part = first = 0
@@ -81,14 +82,15 @@ def decode_results(
 ) -> tuple[ResultHeader, pa.RecordBatch]:
     """Header and rows of a record. `schema` is the query's `readable_schema`.
 
-    Takes any bytes: ProtocolError says why something is no such record, IncompatibleStateError that it is another
-    query's. Nothing is decompressed before the checksum and the claimed sizes are right.
+    The bytes may be anything. Raises ProtocolError for bytes that are no such record, and
+    IncompatibleStateError for a record of another query. Nothing is decompressed before the checksum and the
+    claimed sizes are found right.
     """
     try:
         header, batch = _decoded(value or b"", schema, fingerprint)
     except (ProtocolError, IncompatibleStateError):
         raise
-    except Exception as error:  # Arrow and the JSON parser raise many kinds for bytes that mean nothing
+    except Exception as error:  # for bad bytes, Arrow and the JSON parser raise many kinds of exception
         raise ProtocolError(f"this record is no result frame: {error!r:.300}") from None
     return header, batch
 
@@ -103,7 +105,7 @@ def _batches(tables: Iterable[pa.Table], part_bytes: int) -> Iterator[tuple[pa.R
 
 
 def _cut(batch: pa.RecordBatch, part_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Slices of about part_bytes, or of one row. The cut need not be repeatable: a part names its rows."""
+    """Slices of at most about `part_bytes`, or of one row. A repeat may cut elsewhere, because each part names its rows."""
     if batch.num_rows <= 1 or batch.nbytes <= part_bytes:
         yield batch
         return
@@ -115,6 +117,8 @@ def _cut(batch: pa.RecordBatch, part_bytes: int) -> Iterator[pa.RecordBatch]:
 def _record(held: tuple[pa.RecordBatch, tuple[int, int]], **place: Any) -> bytes:
     batch, (start, end) = held
     header = ResultHeader(window_start=start, window_end=end, rows=batch.num_rows, **place)
+    # The stream is written with an empty header first, because the header holds a checksum of the bytes after
+    # the schema. Then the schema message is replaced by one that has the header.
     bare = batch.schema.with_metadata(None)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, bare, options=_WRITING) as writer:
@@ -128,20 +132,20 @@ def _record(held: tuple[pa.RecordBatch, tuple[int, int]], **place: Any) -> bytes
 
 
 def _fields(header: ResultHeader, body: memoryview | bytes) -> dict[str, Any]:
-    """The header's JSON object, its checksum last."""
+    """The header as plain JSON. The checksum is its last field."""
     said: dict[str, Any] = {"v": RESULTS_VERSION, "kind": "results", **asdict(header)}
     return said | {"crc": _checksum(said, body)}
 
 
 def _checksum(said: dict[str, Any], body: memoryview | bytes) -> int:
-    """CRC-32 of the header without its checksum, and of all bytes behind the schema."""
+    """CRC-32 of the header without its checksum, and of all bytes after the schema message."""
     return zlib.crc32(body, zlib.crc32(json.dumps(said, separators=(",", ":")).encode()))
 
 
 def _alone(column: pa.Array) -> pa.Array:
-    """The same values in buffers of exactly their size, zeros under nulls: equal values become equal bytes.
+    """The same values in buffers of exactly their size, with zeros under nulls. So equal values become equal bytes.
 
-    Arrow pads what it writes of a slice with its neighbours, and what lies under a null is anything.
+    Arrow may write bytes of a slice's neighbours as padding, and under a null a buffer may hold anything.
     """
     size = len(column)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
@@ -159,7 +163,7 @@ def _alone(column: pa.Array) -> pa.Array:
 
 
 def _ms(times: pa.TimestampArray) -> pa.Int64Array:
-    """The same buffers as milliseconds since 1970."""
+    """The times as milliseconds since 1970, without a copy."""
     return times.view(pa.int64())
 
 
@@ -187,7 +191,7 @@ def _decoded(value: bytes, schema: pa.Schema, fingerprint: str) -> tuple[ResultH
 
 
 def _schema_bytes(data: memoryview) -> int:
-    """Length of the schema message that a stream begins with."""
+    """Bytes of the schema message that a stream begins with. Raises ProtocolError if there is none."""
     marker, length = _CONTINUED.unpack_from(data)
     if marker != 0xFFFFFFFF or not 0 < length <= len(data) - _CONTINUED.size:
         raise ProtocolError("this record is no result frame: it does not begin with an Arrow schema")
@@ -201,6 +205,7 @@ def _header(said: Any, body: memoryview) -> ResultHeader:
     if checksum != _checksum(said, body):
         raise ProtocolError("a result frame is damaged: its checksum is not that of its bytes")
     values = {name: value for name, value in said.items() if name not in ("v", "kind")}
+    # Annotations are strings here (`from __future__ import annotations`). `type` below tells a bool from an int.
     types = {
         field.name: {"str": str, "int": int, "bool": bool}[str(field.type)] for field in fields(ResultHeader)
     }

@@ -1,1 +1,1 @@
-"""One file a policy. `evenflow.elasticity.registry` names them."""
+"""The policies, one in each file. `evenflow.elasticity.registry` gives them their names."""

@@ -1,27 +1,28 @@
-"""DS2: true processing rates, as the Flink autoscaler uses them.
+"""DS2: parallelism from true processing rates, as the Flink autoscaler computes it.
 
-A part's true processing rate is its `capacity`: tuples/s that it could take in, measured while it was busy. From it the
-parallelism is reckoned in one step rather than felt for:
+A part's true processing rate is its `capacity`: the tuples/s that it could take in, measured while it was busy. From
+this rate DS2 computes the parallelism in one step, where other policies approach it in several:
 
 * needed capacity = queue / `catch_up_s` + arrivals * `restart_s` / `catch_up_s` + arrivals / `target`;
-* recommended = `ceil(current * needed / capacity)`, changed by at most the factors `1 + up_factor` and `1 - down_factor`.
-* What the reducer needs follows from what the combiner passes on per tuple. A combiner that is overloaded hides what
-  would arrive behind it.
-* Nothing happens while every part's capacity lies between what is needed at utilisation `target + boundary` and at
-  `target - boundary`. Once one part is outside, all parts go where they are recommended.
+* recommended parallelism = `ceil(current * needed / capacity)`. One step multiplies the current one by at most
+  `1 + up_factor` and at least `1 - down_factor`.
+* An overloaded combiner passes on less than arrives at it. So the reducer's arrivals are scaled up to what would arrive
+  if the combiner kept up.
+* Nothing changes while every part's capacity lies between what is needed at utilisation `target + boundary` and what is
+  needed at `target - boundary`. Once one part is outside these limits, all parts go to their recommendation.
 * While a backlog drains, the limits are utilisation 1 and 0, and nothing scales in.
 * Scale-in goes to the highest recommendation of the last `scale_down_interval_s`.
 
-Rates are means over `window_s`. A gap in the observations begins them anew. In the fused wiring both parts share one
-pool in turn. Then each has only its share of the time, and what both need is added up: p and r grow by the same factor.
-In the split wiring a part whose bounds leave it no choice is left out. DS2 sees capacity only, not the fixed cost of a
-micro-batch.
+Rates are means over `window_s`. After a gap in the observations the means begin anew. In the fused wiring both parts
+share one pool in turn, so each part has only its share of the time. The needs of both are then added up, and p and r
+grow by the same factor. In the split wiring, a part is left out if its bounds leave it no choice. DS2 sees only the
+capacity, not the fixed cost of a micro-batch.
 
-State: the rates of `window_s`, and one falling series of recommendations a side. Source: Kalavri et al., "Three steps is
-all you need", OSDI 2018, and the Flink Kubernetes operator, `flink-autoscaler`: `AutoScalerUtils.java`
+State: the rates of `window_s`, and one falling series of recommendations for each side. Source: Kalavri et al., "Three
+steps is all you need", OSDI 2018, and the Flink Kubernetes operator, `flink-autoscaler`: `AutoScalerUtils.java`
 (getTargetProcessingCapacity), `ScalingMetricEvaluator.java` (computeProcessingRateThresholds), `JobVertexScaler.java`
 (scale, applyScaleDownInterval), `ScalingExecutor.java` (allChangedVerticesWithinUtilizationTarget). Flink's times are
-made for jobs that stop to rescale. The defaults here are shorter, and each option names Flink's.
+made for jobs that stop to rescale. The defaults here are shorter. Each option also gives Flink's default.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, who
 
 _MOST_KEPT = 1_000
 _MOST_HIDDEN = 1_000.0
-"""Times more that may arrive behind an overloaded combiner than does: beyond it its capacity is no measurement."""
+"""Largest factor for the reducer's arrivals behind an overloaded combiner. A larger one is no credible measurement."""
 _Count = Annotated[int, Field(ge=0, le=2**62)]
 
 
@@ -49,34 +50,36 @@ class Ds2Options(Options):
         default=0.20,
         ge=0,
         lt=1,
-        description="No action while utilisation is this near to target (Flink: 0.3).",
+        description="No action while utilisation is within this of target (Flink: 0.3).",
     )
     window_s: float = Field(
-        default=15, ge=0, le=3_600, description="Rates are means of this time (Flink: 900)."
+        default=15, ge=0, le=3_600, description="Rates are means over this time, s (Flink: 900)."
     )
     catch_up_s: float = Field(
         default=60,
         ge=0,
         le=86_400,
-        description="A queue is worked off in this time; 0: not at all (Flink: 1800).",
+        description="Time in which a queue is to be worked off, s. 0: queues are ignored (Flink: 1800).",
     )
     restart_s: float = Field(
         default=0,
         ge=0,
         le=3_600,
-        description="How long the work stops at a change; here it does not (Flink: 300).",
+        description="How long the work stops at a change of parallelism, s. Here it does not stop (Flink: 300).",
     )
     scale_down_interval_s: float = Field(
         default=60,
         ge=0,
         le=86_400,
-        description="Scale-in goes to the highest recommendation of this time (Flink: 3600).",
+        description="Scale-in goes to the highest recommendation of this time, s (Flink: 3600).",
     )
     up_factor: float = Field(
-        default=100_000, ge=0, description="Most that is added at once, as a share (Flink: 100000)."
+        default=100_000,
+        ge=0,
+        description="Most that one step adds, as a share of the current (Flink: 100000).",
     )
     down_factor: float = Field(
-        default=0.6, ge=0, le=1, description="Most that is taken away at once, as a share (Flink: 0.6)."
+        default=0.6, ge=0, le=1, description="Most that one step takes away, as a share (Flink: 0.6)."
     )
 
     @model_validator(mode="after")
@@ -87,7 +90,7 @@ class Ds2Options(Options):
 
 
 class _Rates(BaseModel):
-    """Of one part, tuples/s. Unit is its capacity over its parallelism, None while it was not busy."""
+    """Rates of one part, in tuples/s. unit: its capacity over its parallelism, None if it was not busy."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -96,7 +99,7 @@ class _Rates(BaseModel):
 
 
 class _Memory(BaseModel):
-    """step: of the newest rates."""
+    """What DS2 remembers. step: of the newest rates. combine, reduce: rates of the last `window_s`, newest last."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -136,7 +139,7 @@ class Ds2(Policy):
         return self._reckoned(seen, _Need(seen, rates, self.options, parts))
 
     def _parts(self, seen: Observation) -> list[Part]:
-        """Those that matter for p and r."""
+        """The parts that matter for p and r."""
         sides = {part: self.bounds.side(part) for part in PARTS}
         return [part for part, (least, most) in sides.items() if seen.wiring == "fused" or least < most]
 
@@ -144,6 +147,7 @@ class Ds2(Policy):
         target, boundary = self.options.target, self.options.boundary
         upper, lower = (1.0, 0.0) if seen.draining else (target + boundary, target - boundary)
         factors = need.factors(target, restart=True)
+        # As in Flink, the limit of scale-out leaves the work of a restart out, and the limit of scale-in counts it.
         up = any(factor > 1 for factor in need.factors(min(upper, 1.0), restart=False).values())
         down = lower > 0 and any(factor < 1 for factor in need.factors(lower, restart=True).values())
         calm = not (up or down)
@@ -176,7 +180,7 @@ class Ds2(Policy):
         steps = min(_MOST_KEPT, max(1, steps_in(self.options.window_s, seen)))
         for part in PARTS:
             rates = memory.of(part)
-            if seen.step != memory.step + 1:
+            if seen.step != memory.step + 1:  # a gap: the means begin anew
                 rates.clear()
             rates.append(_rates(seen, part))
             del rates[:-steps]
@@ -198,7 +202,7 @@ class Ds2(Policy):
 
 
 class _Need:
-    """What the parts need, as a share of their capacity."""
+    """What the parts need, as a multiple of their capacity."""
 
     def __init__(
         self, seen: Observation, rates: dict[Part, _Rates], options: Ds2Options, parts: list[Part]
@@ -207,7 +211,7 @@ class _Need:
         self._fused = seen.wiring == "fused"
         self._capacity = {part: (rates[part].unit or 0.0) * seen.in_force(part) for part in PARTS}
         combine, reduce = rates["combine"].arrivals, rates["reduce"].arrivals
-        # An overloaded combiner passes on less than arrives at it.
+        # An overloaded combiner passes on less than arrives at it. `hidden` is by how much.
         hidden = combine / self._capacity["combine"] if self._capacity["combine"] > 0 else 1.0
         self._arrivals = {"combine": combine, "reduce": reduce * min(max(1.0, hidden), _MOST_HIDDEN)}
         self._queue = {part: _queue(seen, part) for part in PARTS}
@@ -216,7 +220,10 @@ class _Need:
         )
 
     def factors(self, utilisation: float, *, restart: bool) -> dict[Part, float]:
-        """By which p and r must grow so that this utilisation is kept and the queues are worked off."""
+        """The factors by which p and r must change to keep this utilisation and work off the queues.
+
+        restart: whether the tuples that arrive during a restart count as a queue.
+        """
         each = {part: self._factor(part, utilisation, restart=restart) for part in self._parts}
         return dict.fromkeys(self._parts, sum(each.values())) if self._fused else each
 

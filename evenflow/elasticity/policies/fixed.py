@@ -1,6 +1,6 @@
-"""Fixed p and r: what the others are compared with, and what a person sets who knows better.
+"""Fixed p and r: the baseline for other policies, and the choice of a person who knows which numbers are right.
 
-Without options the p and r in force are kept.
+Without options, the p and r in force are kept.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from evenflow.elasticity.policy import Decision, Options, Policy
 class FixedOptions(Options):
     """Options of `fixed`."""
 
-    p: int | None = Field(default=None, ge=1, description="Workers. None: as many as are in use.")
+    p: int | None = Field(default=None, ge=1, description="Workers. None: keep p as it is.")
     r: int | None = Field(
-        default=None, ge=1, description="Reduce buckets at once. None: as many as are in use."
+        default=None, ge=1, description="Reduce buckets in use at once. None: keep r as it is."
     )
 
 

@@ -1,8 +1,9 @@
-"""LinUCB (003): a contextual bandit for each part, from nothing.
+"""LinUCB (003): a contextual bandit for each part, which begins without any knowledge.
 
-The combiner's agent chooses p, the reducer's r. Each plays every parallelism before it knows which is good, the overloaded
-ones too: `mblinucb` does that in a simulation. The reward is computed from the next observation: a third each for the
-latency bound, the queue and the instances used.
+The combiner's agent chooses p, and the reducer's agent chooses r. Each agent has to try a parallelism before it knows how
+good it is, also one that overloads the part. (`mblinucb` tries them in a simulation.) The reward is computed from the
+next observation. The latency bound, the queue and the instances used count a third each, unless the options say
+otherwise.
 """
 
 from __future__ import annotations
@@ -19,37 +20,45 @@ from evenflow.elasticity.observation import PARTS, Observation, Part
 from evenflow.elasticity.policy import Decision, Options, Policy
 
 _INTERVALS = 4
-"""Batch intervals that a part may take, where nothing is said: one to wait, one to be worked on, and spare."""
+"""Batch intervals that a part may take by default: one to wait, one to be worked on, and two to spare."""
 _NEW = 0.3
-"""Weight of a newly measured capacity."""
+"""Weight of a newly measured capacity in the running mean."""
 
 
 class LinUCBOptions(Options):
     """Options of `linucb`."""
 
     alpha: float = Field(
-        default=1.0, ge=0, le=100, description="How much an arm is worth that is little known."
+        default=1.0,
+        ge=0,
+        le=100,
+        description="Weight of exploring: how much an agent favours a little-tried number.",
     )
     rho: float = Field(default=0.9, ge=0, le=1, description="Share of the work that is parallel (Gustafson).")
     lmax_ms: float | None = Field(
         default=None,
         gt=0,
-        description="Latency allowed over all parts, ms (003's simulation: 1000). None: four batch intervals a part.",
+        description="Latency allowed over all parts, ms (003's simulation: 1000). None: 4 batch intervals for each part.",
     )
     share: float | None = Field(
-        default=None, gt=0, lt=1, description="Share of it that the combiner gets. None: half."
+        default=None,
+        gt=0,
+        lt=1,
+        description="Share of the allowed latency that the combiner gets. None: half.",
     )
     omega_max: float | None = Field(
-        default=None, ge=0, description="Tuples that may wait. None: what comes within the latency budget."
+        default=None,
+        ge=0,
+        description="Tuples that may wait. None: as many as arrive within the latency allowed.",
     )
     w_lat: float = Field(default=1 / 3, ge=0, le=1, description="Weight of latency in the reward.")
-    w_que: float = Field(default=1 / 3, ge=0, le=1, description="Weight of the queue.")
-    w_res: float = Field(default=1 / 3, ge=0, le=1, description="Weight of the instances used.")
+    w_que: float = Field(default=1 / 3, ge=0, le=1, description="Weight of the queue in the reward.")
+    w_res: float = Field(default=1 / 3, ge=0, le=1, description="Weight of the instances used in the reward.")
     every: int = Field(default=1, ge=1, le=10_000, description="Observations from one decision to the next.")
 
 
 class LinUCB(Policy):
-    """One contextual bandit for each of p and r, from nothing (003)."""
+    """One contextual bandit for each of p and r, which begins without any knowledge (003)."""
 
     options_type: ClassVar[type[Options]] = LinUCBOptions
     needs: ClassVar[tuple[str, ...]] = ()
@@ -74,7 +83,7 @@ class LinUCB(Policy):
             return self._held(
                 seen, "nothing is decided: arrivals, capacity or queue of every part is not known"
             )
-        if loads.keys() != self._came.keys():
+        if loads.keys() != self._came.keys():  # other parts are known than before: their means begin anew
             self._begin_anew()
         self._seen += 1
         self._came = {part: self._came.get(part, 0.0) + load.arrivals for part, load in loads.items()}
@@ -90,7 +99,7 @@ class LinUCB(Policy):
         return self._choice(seen, loads)
 
     def _choice(self, seen: Observation, loads: dict[Part, Load]) -> Decision:
-        """Judge what was chosen last, then choose anew."""
+        """Let each agent learn from the outcome of its last choice, and then choose again."""
         chosen = {"combine": seen.p, "reduce": seen.r}
         why = []
         for part in PARTS:
@@ -109,7 +118,7 @@ class LinUCB(Policy):
         if seen.stale:
             self._forget()
             return
-        # What the new plan will be judged on is the state in which it takes over.
+        # While a plan settles, its starting point moves on: it is judged from the state in which it takes over.
         for part, load in self._loads(seen).items():
             if self._agents[part].before is not None:
                 self._agents[part].before = load
@@ -126,7 +135,7 @@ class LinUCB(Policy):
         return Load(arrivals=self._came[part] / self._seen, mu=load.mu, queue=load.queue)
 
     def _loads(self, seen: Observation) -> dict[Part, Load]:
-        """Of the parts of which enough is known."""
+        """The loads of the parts of which arrivals, capacity and queue are known."""
         found: dict[Part, Load] = {}
         for part, instances in zip(PARTS, (seen.p, seen.r), strict=True):
             stage = seen.stage(part)
@@ -136,8 +145,9 @@ class LinUCB(Policy):
         return found
 
     def _one_does(self, part: Part, capacity: float | None, instances: int) -> float | None:
-        """Tuples/s of one instance, smoothed. What is known already when nothing was measured."""
+        """Tuples/s of one instance, as a running mean. Without a new measurement, the mean so far (or None)."""
         if _is_amount(capacity) and capacity:
+            # Gustafson's law (`queues.service_rate`) solved for the rate of one instance.
             one = capacity / (1 - self.options.rho + self.options.rho * instances)
             self._mu[part] = self._mu.get(part, one) * (1 - _NEW) + one * _NEW
         return self._mu.get(part)
@@ -153,7 +163,7 @@ class LinUCB(Policy):
         )
 
     def _share(self, part: Part) -> float:
-        """Of the latency budget. A part that was never known gets none."""
+        """The part's share of the latency budget. If only one part was ever known, it gets the whole budget."""
         if len(self._mu) == 1:
             return 1.0
         combiner = 0.5 if self.options.share is None else self.options.share
@@ -185,7 +195,10 @@ def _is_amount(value: float | None) -> TypeGuard[float]:
 
 
 def in_order(amounts: Mapping[Part, Any]) -> dict[Part, float]:
-    """Amounts of parts, the same whichever was known first. ValueError or TypeError for what is no amount."""
+    """The amounts in the order of PARTS, whatever order they come in.
+
+    Raises ValueError or TypeError for a value that is no amount: a finite number of at least 0.
+    """
     found = {part: float(amounts[part]) for part in PARTS if part in amounts}
     if not all(map(_is_amount, found.values())):
         raise ValueError(f"no amounts: {found}")

@@ -1,8 +1,9 @@
-"""MBLinUCB (003): LinUCB that has practised on a queue model before it decides (Alg. 1), and goes on learning (Alg. 2).
+"""MBLinUCB (003): LinUCB that practises on a queue model before it decides (Alg. 1), and then goes on learning (Alg. 2).
 
-It needs each part's arrivals and the capacity of one instance. It gets them from its first observations, in which it
-changes nothing, or from its options. `breadth=1` practises as the paper does, on that one load. By default it also practises
-on half and twice of it and on queues, so that it knows what to do on the day when the load changes.
+To practise, MBLinUCB needs each part's arrivals and the capacity of one instance. It takes both from its first
+observations, during which it changes nothing, or from its options. With `breadth=1` it practises as the paper does, on
+this one load. By default it also practises on rates from half to twice this load, and on queues. So it knows what to do
+when the load changes.
 """
 
 from __future__ import annotations
@@ -20,26 +21,31 @@ from evenflow.elasticity.pretraining import Lessons, output, train
 from evenflow.elasticity.queues import QueueModel, latency_bound, service_rate
 
 _LEAST_SHARE = 0.1
-"""Of the latency budget: a part is never asked to be faster than that."""
+"""Smallest share of the latency budget that a measured profile gives to a part."""
 _MOST_OUT = 1e9
-"""Tuples out for one in: more is no measurement."""
+"""Largest credible selectivity, in tuples out for one in. A larger one is taken for a wrong measurement."""
 
 
 class MBLinUCBOptions(LinUCBOptions):
     """Options of `mblinucb`."""
 
     alpha: float = Field(
-        default=0.3, ge=0, le=100, description="How much an arm is worth that is little known (003: 1)."
+        default=0.3,
+        ge=0,
+        le=100,
+        description="Weight of exploring: how much an agent favours a little-tried number (003: 1).",
     )
     watch: int = Field(
-        default=5, ge=1, le=10_000, description="Observations that say what comes, before practising."
+        default=5, ge=1, le=10_000, description="Observations to watch the load before practising."
     )
     rate: float | None = Field(
-        default=None, gt=0, description="Tuples/s that come to the combiner. None: as observed."
+        default=None, gt=0, description="Tuples/s that arrive at the combiner. None: as observed."
     )
     mu: float | None = Field(default=None, gt=0, description="Tuples/s of one instance. None: as observed.")
     selectivity: float | None = Field(
-        default=None, gt=0, description="Tuples out for each one in (psi) of the combiner. None: as observed."
+        default=None,
+        gt=0,
+        description="Tuples out for each tuple in (psi) of the combiner. None: as observed.",
     )
     samples: int = Field(
         default=2_000, ge=1, le=1_000_000, description="Simulated steps for each part (003: 10000)."
@@ -51,12 +57,15 @@ class MBLinUCBOptions(LinUCBOptions):
         description="Practised rates reach from 1/breadth to breadth times the known one.",
     )
     model: Literal["mm1", "gg1"] = Field(
-        default="mm1", description="Queue: exponential times (mm1), or as the two options below say (gg1)."
+        default="mm1",
+        description="Queue model: exponential times (mm1), or times as the next two options say (gg1).",
     )
     arrival_cv: float = Field(
         default=1.0, ge=0, le=10, description="gg1: standard deviation over mean of the gaps between tuples."
     )
-    service_cv: float = Field(default=1.0, ge=0, le=10, description="gg1: the same of service times.")
+    service_cv: float = Field(
+        default=1.0, ge=0, le=10, description="gg1: standard deviation over mean of the service times."
+    )
 
 
 class MBLinUCB(LinUCB):
@@ -70,12 +79,13 @@ class MBLinUCB(LinUCB):
         self._watched: list[dict[Part, Load]] = []
         self._practised: list[Part] = []
         self._shares: dict[Part, float] = {}
-        """Of the latency budget, as measured. empty: evenly."""
+        """Measured share of the latency budget for each part. Empty: the shares of `LinUCB`."""
 
     def _choice(self, seen: Observation, loads: dict[Part, Load]) -> Decision:
         if set(loads) - set(self._practised):
-            if any(load.arrivals for load in loads.values()):
+            if any(load.arrivals for load in loads.values()):  # an idle pipeline does not show its load
                 self._watched.append(loads)
+            # Even with both options one observation is needed: it says which parts there are.
             wanted = 1 if self.options.rate and self.options.mu else self.options.watch
             if len(self._watched) < wanted:
                 return self._held(seen, f"watching what comes: {len(self._watched)} of {wanted} observations")
@@ -83,11 +93,12 @@ class MBLinUCB(LinUCB):
         return super()._choice(seen, loads)
 
     def _practise(self, seen: Observation) -> None:
+        """Train every part's agent that has not practised, in the order in which tuples pass the parts (Alg. 1)."""
         loads = self._known()
         self._shares = self._profile(seen, loads)
         lessons, arriving = self._lessons(seen), None
         for number, (part, load) in enumerate(loads.items()):
-            if arriving is not None:
+            if arriving is not None:  # the rate that the trained part before this one puts out
                 load = Load(arrivals=arriving, mu=load.mu, queue=0)
             agent, objective = self._agents[part], self._objective(part, seen)
             if part not in self._practised:
@@ -107,7 +118,7 @@ class MBLinUCB(LinUCB):
         )
 
     def _known(self) -> dict[Part, Load]:
-        """The mean load of each part, in the order in which tuples pass them. Options come before what was observed."""
+        """The mean load of each part, in the order in which tuples pass the parts. Options override observations."""
         found: dict[Part, Load] = {}
         for part in PARTS:
             there = [loads[part] for loads in self._watched if part in loads]
@@ -125,7 +136,10 @@ class MBLinUCB(LinUCB):
         return each if each <= _MOST_OUT else 1.0
 
     def _profile(self, seen: Observation, loads: dict[Part, Load]) -> dict[Part, float]:
-        """Eq. 3: each part's share of the latency bound with the instances in force. Even when one is not stable."""
+        """Eq. 3: each part's share of the latency bound, with the instances in force.
+
+        Empty when there is no profile: the option `share` is set, fewer than two parts are known, or one is not stable.
+        """
         bounds = {}
         for part, instances in zip(PARTS, (seen.p, seen.r), strict=True):
             if part in loads:
@@ -154,6 +168,7 @@ class MBLinUCB(LinUCB):
         self._watched = [
             {part: read_load(loads[part]) for part in PARTS if part in loads} for loads in state["watched"]
         ]
+        # `index` raises ValueError for anything that is no part.
         self._practised = [PARTS[PARTS.index(part)] for part in state["practised"]]
         self._shares = in_order(state["shares"])
         if self._shares.keys() not in (set(), set(PARTS)):

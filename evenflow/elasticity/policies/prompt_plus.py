@@ -6,28 +6,30 @@
 | 2, stable | between | nothing: short spikes are queued, short lulls are ignored |
 | 1, under-used | at most `thres` - `step` | scale in |
 
-The last `d` micro-batches are compared with the `d` before them, in the partitioners' own numbers. If the data rate
-rose, p grows. If the number of distinct keys rose, r grows. If both rose, both grow. Scale-in mirrors this. "Rose" and
-"fell" mean by more than `tolerance`, since both numbers are noisy. An unknown number has not moved.
+The last `d` micro-batches are compared with the `d` before them, by the partitioners' own numbers. If the data rate
+rose, p grows. If the number of distinct keys rose, r grows. If both rose, both grow. Scale-in mirrors this. A number
+"rose" or "fell" if it changed by more than `tolerance`, because both numbers are noisy. A number that is not known
+counts as unchanged.
 
-The paper says nothing about the following cases, and this is what happens:
+The paper does not say what happens in the following cases. Here it is:
 
-* Neither number moved, or the side it speaks for is at its bound. One unit is added to the part whose own W is highest,
-  or taken from the part whose own W is lowest. If the most loaded part is at its bound, more of the other would not
-  help: nothing changes, but in the fused wiring, where both share one pool, the other gets the unit. Where no part says
-  its own W, nothing is decided.
+* If neither number moved, or if its side is at its bound, the parts' own W decides. Scale-out adds one unit to the part
+  with the highest W, and scale-in takes one unit from the part with the lowest W.
+* If the part with the highest W is at its bound, nothing changes in the split wiring, because more units for the other
+  part would not help. In the fused wiring both parts share one pool, so the other part gets the unit.
+* If the own W of no part is known, nothing is decided.
 * With `proportional`, a scale-out by rate or keys adds `ceil(current * (W/thres - 1))` units, at most `max_step`. W is
-  the mean of the `d` micro-batches. Scale-in is always by one.
+  the mean of the last `d` micro-batches. Scale-in always takes one unit.
 * For `grace` micro-batches after a change of p or r there is no action in the opposite direction.
-* While a backlog drains there is no scale-in, and micro-batches do not count for one.
-* A gap in the observations, and every change of p or r, begins the count of consecutive micro-batches anew.
+* While a backlog drains there is no scale-in, and micro-batches do not count towards one.
+* After a gap in the observations, and after every change of p or r, the count of consecutive micro-batches begins anew.
 
-With `look_ahead` (beyond the paper) a side shrinks only if W would stay out of zone 3 were all the work on that side:
-the largest W of the last `d` micro-batches, times current/(current - 1), is at most `thres`. Then a constant load
-never makes p or r swing. Switched off, the paper's rule is left: at W = 0.7, two workers become one, W becomes 1.4,
-and so on for ever.
+With `look_ahead` (beyond the paper) a side shrinks only if W would stay out of zone 3 even if all the work were on that
+side: the largest W of the last `d` micro-batches, times current/(current - 1), is at most `thres`. Then a constant load
+never makes p or r swing. Without `look_ahead` the paper's rule holds alone, and it can swing for ever: at W = 0.7, two
+workers become one, W becomes 1.4, one worker becomes two, and so on.
 
-State: the last 2d micro-batches. Cost: a few comparisons an observation.
+State: the last 2d micro-batches. Cost: a few comparisons for each observation.
 """
 
 from __future__ import annotations
@@ -50,25 +52,28 @@ class PromptPlusOptions(Options):
 
     thres: float = Field(default=0.90, gt=0, le=10, description="W above this is zone 3.")
     step: float = Field(
-        default=0.10, gt=0, le=10, description="Width of zone 2: W at or below thres - step is zone 1."
+        default=0.10, gt=0, le=10, description="Width of zone 2. W at or below thres - step is zone 1."
     )
-    d: int = Field(default=3, ge=1, le=100, description="Consecutive micro-batches that a zone must hold.")
+    d: int = Field(
+        default=3, ge=1, le=100, description="Consecutive micro-batches in a zone before an action."
+    )
     grace: int | None = Field(
         default=None,
         ge=0,
         le=1_000,
-        description="Micro-batches without an action in the opposite direction. None: d.",
+        description="Micro-batches after a change without an action in the opposite direction. None: d.",
     )
     tolerance: float = Field(
         default=0.05,
         ge=0,
         le=1,
-        description="Rate or keys rose or fell when they changed by more than this share.",
+        description="Rate or keys rose or fell if they changed by more than this share.",
     )
     proportional: bool = Field(
-        default=False, description="Scale out by as much as W asks for, not by one unit (the paper's)."
+        default=False,
+        description="Scale out by as many units as W asks for. False: by one unit, as in the paper.",
     )
-    max_step: int = Field(default=8, ge=1, le=4_096, description="Most units of a proportional step.")
+    max_step: int = Field(default=8, ge=1, le=4_096, description="Most units that a proportional step adds.")
     look_ahead: bool = Field(
         default=True,
         description="Do not shrink a side if W could then be in zone 3. False: the paper's rule alone.",
@@ -82,7 +87,7 @@ class PromptPlusOptions(Options):
 
 
 class _Batch(BaseModel):
-    """One micro-batch. Load is None where it counts for no zone."""
+    """One micro-batch. load: its W, None if nothing was decided on it."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -92,10 +97,11 @@ class _Batch(BaseModel):
 
 
 class _Memory(BaseModel):
-    """last: (step, p, r) of the newest observation. batches: newest last, at most 2d, without a gap.
+    """What Prompt+ remembers.
 
-    over, under: consecutive micro-batches in zone 3, in zone 1. direction: of the last action (1 out, -1 in, 0 none).
-    grace: micro-batches for which the opposite one is not allowed.
+    last: (step, p, r) of the newest observation. batches: consecutive micro-batches, newest last, at most 2d. over,
+    under: how many consecutive micro-batches were in zone 3 and in zone 1. direction: of the last action (1 out, -1 in,
+    0 none). grace: micro-batches for which an action in the opposite direction is still not allowed.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -119,19 +125,21 @@ class PromptPlus(Policy):
         self._memory = _Memory()
 
     def zone(self, load: float) -> int:
-        """Of this W."""
+        """The zone of this W: 1 under-used, 2 stable or 3 overload."""
         if load > self.options.thres:
             return OVERLOAD
+        # Rounded, because a difference of floats is not exact: 0.9 - 0.2 is a little more than 0.7.
         return UNDER_USED if load <= round(self.options.thres - self.options.step, 9) else STABLE
 
     def _decide(self, seen: Observation) -> Decision:
-        load = seen.load or 0.0
+        load = seen.load or 0.0  # never None here, because `needs` names it
         zone = self.zone(load)
         self._take_in(seen, load)
         memory = self._memory
         memory.over = memory.over + 1 if zone == OVERLOAD else 0
         memory.under = memory.under + 1 if zone == UNDER_USED and not seen.draining else 0
         decision = self._judged(seen, zone)
+        # After judging, so that a grace of d covers d micro-batches. Before `_acted`, which begins a new grace.
         memory.grace = max(0, memory.grace - 1)
         if (decision.p, decision.r) != (seen.p, seen.r):
             self._acted(1 if zone == OVERLOAD else -1)
@@ -144,11 +152,13 @@ class PromptPlus(Policy):
     # ---- what is remembered
 
     def _take_in(self, seen: Observation, load: float | None) -> None:
+        """Remember this micro-batch, and notice gaps and changes of p or r."""
         memory = self._memory
         if memory.last and seen.step != memory.last[0] + 1:
             memory.batches.clear()
             memory.over = memory.under = 0
         before = memory.last[1:]
+        # A plan has taken effect, ours or one that someone else published. The grace period begins with it.
         if before and before != [seen.p, seen.r]:
             self._acted(1 if seen.p + seen.r > sum(before) else -1)
         memory.last = [seen.step, seen.p, seen.r]
@@ -199,7 +209,9 @@ class PromptPlus(Policy):
         if not own:
             reason = f"{says}, and no part says its own W: nothing is decided"
             return Decision(p=seen.p, r=seen.r, zone=zone, reason=reason, cause="missing-data", held=True)
+        """Move one unit at the part with the worst W. For scale-in that is the part with the lowest W."""
         direction = 1 if zone == OVERLOAD else -1
+        # Whether a part at its bound may be passed over for the other one.
         shared = direction < 0 or seen.wiring == "fused"
         asked = [part for part in own if part in able or not shared]
         worst = max(asked, key=lambda part: direction * own[part], default=None)
@@ -217,7 +229,7 @@ class PromptPlus(Policy):
         return Decision(p=p, r=r, zone=zone, reason=reason, cause=cause)
 
     def _moved(self, direction: int) -> dict[Part, str]:
-        """The sides that rate and keys ask for, and why."""
+        """The sides that rate and keys ask to change in this direction, and why in words."""
         sides: tuple[tuple[Part, str, str], ...] = (
             ("combine", "rate", "the rate"),
             ("reduce", "keys", "the number of keys"),
@@ -230,7 +242,10 @@ class PromptPlus(Policy):
         }
 
     def _change(self, name: str) -> float | None:
-        """Relative change of the mean of the last d micro-batches over the d before. None when it is not known."""
+        """Relative change of a number: its mean over the last d micro-batches against the d before.
+
+        None when the number is not known in all of them. Infinite when it rose from 0.
+        """
         d = self.options.d
         values = [getattr(batch, name) for batch in self._memory.batches]
         if len(values) < 2 * d or None in values:
@@ -251,7 +266,7 @@ class PromptPlus(Policy):
         return current > least and (not self.options.look_ahead or self._after(current) <= self.options.thres)
 
     def _after(self, current: int) -> float:
-        """W with one unit less, were all the work on this side."""
+        """W with one unit less on a side that has `current` units, if all the work were on that side."""
         return max(self._loads()) * current / (current - 1)
 
     def _loads(self) -> list[float]:
@@ -272,7 +287,7 @@ class PromptPlus(Policy):
 
 
 def _cause(units: dict[Part, int]) -> Cause:
-    """What moved the sides that these units are for."""
+    """The cause of a change by these units: the rate moves the combiner, the keys move the reducer."""
     if len(units) > 1:
         return "rate-and-keys"
     return "rate" if "combine" in units else "keys"

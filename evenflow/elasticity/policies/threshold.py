@@ -1,19 +1,19 @@
-"""Threshold: what a Kubernetes HorizontalPodAutoscaler does. The plain baseline.
+"""Threshold: what a Kubernetes HorizontalPodAutoscaler (HPA) does. It is the plain baseline.
 
-* Recommended is `ceil(current * metric / target)`, for p and for r alike, and the number in force where the ratio is
-  within `tolerance` of 1.
-* Scale-out follows the recommendation at once, but within `up_period_s` not beyond the least number of that time plus
-  the larger of `up_units` and `up_percent`.
-* Scale-in goes to the highest recommendation of the last `stabilization_s`. A gap in the observations begins that time
-  anew.
+* The recommendation is `ceil(current * metric / target)`, for p and for r alike. If metric/target is within `tolerance`
+  of 1, the recommendation is the number in force.
+* Scale-out follows the recommendation at once, up to a limit: the least number in force during the last `up_period_s`,
+  plus the larger of `up_units` and `up_percent`.
+* Scale-in goes to the highest recommendation of the last `stabilization_s`. After a gap in the observations this time
+  begins anew.
 
-The metric is W, the same for both sides: an HPA knows nothing of rate and keys, so it scales both where one would do.
-With `metric=busy` it is the share of time that the busiest partitioner is. So the number of partitioner replicas is
-decided, as p with r bound to 1.
+The metric is W, the same for both sides. An HPA knows nothing of rate and keys, so it scales both sides even where one
+would do. With `metric=busy` the metric is the share of time in which the busiest partitioner works. This decides about
+the number of partitioner replicas: it is the policy's p, and r is bound to 1.
 
-State: one falling series of recommendations a side, and the numbers in force during `up_period_s`. Source: Kubernetes,
-"Horizontal Pod Autoscaling", and `pkg/controller/podautoscaler` (`replica_calculator.go`, `horizontal.go`). The
-defaults are its own, with a period of 15 s, but for the target.
+State: one falling series of recommendations for each side, and the numbers in force during `up_period_s`. Source:
+Kubernetes, "Horizontal Pod Autoscaling", and `pkg/controller/podautoscaler` (`replica_calculator.go`, `horizontal.go`).
+Except for the target, the defaults are those of Kubernetes, with a period of 15 s.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class ThresholdOptions(Options):
     """Options of `threshold`."""
 
     metric: Literal["load", "busy"] = Field(
-        default="load", description="load: W. busy: busy share of the busiest partitioner."
+        default="load", description="load: W. busy: share of time in which the busiest partitioner works."
     )
     target: float = Field(default=0.80, gt=0, le=10, description="Value of the metric to keep.")
     tolerance: float = Field(
-        default=0.10, ge=0, lt=1, description="No action while metric/target is this near to 1."
+        default=0.10, ge=0, lt=1, description="No action while metric/target is within this of 1."
     )
     stabilization_s: float = Field(
         default=300,
@@ -51,7 +51,7 @@ class ThresholdOptions(Options):
         default=4, ge=0, le=4_096, description="Units that may be added within up_period_s."
     )
     up_percent: int = Field(
-        default=100, ge=0, le=10_000, description="The same in percent; the larger counts."
+        default=100, ge=0, le=10_000, description="The same limit in percent. The larger limit counts."
     )
     up_period_s: float = Field(
         default=15, ge=0, le=1_800, description="Period of these two limits (seconds)."
@@ -59,7 +59,7 @@ class ThresholdOptions(Options):
 
 
 class _Memory(BaseModel):
-    """in_force: (step, p, r) of the last up_period_s."""
+    """What the policy remembers. in_force: (step, p, r) of each observation in the last `up_period_s`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -113,7 +113,10 @@ class Threshold(Policy):
         )
 
     def _up(self, wanted: int, current: int, *, side: int) -> int:
-        """Not above what the limits of scale-out allow, which take nothing away."""
+        """The wanted number, cut to the limits of scale-out. The limits never take away what is in force.
+
+        side: 1 for p, 2 for r, the index into an entry of `in_force`.
+        """
         least = min(entry[side] for entry in self._memory.in_force)
         most = max(least + self.options.up_units, math.ceil(least * (1 + self.options.up_percent / 100)))
         return min(wanted, max(most, current))

@@ -1,16 +1,18 @@
-"""AM (group affinity, by cardinality): a key stays where it is. A new one goes to the emptier candidate.
+"""AM (group affinity, by cardinality): a key stays where it is. A new key goes to its emptiest candidate.
 
-Idea: a key that a worker has in the window is not split. A key that none has goes to that of
-F_1(k)..F_d(k) with the fewest distinct keys (the first on a tie). So nothing has to be merged, as with
-hashing, and the keys are spread more evenly. The load of the hottest key stays where it is. With exact
-sets a key is on one worker as long as it is in the window. With HyperLogLog it may be split: the first
-candidate that the key would not change gets it, and that may be wrong (see `cardinality`). With many keys
-per register all goes to F_1, which is hashing. All of this holds for each source by itself: of several
-sources each has a worker for the key, so it may be on as many as there are sources (at most d).
+Idea: a key that some worker has in the window is not split. A key that no worker has goes to the candidate
+among F_1(k)..F_d(k) with the fewest distinct keys (the first candidate on a tie). As with hashing, nothing has
+to be merged, and the keys are spread more evenly. The load of the hottest key stays on one worker.
+
+With exact sets a key is on one worker as long as it is in the window. With HyperLogLog a key may be split: it
+goes to the first candidate whose sketch it would not change, and that may be the wrong candidate. With many
+keys per register every key goes to F_1, which is hashing. All of this holds for each source by itself. Each of
+several sources has its own worker for a key, so the key may be on as many workers as there are sources, and on
+d at most.
 
 Parameters: `d` candidates (2). `cardinality` exact or hll, `precision`. `window`, `window_ms`, `slide_ms`.
-Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one. hll O(d). State: see
-`cardinality`. Paper: 004, Algorithm 3 (AM-2, AM-5, AM-2-H).
+Cost per tuple: O(1) amortised for a key that a worker has, O(d) for a new key. With hll O(d). State: as `cm`.
+Paper: 004, Algorithm 3 (AM-2, AM-5, AM-2-H).
 
 `a` stays where it is:
 
@@ -49,19 +51,19 @@ from evenflow.sketches.window_loads import advance as advance_loads
 
 
 class Affine(NamedTuple):
-    """Who holds which key, and the loads: what kernels take as one argument."""
+    """The holders of each key and the loads: what kernels take as one argument."""
 
     pool: HolderPool
     window: WindowLoads
     burden: Int64s
-    """What decides where a new key goes: C (am) or L (cam)."""
+    """By what a new key chooses its worker: the distinct keys C (am) or the tuples L (cam) of each worker."""
 
 
 @kernel
 def route_affine(block: Block, among: Candidates, known: Affine, row: int) -> int:
-    """From this row on: the key's holder (there is one at most), else its least burdened candidate.
+    """Route from row `row` on. A tuple goes to its key's holder, or to the least burdened candidate of a new key.
 
-    Stops at the row for which the pool has no room.
+    A key has at most one holder. Returns the row for which the pool has no room, or the number of rows.
     """
     keys, times, out = block
     pool, window, d = known.pool, known.window, among.family.shape[0]
@@ -70,6 +72,7 @@ def route_affine(block: Block, among: Candidates, known: Affine, row: int) -> in
         if due(pool.clock, times[row]):
             advance_loads(window, times[row])
             advance_holders(pool, times[row])
+        # A new key may need two rows: one for the pair, and one for the key itself.
         if room(pool) < 2:
             return row
         held = first_holder(pool, key)
@@ -87,9 +90,11 @@ def route_affine(block: Block, among: Candidates, known: Affine, row: int) -> in
 
 @inlined
 def first_unchanged(key: np.uint64, hashed: np.uint64, among: Candidates, rows: Registers) -> np.int64:
-    """The first candidate whose sketch the key would not change, so that seems to hold it. Or -1."""
+    """The first candidate that seems to hold the key, because the key would not change its sketch. -1 if none does."""
     best = np.int64(-1)
-    for i in range(among.family.shape[0] - 1, -1, -1):  # selects, not branches: nobody can predict which
+    # From the last candidate to the first, so that the first one wins without leaving the loop. The compiler makes a
+    # select of this, not a branch, because no processor can predict which candidate holds a key.
+    for i in range(among.family.shape[0] - 1, -1, -1):
         other = candidate_kernel(key, among.family[i], among.workers)
         best = best if would_change(rows, np.uint64(other), hashed) else other
     return best
@@ -104,6 +109,7 @@ def _route_sketched(block: Block, among: Candidates, window: WindowCardinalities
             advance_sketches(window, times[row])
         best = first_unchanged(key, hashed, among, window.whole)
         if best >= 0:
+            # The key changes nothing in the whole window, so only the present slide has to note it.
             touch_slide(window, best, hashed)
         else:
             best = least_estimated(key, among, window.whole)
@@ -112,7 +118,7 @@ def _route_sketched(block: Block, among: Candidates, window: WindowCardinalities
 
 
 class Am(CardinalityPartitioner):
-    """A key of the window stays on its worker. A new one takes its candidate with the fewest keys."""
+    """A key of the window stays on its worker. A new key takes its candidate with the fewest keys."""
 
     key_policy = "affinity"
 

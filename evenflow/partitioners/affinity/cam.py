@@ -1,15 +1,16 @@
-"""cAM (group affinity, by load): a key stays where it is. A new one goes to the less loaded candidate.
+"""cAM (group affinity, by load): a key stays where it is. A new key goes to its least loaded candidate.
 
-Idea: as `am`, but a key that no worker has in the window goes to that of F_1(k)..F_d(k) with the fewest
-tuples (the first on a tie): no key is split, and the tuples are spread more evenly than by hashing. With
-HyperLogLog a key may be split, and with several sources it may be on one worker of each, as with `am`.
+Idea: cam works as `am` does, but a key that no worker has in the window goes to the candidate among
+F_1(k)..F_d(k) with the fewest tuples (the first candidate on a tie). No key is split, and the tuples are spread
+more evenly than by hashing. As with `am`, HyperLogLog may split a key, and each of several sources may have its
+own worker for a key.
 
 Parameters: `d` candidates (2). `cardinality` exact or hll, `precision`. `window`, `window_ms`, `slide_ms`.
-Cost per tuple: O(1) amortised for a key that is held, O(d) for a new one. hll O(d), and no estimate is
-ever computed. State: see `cardinality`; n loads, sliding n x slides more.
-Paper: 004, Algorithm 4 (cAM-2, cAM-5). Lines 8-9 there say `estimate` of L, which is a counter.
+Cost per tuple: O(1) amortised for a key that a worker has, O(d) for a new key. With hll O(d), and no estimate
+is ever computed. State: as `cm`, and n loads. A sliding window has n x slides more.
+Paper: 004, Algorithm 4 (cAM-2, cAM-5). Lines 8-9 of the listing say `estimate` of L, but L is a plain counter.
 
-`a` stays where it is, and new keys go where fewer tuples are:
+`a` stays where it is, and new keys go to workers with fewer tuples:
 
     >>> create("cam", workers=4).assign(keys, times).tolist()
     [3, 3, 1, 3, 0, 3]
@@ -54,7 +55,7 @@ def _route_sketched(
 
 
 class Cam(Am):
-    """A key of the window stays on its worker. A new one takes its less loaded candidate."""
+    """A key of the window stays on its worker. A new key takes its least loaded candidate."""
 
     def _burden(self, holders: WindowHolders) -> Any:
         return self._loads.loads

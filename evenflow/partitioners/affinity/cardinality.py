@@ -1,14 +1,16 @@
-"""What cm, am, cam and lm share: per worker the distinct keys C[w] and the tuples L[w] of a window.
+"""What cm, am, cam and lm share: the distinct keys C[w] and the tuples L[w] of each worker w in a window.
 
-C is exact (`sketches.window_holders`: O(1) amortised, memory grows with the distinct keys of the window)
-or a HyperLogLog per worker (`sketches.window_cardinalities`: 2^precision bytes per worker, in a sliding
-window times slides + 2). HyperLogLog cannot say whether a worker has a key. 004 takes "adding it would
-change no register" for yes. That is never wrong for the worker that has the key. A key that the worker
-has not is taken for an old one with probability 1 - sum(2^-M)/m: nearly never with few keys per worker,
-97 % with 25 keys per register. (004 compares rounded estimates, which errs more often.)
+C is exact or estimated. Exact sets (`sketches.window_holders`) cost O(1) amortised, and their memory grows with
+the distinct keys of the window. A HyperLogLog per worker (`window_cardinalities`) takes 2^precision bytes per
+worker, and slides + 2 times as much in a sliding window.
 
-The window slides by default, exactly. `tumbling` is 004's. A rescale begins a new window: other
-candidates, other holders.
+HyperLogLog cannot say for certain whether a worker has a key. 004 answers yes when adding the key would change
+no register. For a worker that has the key this answer is never wrong. A key that the worker does not have is
+taken for an old key with probability 1 - sum(2^-M)/m. With few keys per worker that is rare, and with 25 keys
+per register it is 97 %. (004 compares rounded estimates, which errs more often.)
+
+By default the window slides, and old tuples are forgotten exactly. `tumbling` is the window of 004. A rescale
+begins a new window, because keys then have other candidates.
 Paper: Katsipoulakis et al., "A Holistic View of Stream Partitioning Costs", VLDB 2017 (004), Alg. 1.
 """
 
@@ -35,7 +37,7 @@ from evenflow.sketches.window_loads import WindowLoads
 
 @kernel
 def least_estimated(key: np.uint64, among: Candidates, rows: Registers) -> np.int64:
-    """The candidate with the fewest distinct keys, by estimate. The first of them on a tie."""
+    """The candidate with the fewest distinct keys by estimate. The first candidate on a tie."""
     family, workers = among
     best = candidate_kernel(key, family[0], workers)
     if family.shape[0] > 1:
@@ -57,10 +59,10 @@ class CardinalityOptions(Window):
     )
     d: int = Field(2, ge=1, le=1024, description="Candidates of each key.")
     cardinality: Literal["exact", "hll"] = Field(
-        "exact", description="Distinct keys per worker: exact sets, or HyperLogLog sketches."
+        "exact", description="How distinct keys per worker are known: exact sets, or HyperLogLog sketches."
     )
     precision: int = Field(
-        12, ge=4, le=16, description="2^precision registers per worker and slide; for cardinality=hll."
+        12, ge=4, le=16, description="2^precision registers per worker and slide. Only for cardinality=hll."
     )
 
 
@@ -70,7 +72,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = {
 
 
 class CardinalityPartitioner(Partitioner):
-    """The window's state. A subclass implements the two routes."""
+    """Keeps the state of the window. A subclass implements the two ways to route: exact and sketched."""
 
     options_type = CardinalityOptions
     options: CardinalityOptions
@@ -78,7 +80,7 @@ class CardinalityPartitioner(Partitioner):
 
     @property
     def _most_holders(self) -> int:
-        """Workers that a key of the window can have."""
+        """On how many workers a key of the window can be at most."""
         return self._choices()
 
     def _start(self) -> None:
@@ -100,13 +102,14 @@ class CardinalityPartitioner(Partitioner):
             self._route_sketched(Block(keys, times, out), self._sketches)
         elif self._holders is not None:
             block, row = Block(keys, times, out), 0
+            # A kernel cannot allocate, so it stops when the pool is full and goes on after `grow`.
             while (row := self._route_exact(block, self._holders, row)) < len(keys):
                 self._holders.grow()
             self._holders.trim()
 
     @abstractmethod
     def _route_exact(self, block: Block, holders: WindowHolders, row: int) -> int:
-        """Route from this row on. Stop at the row for which the pool has no room."""
+        """Route from row `row` on. Returns the row for which the pool has no room, or the number of rows."""
 
     @abstractmethod
     def _route_sketched(self, block: Block, sketches: WindowCardinalities) -> None:

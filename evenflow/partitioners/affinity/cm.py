@@ -1,15 +1,17 @@
 """CM (cardinality imbalance minimisation): the candidate with the fewest distinct keys.
 
-Idea: where a worker's effort grows with its keys and not with its tuples, balance the keys: each tuple
-goes to that of F_1(k)..F_d(k) that has the fewest distinct keys in the window (the first on a tie). So a
-key is on at most d workers. Once all keys were seen the numbers stand still, and every key then goes to
-its emptier candidate always: the imbalance of tuples may exceed PKG's by far, and depends on the seed.
+Idea: where a worker's effort grows with its keys and not with its tuples, the keys are what to balance. Each
+tuple goes to the candidate among F_1(k)..F_d(k) that has the fewest distinct keys in the window (the first
+candidate on a tie). So a key is on at most d workers. Once all keys have been seen, the numbers stand still,
+and from then on every key goes to the same candidate. The imbalance of tuples may then exceed PKG's by far, and
+it depends on the seed.
 
 Parameters: `d` candidates (2). `cardinality` exact or hll, `precision`. `window`, `window_ms`, `slide_ms`.
-Cost per tuple: O(d), and O(1) amortised for the window. State: see `cardinality`.
+Cost per tuple: O(d), and O(1) amortised for the window. State: exact sets grow with the distinct keys of the
+window. hll takes 2^precision bytes per worker, and slides + 2 times as much if the window slides.
 Paper: 004, Algorithm 2 (CM-2, CM-2-H).
 
-A worker's load is its keys, so `a` may be on two workers:
+A worker's load is the number of its keys, and `a` may be on two workers:
 
     >>> create("cm", workers=4).assign(keys, times).tolist()
     [3, 1, 1, 3, 0, 3]
@@ -38,6 +40,7 @@ def _route_exact(block: Block, among: Candidates, pool: HolderPool, row: int) ->
     while row < keys.shape[0]:
         if due(pool.clock, times[row]):
             advance_holders(pool, times[row])
+        # One tuple may need two rows: one for the pair, and one for a key that is new.
         if room(pool) < 2:
             return row
         best = least_loaded(keys[row], among, among.family.shape[0], pool.distinct)
@@ -59,7 +62,7 @@ def _route_sketched(block: Block, among: Candidates, window: WindowCardinalities
 
 
 class Cm(CardinalityPartitioner):
-    """Each key has d candidates. Every tuple takes the one with the fewest distinct keys."""
+    """Each key has d candidates. Every tuple takes the candidate with the fewest distinct keys."""
 
     def _route_exact(self, block: Block, holders: WindowHolders, row: int) -> int:
         return int(_route_exact(block, self._among, holders.pool, row))

@@ -1,17 +1,18 @@
 """LM (hybrid load minimisation): the candidate with the least weighted mean of tuples and distinct keys.
 
-Idea: where a worker's effort grows with its tuples and with its keys, balance both: each tuple goes to
-that of F_1(k)..F_d(k) with the least H = p L' + (1-p) C' (the first on a tie), where L' and C' are the
-loads and the numbers of distinct keys scaled to 0..1 by the least and the largest over all workers
-(0 when these are equal, which the paper leaves undefined). p = 1 is PKG of the window, p = 0 is CM.
+Idea: where a worker's effort grows with its tuples and with its keys, both are to be balanced. Each tuple goes
+to the candidate among F_1(k)..F_d(k) with the least H = p L' + (1-p) C' (the first candidate on a tie). L' is a
+worker's load and C' the number of its distinct keys. Both are scaled to 0..1 by the least and the largest value
+over all workers. Where these two are equal, which the paper leaves undefined, the scaled value is 0. p = 1 is
+PKG over the window, and p = 0 is CM.
 
 Parameters: `p` weight of the tuples (0.5). `d` candidates (2). `cardinality` exact or hll, `precision`.
 `window`, `window_ms`, `slide_ms`.
-Cost per tuple: O(d). The extremes are tracked, O(n) when the last worker leaves the minimum, which is
-O(1) amortised while loads only grow, and O(n) per slide. State: see `cardinality`. Loads as in `cam`.
+Cost per tuple: O(d). The least and the largest value are tracked. When the last worker leaves the minimum, that
+costs O(n), which is O(1) amortised while loads only grow. A slide costs O(n). State: as `cam`.
 Paper: 004, equations 7-9 and Algorithm 5 (LM-2, LM-2-H).
 
-Tuples and keys of a worker count, so `a` is split:
+Both the tuples and the keys of a worker count, so `a` is split:
 
     >>> create("lm", workers=4).assign(keys, times).tolist()
     [3, 1, 1, 3, 0, 3]
@@ -46,13 +47,13 @@ SPREAD = np.dtype([(name, np.float64) for name in ("least", "at_least", "most", 
 class Spread(NamedTuple):
     """Values of the workers and how far apart they lie: what kernels take as one argument."""
 
-    values: Any
+    values: Any  # int64 tuples or keys, or float64 estimates: numba compiles a kernel for each
     spread: Rows
     """One of SPREAD."""
 
 
 class Hybrid(NamedTuple):
-    """What both kinds of candidates are chosen by."""
+    """The two burdens of a worker, and the weight of the first: what kernels take as one argument."""
 
     loads: Spread
     keys: Spread
@@ -78,7 +79,7 @@ def _raised(of: Spread, old: Whole | float, new: Whole | float) -> None:
     """One worker's value has grown."""
     spread = of.spread[()]
     if old == spread["least"]:
-        # How many are at the minimum is counted, so that all are looked at again only when the last one has left it.
+        # `at_least` counts the workers at the minimum. All are looked at again only when the last of them has left it.
         spread["at_least"] -= 1
         if spread["at_least"] == 0:
             _measure(of)
@@ -90,7 +91,7 @@ def _raised(of: Spread, old: Whole | float, new: Whole | float) -> None:
 @kernel
 def _least_hybrid(key: np.uint64, among: Candidates, hybrid: Hybrid) -> np.int64:
     loads, keys = hybrid.loads, hybrid.keys
-    # Both are scaled to 0 .. 1 by the least and the most of all workers, so that tuples and keys can be added.
+    # Tuples and keys can be added because both are scaled to 0 .. 1 by the least and the most of all workers.
     by_load = hybrid.p * loads.spread[()]["scale"]
     by_keys = (1.0 - hybrid.p) * keys.spread[()]["scale"]
     least_load, fewest_keys = loads.spread[()]["least"], keys.spread[()]["least"]
@@ -107,7 +108,7 @@ def _least_hybrid(key: np.uint64, among: Candidates, hybrid: Hybrid) -> np.int64
 def _route_exact(
     block: Block, among: Candidates, window: WindowLoads, pool: HolderPool, hybrid: Hybrid
 ) -> int:
-    """Route until the pool is full. How many tuples that were."""
+    """Route until the pool has no room. Returns how many tuples were routed."""
     keys, times, out = block
     loads, distinct = window.loads, pool.distinct
     _measure(hybrid.loads)
@@ -119,6 +120,7 @@ def _route_exact(
             advance_holders(pool, times[row])
             _measure(hybrid.loads)
             _measure(hybrid.keys)
+        # One tuple may need two rows: one for the pair, and one for a key that is new.
         if room(pool) < 2:
             return row
         best = _least_hybrid(keys[row], among, hybrid)
@@ -146,6 +148,7 @@ def _route_sketched(
             advance_sketches(sketches, times[row])
             _measure(hybrid.loads)
             unknown = True
+        # `estimates` holds -1 where nobody has asked yet, so every worker is asked before the values are compared.
         if unknown:
             for worker in range(loads.shape[0]):
                 estimate(sketches.whole, worker)
@@ -165,11 +168,11 @@ def _route_sketched(
 class LmOptions(CardinalityOptions):
     """Options of lm."""
 
-    p: float = Field(0.5, ge=0, le=1, description="Weight of tuples; that of distinct keys is 1 - p.")
+    p: float = Field(0.5, ge=0, le=1, description="Weight of tuples. Distinct keys have the weight 1 - p.")
 
 
 class Lm(CardinalityPartitioner):
-    """Each key has d candidates. Every tuple takes the one with the least mean of tuples and keys."""
+    """Each key has d candidates. Every tuple takes the candidate with the least mean of tuples and keys."""
 
     options_type = LmOptions
     options: LmOptions

@@ -1,13 +1,14 @@
-"""C[w] by HyperLogLog: about how many distinct keys each worker has, within a window of whole slides.
+"""C[w] by HyperLogLog: about how many distinct keys each worker has in a window of whole slides.
 
-The window and its clock are those of `window_loads`. A register cannot forget, so a sliding window keeps
-one bank of registers per slide and their maxima. The maxima are kept as a queue of two stacks: the older
-slides hold the maximum from themselves up to a *pivot*, one bank holds that of the slides from the pivot
-on. When the last of the older slides leaves, all slides are summed up anew and the pivot moves to the
-present. A slide that passes then costs 4 passes over one bank instead of `slides`.
+The window and its clock work as in `window_loads`. A register cannot forget, so a sliding window keeps one
+bank of registers per slide, and needs the maximum over all banks. The maxima are kept like a queue made of
+two stacks. Each slide before the *pivot* holds the maximum from itself up to the pivot. One further bank
+holds the maximum of the slides from the pivot on. When the last slide before the pivot leaves, the maxima
+are made anew from all slides, and the pivot moves to the present. So a slide that passes costs about 4
+passes over one bank instead of `slides`.
 
-A window of one slide (tumbling, cumulative) needs the one bank only. State: workers x 2^precision bytes,
-times slides + 2 when it slides. `hyperloglog` has the estimate and its laws.
+A window of one slide (tumbling, cumulative) needs one bank only. State: workers x 2^precision bytes, and
+slides + 2 times as much when the window slides. `hyperloglog` has the estimate and its laws.
 """
 
 from __future__ import annotations
@@ -27,20 +28,21 @@ CLOCK = np.dtype([(name, np.int64) for name in ("slide", "length", "end", "slot"
 
 
 class WindowCardinalities(NamedTuple):
-    """What kernels take as one argument."""
+    """The sketches of all workers in a window: what kernels take as one argument."""
 
     whole: Registers
-    """Of the whole window, one row per worker. Read them with `hyperloglog.estimate` and `would_change`."""
+    """Registers of the whole window, one row per worker. `hyperloglog.estimate` and `would_change` read them."""
     ring: UInt8s
-    """(slides, workers, m): registers of each slide, or maxima from it up to the pivot. Empty for 1 slide."""
+    """(slides, workers, m): the registers of each slide, or the maxima from the slide up to the pivot. Empty if the
+    window is one slide."""
     newer: UInt8s
-    """(workers, m): maxima of the complete slides from the pivot on. Empty for 1 slide."""
+    """(workers, m): maxima of the complete slides from the pivot on. Empty if the window is one slide."""
     clock: Rows
     """One of CLOCK."""
 
     @property
     def kept(self) -> State:
-        """What a snapshot needs. The rest follows from it."""
+        """The arrays that a snapshot needs. Sums and estimates are computed from them again."""
         return {"values": self.whole.values, "ring": self.ring, "newer": self.newer, "clock": self.clock}
 
     @property
@@ -65,7 +67,7 @@ def window_cardinalities(
 
 
 def restored(kept: State) -> WindowCardinalities:
-    """The window that has this `kept`."""
+    """The window whose `kept` is given."""
     workers, slots = kept["values"].shape
     whole = registers(workers, slots.bit_length() - 1)._replace(values=kept["values"])
     return WindowCardinalities(whole, kept["ring"], kept["newer"], kept["clock"])
@@ -103,15 +105,15 @@ def _raise_slide_to_slide(ring: UInt8s, slot: Whole, of: Whole) -> None:
 
 @kernel
 def _begin_slide(window: WindowCardinalities, slide: Whole) -> None:
-    """`slide` begins and the one `slides` before it leaves."""
+    """Begin `slide`. The slide that is `slides` older leaves the window."""
     ring, newer, clock = window.ring, window.newer, window.clock[()]
     slides = ring.shape[0]
-    # The slide that is complete now joins those that are newer than the pivot.
+    # The slide that is complete now joins the slides from the pivot on.
     _raise_to_slide(newer, ring, (slide - 1) % slides)
     _clear_slide(ring, slide % slides)
     oldest = slide - slides + 1
     if oldest >= clock["pivot"]:
-        # From the newest back, each slide takes over the maxima of the next one: then each tells all from it to the pivot.
+        # From the newest slide back, each takes over the maxima of the next: each then covers itself up to the pivot.
         for older in range(slide - 2, oldest - 1, -1):
             _raise_slide_to_slide(ring, older % slides, (older + 1) % slides)
         _clear(newer)
@@ -120,7 +122,7 @@ def _begin_slide(window: WindowCardinalities, slide: Whole) -> None:
 
 @kernel
 def advance(window: WindowCardinalities, time: Whole) -> bool:
-    """Move the window to `time`. True when estimates may have changed."""
+    """Move the window to `time`, ms. Returns whether estimates may have changed."""
     values, ring, newer, clock = window.whole.values, window.ring, window.newer, window.clock[()]
     if time < clock["end"]:
         return False
@@ -128,9 +130,10 @@ def advance(window: WindowCardinalities, time: Whole) -> bool:
     current, slides = clock["slide"], ring.shape[0]
     if current == NEVER:
         clock["pivot"] = now
-    elif now == current:  # the last slide of all
+    elif now == current:  # the last slide that int64 can hold: its end is cut short, so it is always due
         return False
     elif passed(slides, current, now) == slides:
+        # Nothing of the old window is left.
         _clear(values)
         _clear(newer)
         for slot in range(slides):
@@ -148,7 +151,7 @@ def advance(window: WindowCardinalities, time: Whole) -> bool:
                 value, other = values[worker, at], newer[worker, at]
                 values[worker, at] = other if other > value else value
     for worker in range(values.shape[0]):
-        # Registers fell when slides left, so the sums are to be made anew when somebody asks.
+        # Registers fell when slides left. -1 says that sums and estimates are computed again when they are asked for.
         window.whole.sums[worker] = -1
         window.whole.estimates[worker] = -1
     clock["slide"] = now
@@ -159,7 +162,7 @@ def advance(window: WindowCardinalities, time: Whole) -> bool:
 
 @inlined
 def touch_slide(window: WindowCardinalities, worker: Whole, hashed: np.uint64) -> None:
-    """As `touch`, for a key that is known to change nothing in the window as a whole."""
+    """As `touch`, for a key that is known to change no register of the window as a whole."""
     ring = window.ring
     if ring.shape[0] > 0:
         slot, slots = window.clock[()]["slot"], ring.shape[2]
@@ -169,13 +172,15 @@ def touch_slide(window: WindowCardinalities, worker: Whole, hashed: np.uint64) -
 
 @kernel
 def touch(window: WindowCardinalities, worker: Whole, hashed: np.uint64) -> bool:
-    """The worker gets a tuple of the key `hashed` (`sketch_hash`) in the current slide. True when that has
-    changed the window."""
+    """The worker gets a tuple in the current slide. Returns whether that changed the window's registers.
+
+    hashed: `sketch_hash` of the tuple's key.
+    """
     touch_slide(window, worker, hashed)
     return add(window.whole, worker, hashed)
 
 
 def estimates(window: WindowCardinalities) -> Float64s:
-    """C[w] of every worker. A copy."""
+    """C[w] of every worker, shape (workers,). A copy."""
     whole = window.whole
     return np.array([hyperloglog.estimate(whole, worker) for worker in range(len(whole.sums))])

@@ -1,25 +1,27 @@
 """D-Choices: two choices for most keys, and just as many as needed (d) for the frequent ones.
 
-Idea: a SpaceSaving summary finds the head H = {k : est(k) >= theta*N}. A tail key chooses the less
-loaded of F_1, F_2 as in PKG. A head key of F_1..F_d, where d is the least number for which the expected
-load of the workers that the h hottest keys can reach stays within b_h(1/n + eps) for every prefix h
-(`find_optimal_choices`). When d reaches n, head keys take the least loaded of all workers, which is
-W-Choices. Candidates nest, so a key that becomes frequent keeps its first two workers.
+Idea: a SpaceSaving summary finds the head H = {k : est(k) >= theta*N}. A tail key chooses the less loaded of
+F_1, F_2 as in PKG. A head key chooses the least loaded of F_1..F_d. The number d is the least for which, for
+every h, the expected load of the workers that the h hottest keys can reach stays within b_h(1/n + eps). Here
+b_h is the expected number of these workers (`find_optimal_choices`). When d reaches n, head keys take the least
+loaded of all workers, which is W-Choices. Candidates nest, so a key that becomes frequent keeps its first two
+workers.
 
-Parameters: `theta` frequency from which a key is head (1/(5n)). `eps` tolerated imbalance (1e-4).
-`counters` of the summary (4/theta = 20n: with fewer, the over-estimates of tail keys reach theta).
-`growth` d is computed again when N has grown by this share (0.01, 0 = at every head tuple, as in the
-paper: under 2 % difference in imbalance). `distinct` skip F_i that repeat an earlier worker (False: the
-paper's analysis is with repetition). `warm_up` tuples before which no key is head (0, as in the paper:
-early on N < 5n and every key is head, which costs some replicas). `window` cumulative, sliding or tumbling. `head`
-cumulative, of all tuples so far whatever the load, as in the paper, or of the recent ones (see `head`).
-Membership is tested after counting the current tuple. Estimates are counts (upper bounds).
+Parameters: `theta` frequency from which a key is head (1/(5n)). `eps` tolerated imbalance (1e-4). `counters` of
+the summary (4/theta = 20n: with fewer, the over-estimates of tail keys reach theta). `growth`: d is computed
+again when N has grown by this share (0.01). With 0 that happens at every head tuple, as in the paper, and the
+imbalance differs by less than 2 %. `distinct`: skip an F_i that repeats an earlier worker (False, because the
+paper's analysis is with repetition). `warm_up` tuples before which no key is head (0, as in the paper: every
+key is then head while N < 5n, which costs some replicas). `window` of the loads: cumulative, sliding or
+tumbling. `head`: a key is head by all tuples so far, whatever the window of the loads is (cumulative, as in the
+paper), or by recent tuples (window, see `head`). Whether a key is head is tested after its present tuple was
+counted. Estimates are counts (upper bounds).
 
-Cost per tuple: O(1) for the summary, 2 candidates for the tail, d for the head, O(1) to read and at most
-O(log n) to keep the least loaded worker when d = n. State: 84 to 100 bytes x counters, 48 to 64 x n.
+Cost per tuple: O(1) for the summary, 2 candidates for the tail, d for the head. When d = n, the least loaded
+worker is read in O(1) and kept up to date in at most O(log n). State: 84 to 100 bytes x counters, 48 to 64 x n.
 Paper: Nasir et al., "When Two Choices Are not Enough", ICDE 2016 (002), Algorithm 1 and section III.
 
-From the third tuple on a key with 60 % of them is head, and gets more than two workers:
+From the third tuple on, a key with 60 % of the tuples is head and gets more than two workers:
 
     >>> create("d-choices", workers=4, theta=0.6, warm_up=2).assign(keys, times).tolist()
     [3, 1, 1, 0, 0, 2]
@@ -54,22 +56,24 @@ from evenflow.sketches.space_saving import Summary, count_of
 from evenflow.sketches.window_loads import advance, note
 
 SCHEDULE = np.dtype([(name, np.int64) for name in ("next", "d", "mark")])
-"""Tuples from which d is computed again, d, and the mark of the present tuple in `Choosing.seen`."""
+"""Number of tuples at which d is computed again, d, and the mark of the present tuple in `Choosing.seen`."""
 
 
 class Choosing(NamedTuple):
-    """What finds the workers of frequent keys."""
+    """By what the workers of frequent keys are found: what kernels take as one argument."""
 
     schedule: Rows
     """One of SCHEDULE."""
     tree: Int64s
+    """The tournament of the loads. Kept only while d = n."""
     seen: Int64s
     """(n,): the mark of the tuple for which a worker was looked at last."""
     shares: Float64s
+    """(counters,): scratch space for the shares of the head keys, descending."""
 
 
 class ChoiceRule(NamedTuple):
-    """How kernels go about it."""
+    """The settings of d-choices, for kernels."""
 
     head: HeadRule
     distinct: bool
@@ -81,6 +85,7 @@ class ChoiceRule(NamedTuple):
 def _optimal_choices(p: Float64s, heads: int, n: int, eps: float) -> int:
     if heads == 0:
         return min(2, n)
+    # Estimates are upper bounds, so their sums may exceed 1 and are capped.
     head_share = 0.0
     for h in range(heads):
         head_share += p[h]
@@ -107,9 +112,9 @@ def _optimal_choices(p: Float64s, heads: int, n: int, eps: float) -> int:
 def find_optimal_choices(p_sorted: Float64s, n: int, eps: float = 1e-4) -> int:
     """Least d (2 <= d <= n) that satisfies inequality (3) of 002 for every prefix of the head.
 
-    `p_sorted`: the frequencies of the head keys as shares of all tuples, descending. Starts at
-    max(2, ceil(p1*n)); n stands for "any worker". With b_h = n - n((n-1)/n)^(h*d) and P_h the share of
-    the h hottest: P_h + (b_h/n)^d (P_H - P_h) + (b_h/n)^2 (1 - P_H) <= b_h (1/n + eps).
+    `p_sorted`: the frequencies of the head keys as shares of all tuples, descending, shape (head keys,). The
+    search starts at max(2, ceil(p1*n)). The result n stands for "any worker". With b_h = n - n((n-1)/n)^(h*d) and
+    P_h the share of the h hottest keys: P_h + (b_h/n)^d (P_H - P_h) + (b_h/n)^2 (1 - P_H) <= b_h (1/n + eps).
     """
     p = np.ascontiguousarray(p_sorted, np.float64)
     return int(_optimal_choices(p, len(p), n, eps))
@@ -117,7 +122,7 @@ def find_optimal_choices(p_sorted: Float64s, n: int, eps: float = 1e-4) -> int:
 
 @kernel
 def _head_shares(summary: Summary, threshold: float, shares: Float64s) -> int:
-    """Write est/N of the keys whose estimate reaches the threshold, descending. How many they are."""
+    """Write est/N of the keys whose estimate reaches the threshold, descending. Returns how many there are."""
     order, meta = summary.order, summary.meta[()]
     size = 0
     while size < meta["size"]:
@@ -131,9 +136,10 @@ def _head_shares(summary: Summary, threshold: float, shares: Float64s) -> int:
 
 @kernel
 def _least_loaded_distinct(key: np.uint64, head: Head, d: int, choosing: Choosing) -> np.int64:
-    """As `least_loaded`, over the first d different workers among F_1, F_2, ... of the family."""
+    """As `least_loaded`, but over the first d different workers among F_1, F_2, ... of the family."""
     family, workers = head.among
     loads, seen, schedule = head.window.loads, choosing.seen, choosing.schedule[()]
+    # A new mark for each tuple makes all earlier marks old, so `seen` never has to be cleared.
     schedule["mark"] += 1
     best, found = np.int64(-1), 0
     for i in range(family.shape[0]):
@@ -161,6 +167,7 @@ def _route(block: Block, head: Head, choosing: Choosing, rule: ChoiceRule) -> No
         key = keys[row]
         if is_older(head, times[row]):
             forget(head, times[row])
+            # N was halved, so the number of tuples at which d is due means nothing any more.
             schedule["next"] = 0
         if rule.head.windowed and advance(window, times[row]) and d >= n:
             rebuild(tree, loads)
@@ -195,9 +202,12 @@ class DChoicesOptions(HeadOptions):
 
     eps: float = Field(1e-4, gt=0, le=1, description="Tolerated imbalance, a share of the stream.")
     growth: float = Field(
-        0.01, ge=0, le=10, description="d is computed again when the stream has grown by this share."
+        0.01,
+        ge=0,
+        le=10,
+        description="d is computed again when the stream has grown by this share (0 = always).",
     )
-    distinct: bool = Field(False, description="Frequent keys get d different workers, no repetitions.")
+    distinct: bool = Field(False, description="Frequent keys get d different workers, without repetition.")
 
 
 class DChoices(HeadPartitioner):
@@ -215,6 +225,7 @@ class DChoices(HeadPartitioner):
             seen=np.zeros(n, np.int64),
             shares=np.zeros(self._capacity),
         )
+        # With `distinct`, more functions than workers: some repeat a worker, and d different ones have to be found.
         self._among = candidates(self.seed, max(2, 8 * n if self.options.distinct else n), n)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
@@ -223,6 +234,7 @@ class DChoices(HeadPartitioner):
         _route(Block(keys, times, out), self._head(), self._choosing, rule)
 
     def _state(self) -> State:
+        # Without `mark`: `seen` is not kept either, and both start together at 0.
         return {**super()._state(), "schedule": plain(self._choosing.schedule)[:2]}
 
     def _load_state(self, state: State) -> None:

@@ -1,14 +1,15 @@
 """The head of a stream: what d-choices, w-choices and rr-head share (002, section 4 of its Algorithm 1).
 
-A SpaceSaving summary counts every tuple. Then a key is *head* (frequent) while est(k) >= theta*N, N the
-tuples so far. All other keys are *tail* and take the less loaded of F_1, F_2, as in PKG. The estimate is
-the count, an upper bound. Early on, while N < 1/theta, every key is head, as in the paper (`warm_up` > 0
-avoids the few extra copies of keys this costs).
+A SpaceSaving summary counts every tuple. A key is *head* (frequent) while est(k) >= theta*N, where N is the
+number of tuples so far and est(k) is the key's count in the summary, an upper bound. All other keys are *tail*
+and take the less loaded of F_1, F_2, as in PKG. Early on, while N < 1/theta, every key is head, as in the paper.
+This costs a few extra copies of keys, which `warm_up` > 0 avoids.
 
-`head=cumulative` is the paper's: N and est are of all tuples so far. Where the hot keys change, those of before
-keep being head for long, and new ones become it late. `head=window` forgets: every half window, all counts and
-N are halved, so a tuple that is a window old weighs a quarter, and N is half a window's tuples to a whole
-window's. A tuple from the future halves everything away, and nothing is forgotten until time has caught up.
+`head=cumulative` is the paper's: N and est are of all tuples so far. Where the hot keys change, former hot keys
+stay head for long, and new hot keys become head late. `head=window` forgets: every half window, all counts and N
+are halved. So a tuple that is a window old weighs a quarter, and N stands for the tuples of half a window to a
+whole window. A tuple whose time lies far in the future halves everything away. After it nothing is forgotten until
+the times of the stream have caught up.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from evenflow.sketches.space_saving import (
 )
 from evenflow.sketches.window_loads import WindowLoads, end_of, loads_from, passed
 
-_HALVINGS = 63
+_HALVINGS = 63  # more would change nothing: 63 halvings bring every int64 count to 0
 AGES = np.dtype([(name, np.int64) for name in ("half", "length", "end")])
 """The present half window, its length in ms (0: it never ends), its end in ms."""
 
 
 class Head(NamedTuple):
-    """All that such a scheme knows: what kernels take as one argument."""
+    """All that a scheme with a head knows: what kernels take as one argument."""
 
     summary: Summary
     ages: Rows
@@ -52,17 +53,17 @@ class Head(NamedTuple):
 
 
 class HeadRule(NamedTuple):
-    """How kernels go about it."""
+    """The settings of a scheme with a head, for kernels."""
 
     windowed: bool
-    """Loads are those of the window."""
+    """Loads are those of the window, not of all tuples so far."""
     theta: float
     warm_up: int
 
 
 @inlined
 def offered_is_head(head: Head, key: np.uint64, rule: HeadRule) -> bool:
-    """Count one tuple of this key. Whether the key is head now."""
+    """Count one tuple of this key. Returns whether the key is head now."""
     at = offer(head.summary, key)
     total = head.summary.meta[()]["total"]
     return bool(total > rule.warm_up and count_of(head.summary, at) >= rule.theta * total)
@@ -70,7 +71,7 @@ def offered_is_head(head: Head, key: np.uint64, rule: HeadRule) -> bool:
 
 @inlined
 def is_older(head: Head, time: Whole) -> Any:
-    """Whether `forget` has anything to do."""
+    """Whether the present half window has ended, so that `forget` has something to do."""
     return time >= head.ages[()]["end"]
 
 
@@ -90,7 +91,7 @@ def forget(head: Head, time: Whole) -> None:
 
 @inlined
 def send_to_one_of_two(head: Head, key: np.uint64) -> np.int64:
-    """What becomes of a tail key: the less loaded of F_1 and F_2 gets it."""
+    """Send a tuple of a tail key to the less loaded of F_1 and F_2. Returns the worker."""
     among = head.among
     return sent_to_one_of_two(key, among.family[0], among.family[1], among.workers, head.window.loads)
 
@@ -99,24 +100,25 @@ def send_to_one_of_two(head: Head, key: np.uint64) -> np.int64:
 def _head_size(summary: Summary, threshold: float) -> int:
     order, many = summary.order, summary.meta[()]["size"]
     size = 0
+    # The order ascends by count, so the head stands at its end.
     while size < many and count_of(summary, order[order.shape[0] - 1 - size]) >= threshold:
         size += 1
     return size
 
 
 class HeadOptions(Window):
-    """Options of every scheme that treats frequent keys apart."""
+    """Options of d-choices, w-choices and rr-head, which treat frequent keys apart."""
 
     theta: float | None = Field(
-        None, ge=0, le=2, description="Share of the stream from which a key is frequent; none = 1/(5n)."
+        None, ge=0, le=2, description="Share of the stream from which a key is frequent. None = 1/(5n)."
     )
     counters: int | None = Field(
-        None, ge=1, le=1 << 24, description="Counters of the SpaceSaving summary; none = 4/theta."
+        None, ge=1, le=1 << 24, description="Counters of the SpaceSaving summary. None = 4/theta."
     )
     warm_up: int = Field(0, ge=0, description="Tuples before which no key is treated as frequent.")
     head: Literal["cumulative", "window"] = Field(
         "cumulative",
-        description="Tuples that make a key frequent: all so far, or recent ones (about a window).",
+        description="By which tuples a key is frequent: all so far, or recent ones (about a window).",
     )
 
     window_ms: int = Field(
@@ -127,11 +129,11 @@ class HeadOptions(Window):
 
     @classmethod
     def uses_lengths(cls, given: Mapping[str, Any], windowed: bool) -> bool:
-        """A head of recent tuples goes by the window also where loads are cumulative."""
+        """As for `Window`. A head of recent tuples uses the window even if the loads are cumulative."""
         return super().uses_lengths(given, windowed) or given.get("head") == "window"
 
     def new_ages(self) -> Rows:
-        """The half window of a summary that has seen nothing. A cumulative one never ends."""
+        """The half window of a summary that has seen nothing. With a cumulative head it never ends."""
         if self.head == "cumulative":
             return record(AGES, half=NEVER, end=LAST_TIME)
         return record(AGES, half=NEVER, length=max(1, self.window_ms // 2), end=NEVER)
@@ -141,7 +143,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(("keys", "counts", "errors
 
 
 class HeadPartitioner(Partitioner):
-    """Keeps the summary, the loads and the candidates. A subclass routes."""
+    """Keeps the summary, the loads and the candidates. A subclass implements `_assign`."""
 
     options: HeadOptions
     variable_state = _VARIABLE
@@ -159,6 +161,7 @@ class HeadPartitioner(Partitioner):
         """Everything but the summary, for the present number of workers."""
         n, options = self.workers, self.options
         self._theta = 1 / (5 * n) if options.theta is None else options.theta
+        # With theta 0 every key is head, and 4/theta would be infinite: the default of theta gives the size.
         few = 20 * n if self._theta == 0 else max(1, math.ceil(4 / self._theta))
         self._capacity = min(few, 1 << 24) if options.counters is None else options.counters
         self._loads = options.new_loads(n)
@@ -200,5 +203,5 @@ class HeadPartitioner(Partitioner):
         return sum(array.nbytes for array in arrays)
 
     def _more(self) -> tuple[npt.NDArray[Any], ...]:
-        """Further arrays of the subclass, for `state_bytes`."""
+        """Further arrays that the subclass keeps: they count in `state_bytes`."""
         return ()

@@ -1,13 +1,14 @@
 """PKG (partial key grouping, "the power of both choices"): the less loaded of d fixed candidates.
 
-Idea: key k may go to F_1(k)..F_d(k) only. Each tuple takes the candidate with the least load so far
-(the first one on a tie). So a key is on at most d workers, and while no key exceeds a share of d/n the
-imbalance nearly vanishes. Above that it is at least p1/d - 1/n, p1 the share of the hottest key.
-F_i(k) = F_j(k) happens with probability 1/n and is kept, as the analysis assumes.
+Idea: key k may go to F_1(k)..F_d(k) only. Each tuple takes the candidate with the least load so far (the
+first candidate on a tie). So a key is on at most d workers. While no key has more than d/n of the stream,
+the imbalance nearly vanishes. With a hotter key it is at least p1/d - 1/n, where p1 is the share of the
+hottest key. Two candidates of a key are equal, F_i(k) = F_j(k), with probability 1/n. Such candidates are
+kept, as the analysis assumes.
 
 Parameters: `d` choices (2, `pk5` is d = 5). `window` cumulative (002), sliding (000) or tumbling (004).
-Load is what this instance sent. Several sources balance each their own share.
-Cost per tuple: O(d). State: 8 (slides + 1) bytes per worker. Cumulative loads are those of one slide.
+A worker's load is what this instance sent to it. Each of several sources balances its own share.
+Cost per tuple: O(d). State: 8 (slides + 1) bytes per worker. Cumulative loads take as much as one slide.
 Paper: Nasir et al., ICDE 2015, as used in 002 (PKG) and 004 (PK-2, PK-5).
 
 `a` has two workers, and each tuple takes the less loaded one:
@@ -35,11 +36,11 @@ _SIGN = np.int64(63)
 def sent_to_one_of_two(
     key: np.uint64, one: np.uint64, two: np.uint64, workers: np.uint64, loads: Int64s
 ) -> np.int64:
-    """Send a tuple to the less loaded of F_1 and F_2 (`one`, `two`: their salts). Its worker.
+    """Send a tuple to the less loaded of F_1 and F_2 (`one`, `two`: their salts). Returns the worker.
 
-    The choice is arithmetic on the sign of the difference: which of two balanced loads is less cannot be
-    predicted, and the compiler makes a branch of a conditional expression. The new load is made from the
-    one already read. Measured, a whole tuple of pkg: 6 ns instead of 15.
+    The choice is arithmetic on the sign of the difference. A conditional expression would become a branch, and
+    a processor cannot predict which of two balanced loads is less. The new load is made from the load that was
+    read already. Measured, a whole tuple of pkg takes 6 ns instead of 15.
     """
     first = candidate_kernel(key, one, workers)
     second = candidate_kernel(key, two, workers)

@@ -1,19 +1,21 @@
 """W-Choices: two choices for most keys, any worker for the frequent ones.
 
-Idea: a tail key chooses the less loaded of F_1, F_2 as in PKG. A head key (see `head`) goes to the least
-loaded of all n workers, the lowest number on a tie. So the frequent keys fill whatever hollows the others
-leave: while they are a fair share of the stream, the loads of one source differ by a tuple or two. The
-price is that each of them is on every worker. d-choices finds how few would do.
+Idea: a key is *head* if a SpaceSaving summary counts at least theta of all tuples for it, and otherwise *tail*.
+A tail key chooses the less loaded of F_1, F_2 as in PKG. A head key goes to the least loaded of all n workers,
+the lowest number on a tie. So the frequent keys fill the hollows that the others leave. While head keys are a
+fair share of the stream, the loads of one source differ by a tuple or two. The price is that each head key is
+on every worker. d-choices finds how few workers would do.
 
 Parameters: `theta` frequency from which a key is head (1/(5n)). `counters` of the summary (4/theta = 20n).
-`warm_up` tuples before which no key is head (0). `window` cumulative, sliding or tumbling. `head` cumulative, of all
-tuples so far whatever the load, as in the paper, or of the recent ones.
+`warm_up` tuples before which no key is head (0). `window` of the loads: cumulative, sliding or tumbling.
+`head`: a key is head by all tuples so far, whatever the window of the loads is (cumulative, as in the paper),
+or by recent tuples (window).
 Cost per tuple: O(1) for the summary, 2 candidates for the tail. The least loaded worker is read off a
-tournament in O(1), which costs a tuple that went to it at most O(log n). State: 76 to 92 bytes x
+tournament in O(1). Every tuple then updates the tournament in at most O(log n). State: 76 to 92 bytes x
 counters, 32 to 48 x n.
 Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), Algorithm 1.
 
-From the third tuple on a key with 60 % of them is head, and goes to the least loaded worker:
+From the third tuple on, a key with 60 % of the tuples is head and goes to the least loaded worker:
 
     >>> create("w-choices", workers=4, theta=0.6, warm_up=2).assign(keys, times).tolist()
     [3, 1, 1, 0, 0, 2]
@@ -51,6 +53,7 @@ def _route(block: Block, head: Head, tree: Int64s, rule: HeadRule) -> None:
         key = keys[row]
         if is_older(head, times[row]):
             forget(head, times[row])
+        # Loads fall only when slides leave. The tournament follows single loads, so it has to be played anew then.
         if rule.windowed and advance(window, times[row]):
             rebuild(tree, loads)
         if offered_is_head(head, key, rule):

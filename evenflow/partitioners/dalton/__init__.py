@@ -1,1 +1,1 @@
-"""Dalton: a contextual bandit splits hot keys, alone, in batches or with others (paper 000)."""
+"""Dalton (paper 000): a contextual bandit splits hot keys, tuple by tuple, in micro-batches or with other instances."""

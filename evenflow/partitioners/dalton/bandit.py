@@ -1,8 +1,9 @@
-"""The policy that all forms of Dalton share: a worker is drawn for a tuple of a hot key, and rewarded.
+"""The policy that all forms of Dalton share: a worker is chosen for a tuple of a hot key, and then rewarded.
 
-With probability 1 - eps the best worker of the key's row. Else, exploring, any worker, or any holder of a
-key that has as many holders as the cap allows. The reward falls with the worker's load and with the key's
-holders. `dalton` says why, and what the paper leaves open. The values are in `q_table`.
+With probability 1 - eps the best worker of the key's row is chosen. Otherwise the policy explores: it draws any
+worker, or any holder if the key has as many holders as the cap allows. The reward falls with the worker's load
+and with the number of the key's holders. `dalton` says why, and what the paper leaves open. The values are in
+`q_table`.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), equations 3 and 4.
 """
 
@@ -19,11 +20,11 @@ from evenflow.kernels import inlined, kernel
 from evenflow.partitioners.dalton.q_table import QTable, best_of, count_capped, nth_holder
 from evenflow.partitioners.window import Lengths
 
-_UNCAPPED = 1 << 40
+_UNCAPPED = 1 << 40  # more holders than any key can have
 
 
 class Policy(NamedTuple):
-    """What kernels know of the options."""
+    """The options of the bandit, for kernels. `BanditOptions` describes each."""
 
     gamma: float
     eps: float
@@ -35,7 +36,10 @@ class Policy(NamedTuple):
 
 @kernel
 def choose(table: QTable, rng: UInt64s, r: Whole, eps: float, oldest: Whole) -> np.int64:
-    """The worker for a tuple of the hot key in row r: the best one, or now and then any one."""
+    """The worker for a tuple of the hot key in row r: the best worker, or now and then another to explore.
+
+    `oldest`: the first slide of the window.
+    """
     if draw_unit(rng) >= eps:
         return best_of(table, r)
     held = table.row[r]["held"]
@@ -46,14 +50,17 @@ def choose(table: QTable, rng: UInt64s, r: Whole, eps: float, oldest: Whole) -> 
 
 @kernel
 def reward(load: Whole, total: Whole, held: Whole, workers: Whole, policy: Policy) -> float:
-    """R of 000 (equations 3 and 4) after the tuple was sent. Above -1 and below p1 when p1 + p2 = 1."""
+    """R of 000 (equations 3 and 4) after the tuple was sent. Above -1 and below p1 if p1 + p2 = 1.
+
+    `load` is that of the chosen worker, `total` that of all workers, `held` the number of the key's holders.
+    """
     average = total / workers
     return -(policy.p1 * ((load - average) / max(np.float64(load), average)) + policy.p2 * held / workers)
 
 
 @inlined
 def raise_cap(table: QTable, policy: Policy) -> None:
-    """One more holder for all when enough hot keys have as many as they may."""
+    """Raise the cap by one holder if enough hot keys have as many holders as it allows."""
     meta = table.meta[()]
     if meta["cap"] < policy.cap_max and 0 < meta["capped"] >= policy.cap_growth * meta["hot"]:
         meta["cap"] += 1
@@ -61,11 +68,11 @@ def raise_cap(table: QTable, policy: Policy) -> None:
 
 
 class BanditOptions(Lengths):
-    """What every form of Dalton can set: the bandit and the sliding window."""
+    """Options of every form of Dalton: those of the bandit and of the sliding window."""
 
     gamma: float = Field(0.1, gt=0, le=1, description="Step of learning: weight of the newest reward.")
     eps: float = Field(0.1, ge=0, le=1, description="Share of a hot key's tuples that explore.")
-    p1: float = Field(0.5, ge=0, le=1, description="Weight of the worker's load in the reward; p1 + p2 = 1.")
+    p1: float = Field(0.5, ge=0, le=1, description="Weight of the worker's load in the reward. p1 + p2 = 1.")
     p2: float = Field(0.5, ge=0, le=1, description="Weight of the key's holders in the reward.")
     explore: Literal["uniform", "capped"] = Field(
         "uniform",
@@ -87,14 +94,14 @@ class BanditOptions(Lengths):
 
     @property
     def first_cap(self) -> int:
-        """Holders from which a key explores among them, at first. Out of reach when uniform."""
+        """The cap at first: holders from which a key explores among its holders. Out of reach if explore=uniform."""
         return self.cap if self.explore == "capped" else _UNCAPPED
 
     def policy(self, gamma: float) -> Policy:
-        """For kernels, with this step of learning."""
+        """These options for kernels, with `gamma` as step of learning."""
         return Policy(gamma, self.eps, self.p1, self.p2, self.last_cap, self.cap_growth)
 
     @property
     def last_cap(self) -> int:
-        """What the cap may grow to. 0 when there is none."""
+        """What the cap may grow to. 0 if there is no cap."""
         return self.cap_max if self.explore == "capped" else 0

@@ -1,17 +1,17 @@
 """Dalton for micro-batches: the same bandit, which sees a batch as a whole before it decides.
 
-Idea: a first pass counts the keys of the batch exactly, so that what is hot is known before the first
-tuple is placed: f >= |B|/n, at most n keys (Theorem 3.4 holds to the letter, since the frequencies and
-the load are of the same batch), in this batch and the next. A key of one tuple is never hot. Combiners
-reduce each batch by itself, so X(k) begins empty with every batch. What was learned stays.
+Idea: a first pass counts the keys of the batch exactly, so that the hot keys are known before the first tuple is
+placed. A key is hot if its frequency is f >= |B|/n, which is true of at most n keys. (Theorem 3.4 holds exactly,
+because frequencies and load are of the same batch.) It is hot in this batch and the next. A key of one tuple is
+never hot. Combiners reduce each batch by itself, so X(k) begins empty with every batch. What was learned stays.
 
-Parameters: those of `dalton` without statistics window. `load_scope`, what the reward balances: the loads
-of the sliding window (the paper changes only X) or of the batch, which is what a combiner works through
-at a time. Cost per tuple: two O(1) passes. O(n * rows) per batch. State: as `dalton`, at most 2n rows
-with room for n more, and 64 to 128 bytes of working memory per distinct key of the largest batch.
+Parameters: those of `dalton` without the statistics window. `load_scope` says which loads the reward balances: those
+of the sliding window (the paper changes only X), or those of the batch, which a combiner works through at a time.
+Cost per tuple: two O(1) passes. O(n * rows) per batch. State: as `dalton`, at most 2n rows with room for n more, and
+64 to 128 bytes of working memory per distinct key of the largest batch.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), section 3.4.
 
-The first batch tells which keys the next one may split:
+`a` is hot in this batch. It stays at home until exploration finds a better worker:
 
     >>> create("dalton-batch", workers=4).assign_batch(keys, times).tolist()
     [3, 3, 1, 3, 0, 3]
@@ -38,12 +38,12 @@ from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 
 
 class BatchRule(NamedTuple):
-    """How kernels go about a batch."""
+    """The settings for one batch, for kernels."""
 
     salt: np.uint64
-    """Of F_1."""
+    """The salt of F_1."""
     batch: np.int64
-    """Its number."""
+    """Number of the batch. It takes the place of the statistics window and of the slide."""
     by_batch: bool
     """Loads are those of the batch, not of the window."""
     policy: Policy
@@ -51,7 +51,7 @@ class BatchRule(NamedTuple):
 
 @kernel
 def _count_batch(keys: UInt64s, first: Whole, counts: Counts, batch: Whole) -> int:
-    """Count from tuple `first` on. The tuple for which there was no room, or their number."""
+    """Count from tuple `first` on. Returns the tuple for which there was no room, or the number of tuples."""
     for i in range(first, keys.shape[0]):
         if is_full(counts):
             return i
@@ -61,7 +61,7 @@ def _count_batch(keys: UInt64s, first: Whole, counts: Counts, batch: Whole) -> i
 
 @kernel
 def _begin_batch(frequent: UInt64s, table: QTable, salt: np.uint64, batch: Whole) -> None:
-    """Nobody holds anything. The frequent keys are hot in this batch and the next."""
+    """Begin a batch: no worker holds any key, and the frequent keys are hot in this batch and the next."""
     n = table.q.shape[1]
     slide_on(table, batch)
     purge(table, batch, batch)
@@ -120,7 +120,7 @@ class DaltonBatchOptions(BanditOptions):
 
 
 class DaltonBatch(Partitioner):
-    """Micro-batches: the batch's frequent keys are split by a learned policy, all others are hashed."""
+    """Micro-batches: the batch's frequent keys are split by a learned policy, all other keys are hashed."""
 
     micro_batch = True
     options_type = DaltonBatchOptions
@@ -151,11 +151,12 @@ class DaltonBatch(Partitioner):
         _route(Block(keys, times, out), self._loads, self._split.table, self._rng, rule)
 
     def _frequent(self, keys: UInt64s, batch: np.int64) -> UInt64s:
-        """The keys that are hot by their own frequency in this batch."""
+        """The keys that are hot by their frequency in this batch, ascending."""
         self._counts.begin()
         row = 0
         while (row := _count_batch(keys, row, self._counts.table, batch)) < len(keys):
             self._counts.grow(int(batch))
+        # -(-m // n) rounds m/n up. A key of one tuple is never hot.
         return self._counts.frequent(int(batch), max(2, -(-len(keys) // self.workers)))
 
     def _state(self) -> State:
@@ -182,7 +183,7 @@ class DaltonBatch(Partitioner):
         return self._fixed_bytes() + self._counts.nbytes + self._split.nbytes
 
     def _state_bound(self, keys: int) -> int:
-        """Before a batch there are 2n rows at most, and room is made for n keys that may not be among them."""
+        """As `state_bound`. Before a batch there are at most 2n rows, and room is made for n keys that may be new."""
         return self._fixed_bytes() + self._counts.bound(keys) + self._split.bound(3 * self.workers - 1)
 
     def _fixed_bytes(self) -> int:

@@ -1,47 +1,46 @@
 """Cooperative Dalton: several partitioners on one stream learn one policy.
 
-Idea: each is a Dalton with statistics windows of DSYNC ms. At the end of one it tells the reducer what it
-has learned and counted (`take_messages`) and is in AWAIT until the common table comes (`receive`), else in
-PREPARE. In AWAIT it decides by the table it has and keeps its rewards back. The new table replaces the old
-one, the rewards kept back are learned on top of it, and the load of all partitioners (GL, in proportion
-when the interval changes) becomes the one that a key's local count is compared with. So a key that is
-frequent here only is not split.
+Idea: each instance is a Dalton with statistics windows of DSYNC ms. At the end of such an interval it tells the
+reducer what it has learned and counted (`take_messages`). It is then in AWAIT until the common table comes
+(`receive`), and otherwise in PREPARE. In AWAIT it decides by the table it has, and keeps its rewards back. The new
+table replaces the old one, and the rewards kept back are learned on top of it. From then on a key's local count is
+compared with the load of all partitioners (GL, in proportion if the interval has changed). So a key that is frequent
+at one partitioner only is not split.
 
     p = create("dalton-cooperative", workers=64, source=1, sources=4)
     workers = p.assign(keys, times)
     for message in p.take_messages(): send(message.to_bytes())
-    p.receive(GlobalTable.from_bytes(data))     # whenever one comes
+    p.receive(GlobalTable.from_bytes(data))     # whenever a table comes
     p.advance_to(now)                           # when no tuple comes: the others wait for its message
 
-Rewards kept back are not a list: any number of steps Q += gamma (R - Q) is one affine map per value, so
-they take 16 n bytes per row however long the wait. Rewards of keys that are not in the new table go with
-their rows.
+Rewards are not kept back as a list. Any number of steps Q += gamma (R - Q) is one affine map per value, so the
+rewards take 16 n bytes per row however long the wait is. Rewards of keys that are not in the new table are dropped
+with their rows.
 
-Without any reply (`evenflow simulate` without `--exchange`) the scheme goes on as a lonely Dalton that
-learns in steps: it stays in AWAIT. When an interval ends, the rewards kept back are learned on its own
-table, the load of its own last interval is compared with again, and the next message will ask for a longer
-interval. One message is open at a time, and it tells of its last interval. Those that ended in AWAIT are
-told of by their values alone.
-A row of the common table lasts this interval and the next one, in whose course its successor should come.
+Without any reply (`evenflow simulate` without `--exchange`) an instance stays in AWAIT, and goes on as a single Dalton
+that learns in steps. When an interval ends, the rewards kept back are learned on its own table, counts are compared
+with the load of its own last interval again, and the next message will ask for a longer interval. One message is open
+at a time, and it tells of the last interval before AWAIT. Intervals that end in AWAIT are told of by the values alone.
+A row of the common table lasts for this interval and the next. In the course of the next one a new table should come.
 
-What it brings, and costs: keys are on fewer workers than with as many `dalton` that know their own tuples only,
-and the load is less even, not more (half uniform, half Zipf 1.5: imbalance 2.7e-3 of two alone, 8.6e-3 of two
-that cooperate). A partitioner sees a share of the tuples, and the mean of the tables has learned no more than
-each of them. So many partitioners learn slower than one (Zipf 1.5, eight of them: 3.2e-2, one: 3.9e-3). With
-`share_steps` (not in the paper) they learn as fast as one (4.0e-3). Telling the loads alone mends nothing.
+What it brings, and costs: keys are on fewer workers than with as many `dalton` that know only their own tuples. The
+load is less even (half uniform, half Zipf 1.5: imbalance 2.7e-3 of two alone, 8.6e-3 of two that cooperate). A
+partitioner sees only a share of the tuples, and the mean of the tables has learned no more than each of them. So many
+partitioners learn slower than one (Zipf 1.5: 3.2e-2 with eight, 3.9e-3 with one). With `share_steps` (not in the
+paper) they learn as fast as one (4.0e-3). Sharing the loads alone does not help.
 
-Parameters: those of `dalton` with exact counts (every message needs the top n), `dsync_ms` interval at
-first (one slide). The table may change it. Loads and holders, and so rewards, are of this partitioner's
-own tuples. With `share_loads` (the paper does not say) messages tell the window loads as well, and a reward
-is of the load that all partitioners together send to the worker: one's own now and the others' at the
-latest table. Those others are forgotten when an interval ends in AWAIT. X(k) of a key that came with a
-table may lack F_1(k) until the key goes there again. Source 0 of 1, whose tables come at once, equals
-`dalton` with the same statistics window while the load is steady.
+Parameters: those of `dalton` with exact counts (every message needs the top n). `dsync_ms` interval at first (one
+slide). A table may change it. Loads and holders, and so rewards, are of this partitioner's own tuples. With
+`share_loads` (the paper does not say) messages also tell the loads of the window. A reward then depends on the load
+that all partitioners together send to the worker: this one's now, and the others' as of the latest table. The others'
+loads are forgotten when an interval ends in AWAIT. X(k) of a key that came with a table may lack F_1(k) until the
+key goes there again. Source 0 of 1, whose tables come at once, equals `dalton` with the same statistics window while
+the load is steady.
 Cost per tuple: as `dalton`. O(keys of the interval) per message. State: that of `dalton` with exact counts, and
 16 n bytes per row for the rewards kept back.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), Algorithm 2 and section 4.1.
 
-Before a message has come back it does as `dalton` does:
+Before a table has come back, it routes as `dalton` does:
 
     >>> create("dalton-cooperative", workers=4, source=1, sources=2).assign(keys, times).tolist()
     [3, 3, 1, 3, 0, 3]
@@ -74,14 +73,16 @@ from evenflow.partitioners.dalton.split_keys import SplitKeys
 from evenflow.partitioners.exchange import Exchange
 
 _AWAIT, _ROUND, _LATE, _TOTAL, _TOLD = range(5)
-"""Of `sync`. The last one is the round in which loads were told, or `_NEVER_TOLD`."""
+"""Places in `sync`: whether a message is open, its round, whether the next message is late, GL or `_ALONE`, and the round
+in which loads were told or `_NEVER_TOLD`."""
 _ALONE = -1
+"""No table has come yet."""
 _NEVER_TOLD = -1
 
 
 @kernel
 def _end_interval(known: Learned, time: Whole) -> None:
-    """Begin the statistics window of `time`, and the slide if it is a new one."""
+    """Begin the statistics window of `time`, and the slide of `time` if it is a new one."""
     window = known.window
     clock = window.clock[()]
     if time >= clock["end"]:
@@ -95,7 +96,7 @@ class DaltonCooperativeOptions(BanditOptions):
     """Options of dalton-cooperative. See the module's docstring."""
 
     dsync_ms: int | None = Field(
-        None, ge=1, description="Interval of synchronisation at first, ms; none = one slide."
+        None, ge=1, description="Interval of synchronisation at first, ms. None = one slide."
     )
 
     share_loads: bool = Field(
@@ -104,7 +105,7 @@ class DaltonCooperativeOptions(BanditOptions):
 
     share_steps: bool = Field(
         False,
-        description="A step is what one tuple of each partitioner would teach: 1 - (1 - gamma)^sources.",
+        description="A step learns as much as one tuple of each partitioner would: 1 - (1 - gamma)^sources.",
     )
 
     @model_validator(mode="after")
@@ -137,7 +138,7 @@ class DaltonCooperative(BanditPartitioner):
 
     @property
     def awaiting(self) -> bool:
-        """Whether a message is out that no table has answered: rewards are kept back."""
+        """Whether a message is open that no table has answered. Rewards are then kept back (AWAIT)."""
         return bool(self._sync[_AWAIT])
 
     @property
@@ -147,23 +148,27 @@ class DaltonCooperative(BanditPartitioner):
 
     @property
     def dsync_ms(self) -> int:
-        """Interval of synchronisation now."""
+        """Interval of synchronisation now, ms."""
         return int(self._stats["length"])
 
     @property
     def deferred(self) -> int:
-        """Values for which rewards are kept back."""
+        """How many values have rewards that are kept back."""
         size = len(self._split)
+        # `kept` is 1 where the affine map Q -> kept*Q + gain is still the identity.
         return int((self._split.table.kept[:size] != 1).sum())
 
     def take_messages(self) -> list[SyncMessage]:
-        """What is to be sent to the reducer, once."""
+        """The messages to send to the reducer. Each is given once."""
         messages = self._outbox
         self._outbox = []
         return messages
 
     def receive(self, table: GlobalTable) -> bool:
-        """Take over the common table. False for one that came twice or is older than what is known."""
+        """Take over the common table. False for a table that came twice or is older than the latest one.
+
+        ConfigError if the table asks for an interval out of bounds.
+        """
         if table.round < self.round:
             return False
         low, high = dsync_bounds(self.options.slide_ms)
@@ -172,13 +177,15 @@ class DaltonCooperative(BanditPartitioner):
         self._adopt(table)
         length, end = self.dsync_ms, int(self._stats["end"])
         expected = table.total * table.dsync_ms // length
+        # Counts of the present interval are compared with GL at once, and those of the next one too (`_boundary`).
         self._stats["previous"] = self._sync[_TOTAL] = expected
         self._stats["length"] = table.dsync_ms
         if end != NEVER:
+            # The interval that has begun at end - length ends on the grid of the new length.
             self._stats["end"] = ((end - length) // table.dsync_ms + 1) * table.dsync_ms
         if len(table.loads) == self.workers and table.round == self._sync[_TOLD]:
             self._others = table.loads - self._told
-        else:  # of other workers, or without what this partitioner told
+        else:  # the loads are of other workers, or do not include what this partitioner told
             self._others[:] = 0
         self._sync[_ROUND] = table.round + 1
         self._sync[_AWAIT] = 0
@@ -186,7 +193,7 @@ class DaltonCooperative(BanditPartitioner):
         return True
 
     def advance_to(self, time: int) -> None:
-        """Time has come this far without a tuple: messages that are due are made."""
+        """Say that event time has reached `time`, ms, without a tuple. Makes the message if one is due."""
         time = int(within_reach(time))
         if self._stats["end"] == NEVER or time >= self._stats["end"]:
             self._boundary(time)
@@ -195,7 +202,7 @@ class DaltonCooperative(BanditPartitioner):
     def exchange(cls, parts: Sequence[Self], slide_ms: int) -> Exchange:
         """At the end of every interval all messages go to one reducer, and its table to all, as bytes.
 
-        Nobody waits and merging takes no event time, so the interval has nothing to adapt to and stays.
+        No instance waits, and merging takes no event time. So the interval has nothing to adapt to and stays.
         """
         first = parts[0]
         reducer = QTableReducer(
@@ -203,7 +210,7 @@ class DaltonCooperative(BanditPartitioner):
             workers=first.workers,
             dsync_ms=first.dsync_ms,
             bounds=dsync_bounds(first.options.slide_ms),
-            clock=lambda: 0.0,
+            clock=lambda: 0.0,  # never read for a decision, as `adaptive` is False
             adaptive=False,
         )
 
@@ -240,13 +247,14 @@ class DaltonCooperative(BanditPartitioner):
                 self._make_room()
 
     def _boundary(self, time: int) -> None:
-        """An interval ends. The message is made before its statistics are forgotten."""
+        """End the interval before `time`, and begin that of `time`."""
         begun = self._stats["end"] != NEVER
         if begun and self.awaiting:
             self._sync[_LATE] = 1
             self._split.apply_deferred()
             self._others[:] = 0
         elif begun:
+            # Before `_end_interval`, which forgets the statistics that the message tells.
             self._outbox = [self._message()]
             self._sync[[_AWAIT, _LATE]] = 1, 0
         _end_interval(self._learned(), time)
@@ -276,12 +284,16 @@ class DaltonCooperative(BanditPartitioner):
 
     def _adopt(self, table: GlobalTable) -> None:
         values = table.values
-        if values.shape[1] != self.workers:  # from before a rescale
+        if (
+            values.shape[1] != self.workers
+        ):  # the table is from before a rescale: its values are of other workers
             values = np.full((len(table.keys), self.workers), INITIAL)
+        # A kernel cannot grow the table, so there must be room for all keys, and for one more so that it is not full.
         while len(self._split.table.key) < len(self._split) + len(table.keys) + 1:
             self._split.grow()
         window = int(self._stats["window"])
         keys, _, last = self._counts.entries(window)
+        # When home last had each key: known of keys that this partitioner counted in the present interval.
         slides = np.full(len(table.keys), NEVER, np.int64)
         counted = np.isin(table.keys, keys)
         slides[counted] = last[np.searchsorted(keys, table.keys[counted])]
@@ -294,11 +306,11 @@ class DaltonCooperative(BanditPartitioner):
         return super()._fixed_bytes() + self._told.nbytes
 
     def _most_rows(self, keys: int) -> int:
-        """As for `dalton`, and n keys of the last table, and room for n of the next one.
+        """As for `dalton`, with n keys of the last table and room for n keys of the next one.
 
-        A table makes keys cold at once, so intervals count one by one and not in pairs. They are as short as
-        `dsync_bounds` allows, and up to ten halvings may cut one short each. Not counted: a table of more than
-        n keys, which may come from before a rescale to fewer workers.
+        A table makes keys cold at once, so intervals count one by one and not in pairs. An interval may be as short as
+        `dsync_bounds` allows, and each of up to ten halvings may cut an interval short. Not counted is a table of more
+        than n keys, which may come from before a rescale to fewer workers.
         """
         n, (shortest, _) = self.workers, dsync_bounds(self.options.slide_ms)
         intervals = -(-self.options.window_ms // shortest) + 10
@@ -317,9 +329,10 @@ class DaltonCooperative(BanditPartitioner):
 
 
 def _top(counts: Int64s, wanted: int) -> Int64s:
-    """Positions of the largest counts, the first of equal ones."""
+    """Positions of the `wanted` largest counts. Among equal counts the first ones."""
     if len(counts) <= wanted:
         return np.arange(len(counts))
     least = np.partition(counts, len(counts) - wanted)[len(counts) - wanted]
+    # More than wanted may tie at the least count. The stable sort keeps the first of them.
     near = np.flatnonzero(counts >= least)
     return near[np.argsort(-counts[near], kind="stable")][:wanted]

@@ -1,40 +1,41 @@
-"""Dalton: keys that are frequent now are placed by a learned policy, all others are hashed.
+"""Dalton: keys that are frequent now are placed by a learned policy, all other keys are hashed.
 
-Idea: a contextual bandit per hot key learns which workers to use from a reward that falls with the
-worker's load and with the number of workers that hold the key:
+Idea: a contextual bandit per hot key learns which workers to use. Its reward falls with the worker's load
+and with the number of workers that hold the key:
 
     R = -(p1 * (L[a] - avg)/max(L[a], avg) + p2 * |X(k)|/n)       Q[k,a] += gamma (R - Q[k,a])
 
-L and X are those of the sliding window, after this tuple. A new row is -2 everywhere, below every
-reward, so a key stays where it is until exploration finds a better worker. A key is hot when its count
-in the present statistics window reaches 1/n of the load of the last one, for this window and the next.
+L and X are the loads and holders of the sliding window, after this tuple. The values of a new row are -2
+everywhere, below every reward, so a key stays where it is until exploration finds a better worker. A key becomes
+hot when its count in the present statistics window reaches 1/n of the load of the last statistics window. It is
+then hot in this window and the next.
 
-Parameters: `explore` uniform (the paper: with probability `eps` any worker, a key with many tuples then
-ends up on all workers) or capped (the authors' code: a key with `cap` holders explores among them, the
-cap starts at 2 and grows by one, up to 6, when 70 % of the hot keys have reached it). `heavy_hitters`
-exact counts, or a Count-Min sketch with an error of at most 1/(4n) of the load (chosen over SpaceSaving
-with 4n counters because a rare key costs it four additions, not the eviction of another, both never miss
-a frequent key). `gamma`, `eps`, `p1`, `p2`. Window, slide and statistics window.
+Parameters: `explore` uniform or capped. With uniform, as in the paper, any worker is drawn with probability `eps`, and
+a key with many tuples ends up on all workers. With capped, as in the authors' code, a key with `cap` holders explores
+among these. The cap starts at 2 and grows by one, up to 6, when 70 % of the hot keys have reached it.
+`heavy_hitters` exact counts, or a Count-Min sketch with an error of at most 1/(4n) of the load. (SpaceSaving with 4n
+counters would never miss a frequent key either. But in it a rare key evicts another key, and the sketch only makes
+four additions.) `gamma`, `eps`, `p1`, `p2`. Window, slide and statistics window.
 
-Where the paper is silent: the test counts the current tuple. No key is hot in the first statistics
-window or after one without tuples, when there is no load to compare with, nor by its first tuple of a
-window: one tuple cannot be split. A tie goes to F_1(k), then to the lowest worker. Rows expire when a
-window begins. At most 4n keys are hot at once. While the load grows from window to window more could
-reach the threshold. Each source explores with a generator (splitmix64) of its own. A rescale forgets
-loads, holders and values, which are of workers. Exact counts of keys stay.
+Where the paper is silent: the test for a hot key counts the current tuple. No key is hot in the first statistics
+window, or after a window without tuples, because there is no load to compare with. No key becomes hot by its first
+tuple of a window, because one tuple cannot be split. A tie goes to F_1(k), then to the lowest worker. Rows expire when
+a window begins. At most 4n keys are hot at once. (While the load grows from window to window, more keys could reach the
+threshold.) Each source explores with a generator (splitmix64) of its own. A rescale forgets loads, holders and values,
+because they belong to workers. Exact counts of keys stay.
 
-X(k) is exact for every key that is hot or was hot in the window. A key that was not can only have been
-at F_1(k), and it gets hot by its second tuple of a statistics window at the earliest, so that window's
-count knows whether and when F_1(k) last had it (the sketch, which does not, takes the present slide).
+X(k) is exact for every key that is hot or was hot in the window. Any other key can only have been at F_1(k). It gets
+hot by its second tuple of a statistics window at the earliest. So the exact counts of that window know whether and when
+F_1(k) last had the key. (The sketch does not know it, and takes the present slide.)
 
-Cost per tuple: O(1) for hashed and amortised O(1) for hot ones, a scan of n values only when the best
-worker changes. O(n) when a capped key explores. O(n * rows) per slide. State: n * slides loads, the rows
-of `q_table`, 32 bytes x 2 to 4 per distinct key of a statistics window, or the sketch (44n to 87n
-counters of 8 bytes, in four rows).
+Cost per tuple: O(1) for a hashed key and O(1) amortised for a hot key: its n values are scanned only when the best
+worker changes. O(n) when a capped key explores. O(n * rows) per slide. State: n * slides loads, the rows of `q_table`,
+and 32 bytes x 2 to 4 per distinct key of a statistics window, or the sketch (44n to 87n counters of 8 bytes, in four
+rows).
 Paper: Zapridou et al., "Dalton: Learned Partitioning for Distributed Data Streams", PVLDB 16(3) 2022
 (000), Algorithm 1, sections 3.2 and 3.3.
 
-Before a statistics window has ended no key is hot, and all are hashed:
+Before a statistics window has ended, no key is hot and all keys are hashed:
 
     >>> create("dalton", workers=4).assign(keys, times).tolist()
     [3, 3, 1, 3, 0, 3]
@@ -74,16 +75,16 @@ from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 
 _REACH = 1 << 61
 STATS = np.dtype([(name, np.int64) for name in ("window", "end", "length", "seen", "previous", "inside")])
-"""Number, end in ms and length of the statistics window, its tuples so far, the load that the threshold is made of,
-tuples in the sliding window."""
+"""`window`: number of the statistics window. `end` and `length` of it, ms. `seen`: its tuples so far. `previous`: the load
+that a key's count is compared with. `inside`: tuples in the sliding window."""
 
 
 class Learned(NamedTuple):
-    """All that a Dalton knows: what kernels take as one argument."""
+    """All that an instance of Dalton knows: what kernels take as one argument."""
 
     window: WindowLoads
     others: Int64s
-    """Loads that other partitioners make."""
+    """(n,): tuples that other instances sent to each worker. Zeros where they are not told."""
     stats: Rows
     """One of STATS."""
     counts: Counts
@@ -93,14 +94,14 @@ class Learned(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """How kernels go about it."""
+    """The settings of Dalton, for kernels."""
 
     salt: np.uint64
-    """Of F_1."""
+    """The salt of F_1."""
     exact: bool
     """Keys are counted exactly, not by the sketch."""
     manual: bool
-    """Stop where a statistics window ends."""
+    """The kernel stops where a statistics window ends, and the caller begins the next one."""
     deferring: bool
     """Rewards are kept back instead of being learned."""
     most: int
@@ -109,13 +110,13 @@ class Rule(NamedTuple):
 
 
 def within_reach(times: Any) -> Any:
-    """One time or many: those beyond 70 million years from 1970 count as that, so the ends of windows stay within int64."""
+    """One time or many, in ms, cut to 70 million years around 1970. So the ends of windows stay within int64."""
     return np.clip(times, -_REACH, _REACH)
 
 
 @kernel
 def begin_window(known: Learned, time: Whole) -> None:
-    """Move the statistics window to `time`. A window without tuples in between leaves no threshold."""
+    """Move the statistics window to `time`. If windows without tuples lie in between, there is no load to compare with."""
     stats = known.stats[()]
     length = stats["length"]
     if stats["end"] == NEVER:
@@ -130,7 +131,7 @@ def begin_window(known: Learned, time: Whole) -> None:
 
 @kernel
 def slide_to(known: Learned, time: Whole) -> None:
-    """Move the sliding window to `time`, which lies behind its current slide."""
+    """Move the sliding window to `time`, which lies after the end of its current slide."""
     window, stats = known.window, known.stats[()]
     advance(window, time)
     stats["inside"] = 0
@@ -141,9 +142,9 @@ def slide_to(known: Learned, time: Whole) -> None:
 
 @kernel
 def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
-    """Route from tuple `first` on. The tuple it stopped at, or their number.
+    """Route from tuple `first` on. Returns the tuple at which it stopped, or the number of tuples.
 
-    It stops where the caller must make room, or where a statistics window ends, if the rule says so.
+    It stops where the caller must make room, and with `rule.manual` where a statistics window ends.
     """
     keys, times, out = block
     window, others, stats, table = known.window, known.others, known.stats[()], known.table
@@ -160,6 +161,7 @@ def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
             slide_to(known, time)
             oldest = clock["slide"] - slides + 1
         if time >= stats["end"]:
+            # The first window of all has nothing to close, so the kernel begins it even if `manual`.
             if stats["end"] == NEVER:
                 begin_window(known, time)
             elif rule.manual:
@@ -170,6 +172,7 @@ def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
                 if not rule.exact:
                     clear(known.sketch)
                 purge(table, stats["window"], oldest)
+        # Before anything of this tuple is counted: the caller makes room and comes back with the same tuple.
         if is_full(known.counts) or has_no_room(table):
             return i
         key = keys[i]
@@ -180,11 +183,13 @@ def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
             slot = slot_of(known.counts, key, np.int64(stats["window"]))
             cells[slot]["count"] += 1
             frequency = cells[slot]["count"]
+            # A new row takes over when F_1(k) last had the key.
             home_slide = cells[slot]["last"]
         else:
             frequency = increment(known.sketch, key)
         stats["seen"] += 1
         r = find(table, key)
+        # frequency >= previous / n, without a division.
         if frequency * n >= stats["previous"] and frequency > 1 and stats["previous"] > 0:
             expiry = stats["window"] + 1
             if r >= 0 and row[r]["expiry"] != COLD:
@@ -192,12 +197,14 @@ def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
             elif table.meta[()]["hot"] < rule.most:
                 r = admit(table, key, r, Home(home, home_slide, oldest), expiry)
         stats["inside"] += 1
+        # The usual way: the key is not hot, and only its home can hold it.
         if r < 0:
             add(window, home)
             if rule.exact:
                 cells[slot]["last"] = clock["slide"]
             out[i] = home
             continue
+        # A row without heat is kept for its holders only: its key is hashed.
         hot = row[r]["expiry"] != COLD
         worker = choose(table, known.rng, r, policy.eps, oldest) if hot else home
         add(window, worker)
@@ -215,7 +222,7 @@ def route(block: Block, first: Whole, known: Learned, rule: Rule) -> int:
 
 
 _COUNTED = ("count_key", "count", "count_last")
-"""Names of the entries in the state."""
+"""Names of the counted entries in a snapshot's state."""
 _VARIABLE: dict[str, tuple[str, ...]] = {
     **split_keys.VARIABLE,
     **dict.fromkeys(_COUNTED, ("counted",)),
@@ -223,7 +230,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = {
 
 
 class BanditPartitioner(Partitioner):
-    """What `dalton` and its cooperating form share. Not a scheme of its own."""
+    """What `dalton` and `dalton-cooperative` share. Not an algorithm of its own."""
 
     options: BanditOptions
     variable_state = _VARIABLE
@@ -240,7 +247,7 @@ class BanditPartitioner(Partitioner):
 
     @property
     def _statistics_ms(self) -> int:
-        """Length of the statistics window at first."""
+        """Length of the statistics window at first, ms."""
         return self.options.slide_ms
 
     def _start(self) -> None:
@@ -251,7 +258,7 @@ class BanditPartitioner(Partitioner):
         self._sketch = self._new_sketch()
 
     def _rescale(self) -> None:
-        """Counts of keys stay. Loads, holders and values are of workers and begin again."""
+        """Keep the counts of keys. Loads, holders and values belong to workers and begin again."""
         self._shape()
         self._stats["inside"] = 0
         self._counts.forget_slides()
@@ -269,6 +276,7 @@ class BanditPartitioner(Partitioner):
         return SplitKeys(self.workers, cap=self.options.first_cap)
 
     def _new_sketch(self) -> CountMin:
+        # With exact counts the sketch is not used, but a kernel cannot take None: it is as small as can be.
         return CountMin(2 if self._exact else width_for(1 / (4 * self.workers)), seed=self.seed)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
@@ -349,7 +357,10 @@ class BanditPartitioner(Partitioner):
         return self._fixed_bytes() + counts + self._split.bound(self._most_rows(keys))
 
     def _most_rows(self, keys: int) -> int:
-        """Rows are of keys of this statistics window, and of the last one or the window before, if that is longer."""
+        """The most rows there can be while neither kind of window has more than `keys` keys.
+
+        A row's key was in the present statistics window, or in the last one or the sliding window, whichever is longer.
+        """
         rows = split_keys.most_rows(4 * self.workers, -(-self.options.window_ms // self._statistics_ms))
         return min(rows, 2 * keys) if self._exact else rows
 
@@ -358,15 +369,16 @@ class DaltonOptions(BanditOptions):
     """Options of dalton. See the module's docstring."""
 
     heavy_hitters: Literal["exact", "sketch"] = Field(
-        "exact", description="Counts of keys: exact (grows with the keys of a statistics window) or a sketch."
+        "exact",
+        description="Counts of keys: exact (memory grows with the keys of a statistics window) or a sketch.",
     )
     stats_ms: int | None = Field(
-        None, ge=1, description="Length of the statistics window, ms; none = one slide."
+        None, ge=1, description="Length of the statistics window, ms. None = one slide."
     )
 
 
 class Dalton(BanditPartitioner):
-    """Hot keys are split by a learned policy, all others are hashed."""
+    """Hot keys are split by a learned policy, all other keys are hashed."""
 
     options_type = DaltonOptions
     options: DaltonOptions

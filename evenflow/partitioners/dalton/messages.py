@@ -1,4 +1,4 @@
-"""What cooperating Daltons and their reducer tell each other, as values and as bytes."""
+"""The messages between cooperating Daltons and their reducer, as values and as bytes."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _DTYPES = {
 
 
 def not_told() -> Int64s:
-    """The loads of a message without loads."""
+    """The `loads` of a message that tells none: an empty array."""
     return np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SyncMessage:
-    """From a partitioner: what it has learned and counted since its last message."""
+    """From a partitioner to the reducer: what it has learned and counted since its last message."""
 
     member: int
-    """Which partitioner (its `source`)."""
+    """The `source` of the partitioner."""
     round: int
-    """Counts the rounds of messages and table, from 0. A partitioner sends one message per round."""
+    """Number of the round of messages and table, from 0. A partitioner sends one message per round."""
     total: int
     """Tuples of the interval."""
     late: bool
-    """The last table took longer than a whole interval: please double it."""
+    """The last table took longer than a whole interval, so the interval should double."""
     keys: UInt64s
     """The most frequent keys of the interval, at most one per worker, and all keys that have a row."""
     frequencies: Int64s
@@ -46,17 +46,17 @@ class SyncMessage:
     row_keys: UInt64s
     """Keys that have a row of values."""
     values: Float64s
-    """(row_keys, workers)"""
+    """(row_keys, workers): the value of each worker in each row."""
     loads: Int64s = field(default_factory=not_told)
-    """(workers,) tuples of the window that this partitioner sent to each, or none."""
+    """(workers,): tuples of the window that this partitioner sent to each worker. Empty if they are not told."""
 
     def to_bytes(self) -> bytes:
-        """For the sync topic."""
+        """The message as bytes, for the sync topic."""
         return _to_bytes(self, ("member", "round", "total", "late"))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """IncompatibleStateError when damaged or something else."""
+        """The message of these bytes. IncompatibleStateError if they are damaged or something else."""
         return _from_bytes(cls, data)
 
 
@@ -65,25 +65,25 @@ class GlobalTable:
     """From the reducer to every partitioner: the common table, until the next one comes."""
 
     round: int
-    """The round whose messages it was made of."""
+    """The round of the messages that the table was made of."""
     total: int
-    """GL, tuples of the round over all partitioners."""
+    """GL: tuples of the round over all partitioners."""
     dsync_ms: int
-    """Interval of synchronisation from now on."""
+    """Interval of synchronisation from now on, ms."""
     keys: UInt64s
     """Keys that are hot over all partitioners, ascending."""
     values: Float64s
-    """(keys, workers)"""
+    """(keys, workers): the value of each worker for each key."""
     loads: Int64s = field(default_factory=not_told)
-    """(workers,) tuples of the window that all partitioners sent to each, or none."""
+    """(workers,): tuples of the window that all partitioners sent to each worker. Empty if one did not tell."""
 
     def to_bytes(self) -> bytes:
-        """For the feedback topic."""
+        """The table as bytes, for the feedback topic."""
         return _to_bytes(self, ("round", "total", "dsync_ms"))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """IncompatibleStateError when damaged or something else."""
+        """The table of these bytes. IncompatibleStateError if they are damaged or something else."""
         return _from_bytes(cls, data)
 
 
@@ -103,6 +103,7 @@ def _from_bytes(kind: type[Any], data: bytes) -> Any:
         ) from None
     if header.get("message") != kind.__name__:
         raise IncompatibleStateError(f"this is a {header.get('message', 'snapshot')}, not a {kind.__name__}")
+    # The digest was right, so the bytes are as they were written. But another version may have written other fields.
     try:
         return _checked(kind(**header["fields"], **arrays))
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -110,7 +111,7 @@ def _from_bytes(kind: type[Any], data: bytes) -> Any:
 
 
 def _checked(message: Any) -> Any:
-    """The message, if its numbers and arrays are of the declared types: kernels do not check."""
+    """The message itself. ValueError unless its numbers and arrays are as declared, because kernels do not check."""
     numbers = StrictObject(vars(message))
     for name in _NUMBERS & vars(message).keys():
         numbers.whole(name, 0, INT64[1])
@@ -122,6 +123,7 @@ def _checked(message: Any) -> Any:
             raise ValueError(f"{name} is of {array.dtype} and shape {array.shape}")
     if (message.loads < 0).any():
         raise ValueError("there is a load below 0")
+    # A table has no `row_keys` and no `frequencies`: its values are those of `keys`.
     rows = getattr(message, "row_keys", message.keys)
     if len(message.values) != len(rows):
         raise ValueError(f"{len(message.values)} rows of values for {len(rows)} keys")

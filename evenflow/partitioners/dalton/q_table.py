@@ -1,19 +1,18 @@
 """The Q-table of a contextual bandit: for each split key, the value of every worker and the holders X(k).
 
-A row has two halves. Its *values* are alive while the key is hot, that is until the statistics window
-`expiry` has passed. Its *holders* are the slide in which each worker was last given the key. A worker is
-a holder while that slide lies in the window, so X(k) is exact and empties by itself. A row whose key has
-cooled stays while some worker other than its home F_1(k) holds the key, because those holders still
-count when the key gets hot again. Then the row is given up. Keys without a row have no holder but home.
+A row has two halves. Its *values* mean something while the key is hot, which is until the statistics window `expiry`
+has passed. Its *holders* are stored as the slide in which each worker last got the key. A worker is a holder while
+that slide lies in the window, so X(k) is exact and empties by itself. When a key has cooled, its row stays while a
+worker other than its home F_1(k) holds the key, because these holders still count if the key gets hot again. After
+that the row is given up. A key without a row has no holder but its home.
 
-The best worker of a row (highest value, home on a tie, then the lowest number) is remembered together
-with a bound of all other values, so that reading it is O(1) and a change costs a scan of the n values
-only when the best one falls to the bound.
+A row remembers its best worker (highest value, home on a tie, then the lowest number) and a bound of all other values.
+So reading the best worker is O(1), and the n values are scanned only when the best value falls to the bound.
 
-`admit` refuses a new hot key while `most` are hot: n frequent keys of the present window and n of the
-last one are what Theorem 3.4 of 000 allows. Twice that is left for windows of growing load. So rows are
-at most `most` for every two statistics windows that lie in a window (`split_keys.most_rows`), which takes other hot keys
-in each of them. In practice they are a few more than are hot.
+Callers `admit` no new hot key while `most` keys are hot. Theorem 3.4 of 000 allows n frequent keys of the present
+statistics window and n of the last one. `most` is twice that, for windows of growing load. So there are at most
+`most` rows for every two statistics windows that lie in a window (`split_keys.most_rows`), and that takes other hot keys
+in each of them. In practice there are a few more rows than hot keys.
 
 Kernels only. `split_keys.SplitKeys` owns the arrays and enlarges them.
 Cost: O(1) to find a row (linear probing at an eighth full), O(rows * n) per slide and per statistics
@@ -40,7 +39,7 @@ META = np.dtype([(name, np.int64) for name in ("rows", "hot", "capped", "cap")])
 
 
 class QTable(NamedTuple):
-    """What kernels take as one argument. Rows in use are the first ones."""
+    """The Q-table: what kernels take as one argument. The rows in use are the first rows."""
 
     key: UInt64s
     slots: Int32s
@@ -48,7 +47,7 @@ class QTable(NamedTuple):
     row: Rows
     """(capacity,) of ROW."""
     bound: Float64s
-    """No value but the best is above this."""
+    """(capacity,): no value of the row but the best is above this."""
     q: Float64s
     """(capacity, n): value of each worker. Meaningless while the key is cold."""
     last: Int64s
@@ -56,13 +55,13 @@ class QTable(NamedTuple):
     kept: Float64s
     """(capacity, n) or empty: share of the present value that remains when deferred rewards are applied."""
     gain: Float64s
-    """(capacity, n) or empty: what they add."""
+    """(capacity, n) or empty: what the deferred rewards add."""
     meta: Rows
     """One of META."""
 
 
 class Home(NamedTuple):
-    """Where a key was until now."""
+    """The home of a key that gets a row, and when the key was last there."""
 
     worker: Any
     slide: Any
@@ -72,14 +71,14 @@ class Home(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Keys that others know to be hot."""
+    """The hot keys of a common table: what kernels take as one argument."""
 
     keys: UInt64s
     values: Float64s
     """(keys, n)"""
     homes: Int32s
     home_slides: Int64s
-    """Slide of the last tuple of each at home, or NEVER."""
+    """Slide of the last tuple of each key at its home, or NEVER."""
 
 
 @kernel
@@ -122,8 +121,9 @@ def index(table: QTable) -> None:
 
 @kernel
 def _scan(row: Rows, bound: Float64s, q: Float64s, r: Whole) -> None:
-    """Find the best worker and the bound afresh."""
+    """Find the best worker of row r and the bound afresh."""
     best = row[r]["home"]
+    # Starting from home and comparing with > lets home win a tie, and then the lowest worker.
     for worker in range(q.shape[1]):
         if q[r, worker] > q[r, best]:
             best = np.int64(worker)
@@ -137,13 +137,13 @@ def _scan(row: Rows, bound: Float64s, q: Float64s, r: Whole) -> None:
 
 @kernel
 def best_of(table: QTable, r: Whole) -> np.int64:
-    """argmax of the row's values."""
+    """The worker with the largest value in row r."""
     return table.row[r]["best"]
 
 
 @kernel
 def learn(table: QTable, r: Whole, worker: Whole, reward: float, gamma: float) -> None:
-    """Q += gamma (reward - Q) (000, eq. 5)."""
+    """Learn a reward: Q += gamma (reward - Q) (000, equation 5)."""
     row, bound, q = table.row, table.bound, table.q
     best = row[r]["best"]
     value = q[r, worker] + gamma * (reward - q[r, worker])
@@ -152,8 +152,10 @@ def learn(table: QTable, r: Whole, worker: Whole, reward: float, gamma: float) -
         if value <= bound[r]:
             _scan(table.row, table.bound, table.q, r)
     elif value > q[r, best]:
+        # The former best is now the largest of the others.
         bound[r] = q[r, best]
         row[r]["best"] = worker
+    # A tie has an order of its own (home first), which the scan knows.
     elif value == q[r, best]:
         _scan(table.row, table.bound, table.q, r)
     else:
@@ -162,7 +164,7 @@ def learn(table: QTable, r: Whole, worker: Whole, reward: float, gamma: float) -
 
 @kernel
 def defer(table: QTable, r: Whole, worker: Whole, reward: float, gamma: float) -> None:
-    """Note a reward to be learned later. Any number of them is one affine map Q -> kept*Q + gain."""
+    """Note a reward to be learned later. Any number of rewards is one affine map Q -> kept*Q + gain."""
     kept, gain = table.kept, table.gain
     kept[r, worker] *= 1.0 - gamma
     gain[r, worker] += gamma * (reward - gain[r, worker])
@@ -186,6 +188,7 @@ def hold(table: QTable, r: Whole, worker: Whole, slide: Whole, oldest: Whole) ->
     row, last, meta = table.row, table.last, table.meta[()]
     if last[r, worker] < oldest:
         row[r]["held"] += 1
+        # Only the step onto the cap counts: a row above the cap has been counted before.
         if row[r]["held"] == meta["cap"] and row[r]["expiry"] != COLD:
             meta["capped"] += 1
     last[r, worker] = slide
@@ -193,7 +196,7 @@ def hold(table: QTable, r: Whole, worker: Whole, slide: Whole, oldest: Whole) ->
 
 @kernel
 def nth_holder(table: QTable, r: Whole, wanted: Whole, oldest: Whole) -> np.int64:
-    """The holder number `wanted` (from 0) in ascending order of workers."""
+    """The holder number `wanted` (from 0) in ascending order of workers. There must be so many holders."""
     last = table.last
     left = wanted
     for worker in range(last.shape[1]):
@@ -206,7 +209,7 @@ def nth_holder(table: QTable, r: Whole, wanted: Whole, oldest: Whole) -> np.int6
 
 @kernel
 def count_capped(table: QTable) -> None:
-    """Count the hot rows, and those of them at or above the cap, afresh."""
+    """Count the hot rows, and the hot rows at or above the cap, afresh."""
     row, meta = table.row, table.meta[()]
     meta["hot"] = 0
     meta["capped"] = 0
@@ -246,29 +249,31 @@ def _move(table: QTable, old: Whole, new: Whole) -> None:
 
 @kernel
 def purge(table: QTable, window: Whole, oldest: Whole) -> None:
-    """A statistics window begins: cool the rows that have expired, give up those that hold nothing."""
+    """Begin a statistics window: cool the rows that have expired, and give up those without a holder besides home."""
     row, last, meta = table.row, table.last, table.meta[()]
     rows = 0
     for r in range(meta["rows"]):
         if row[r]["expiry"] < window:
             row[r]["expiry"] = COLD
             at_home = last[r, row[r]["home"]] >= oldest
+            # A bool counts as 0 or 1: no worker holds the key, or home alone does.
             if row[r]["held"] == at_home:
                 continue
         if rows < r:
             _move(table, r, rows)
         rows += 1
     meta["rows"] = rows
+    # Rows have moved and keys have gone. Linear probing cannot delete, so all slots are made anew.
     index(table)
     count_capped(table)
 
 
 @kernel
 def admit(table: QTable, key: np.uint64, r: Whole, home: Home, expiry: Whole) -> np.int64:
-    """Make the key hot until `expiry`. Gives its row.
+    """Make the key hot until the end of the statistics window `expiry`. Returns its row.
 
-    `r` is its row or -1. A new row starts with home as holder when the last tuple there lies in the window.
-    There must be room for a row.
+    `r` is the key's row, or -1 if it has none. In a new row home is a holder if the key's last tuple there lies in
+    the window. There must be room for a row.
     """
     row, q, last, meta = table.row, table.q, table.last, table.meta[()]
     if r < 0:
@@ -289,6 +294,7 @@ def admit(table: QTable, key: np.uint64, r: Whole, home: Home, expiry: Whole) ->
         for worker in range(q.shape[1]):
             table.kept[r, worker] = 1.0
             table.gain[r, worker] = 0.0
+    # All values are equal, so home is the best. Without a second worker nothing bounds it.
     row[r]["best"] = home.worker
     table.bound[r] = INITIAL if q.shape[1] > 1 else -np.inf
     row[r]["expiry"] = expiry
@@ -300,9 +306,10 @@ def admit(table: QTable, key: np.uint64, r: Whole, home: Home, expiry: Whole) ->
 
 @kernel
 def adopt(table: QTable, told: Told, oldest: Whole, window: Whole) -> None:
-    """The keys that were told, with their values, are the hot ones in this statistics window and the next, and no others.
+    """Make exactly the told keys hot, with their values, in this statistics window and the next.
 
-    Deferred rewards are learned, those of other keys are dropped with their rows. There must be room for the keys.
+    Deferred rewards of these keys are learned on top. Those of other keys are dropped with their rows. There must be
+    room for the keys.
     """
     row, q, kept, gain, meta = table.row, table.q, table.kept, table.gain, table.meta[()]
     many = told.keys.shape[0]

@@ -1,7 +1,7 @@
-"""The keys that are split or may be: a Q-table with its growth, its snapshot and what is read of it.
+"""The keys that are split or may be: a Q-table with its growth, its snapshot and its readings.
 
-Kernels work on `SplitKeys.table` by the rules of `q_table`. A kernel cannot enlarge it: when `full`, Python
-calls `grow` between two kernel calls. `state` has the rows by ascending key, so it does not depend on the
+Kernels work on `SplitKeys.table` by the rules of `q_table`. A kernel cannot enlarge the table. When it is `full`,
+Python calls `grow` between two kernel calls. `state` has the rows by ascending key, so it does not depend on the
 order in which keys got hot.
 """
 
@@ -38,11 +38,13 @@ def _arrays(workers: int, capacity: int, deferring: bool, cap: int) -> QTable:
 
 
 def most_rows(most: int, windows: int) -> int:
-    """How many rows there can be: most * ceil((windows + 2) / 2), with ceil(window / statistics window) windows.
+    """The most rows there can be: most * ceil((windows + 2) / 2).
 
-    A row was hot in the present statistics window or in one of the `windows` before, so it was made or kept
-    hot in one of these or in the one before them. What two in a row make hot is all hot at the end of the
-    second one: no more than `most`.
+    `most`: keys that may be hot at once. `windows`: ceil(window / statistics window).
+
+    A row's key was hot in the present statistics window or in one of the `windows` before it. So the key was made or
+    kept hot in one of these windows or in the window before them, which are windows + 2. All keys that two windows in a
+    row make hot are hot at the end of the second one, so they are no more than `most`.
     """
     return most * -(-(windows + 2) // 2)
 
@@ -81,17 +83,17 @@ class SplitKeys:
         return sum(array.nbytes for array in self.table)
 
     def bound(self, rows: int) -> int:
-        """The most that `nbytes` can be while there are no more rows.
+        """The most that `nbytes` can be while there are never more than `rows` rows.
 
-        Room doubles, from 16 rows on, when it is used up: it is the least power of two above `rows`. A row takes
-        16 n + 80 bytes (32 n + 80 deferring) with its eight slots, and there is `meta`.
+        There is room for 16 rows at first, and it doubles when it is used up. So it is the least power of two above
+        `rows`. A row takes 16 n + 80 bytes (32 n + 80 if deferring) with its eight slots. `meta` comes on top.
         """
         meta_bytes = self.table.meta.nbytes
         row_bytes = (self.nbytes - meta_bytes) // len(self.table.key)
         return max(_LEAST_ROWS, 1 << rows.bit_length()) * row_bytes + meta_bytes
 
     def grow(self) -> None:
-        """Make room for as many rows again. Rows get new numbers."""
+        """Double the room. Rows get new numbers."""
         self.load(self.state(), capacity=2 * len(self.table.key))
 
     def hot_rows(self) -> Int64s:
@@ -112,7 +114,7 @@ class SplitKeys:
         return {int(self.table.key[r]): self.table.q[r].copy() for r in self.hot_rows()}
 
     def state(self) -> State:
-        """Everything, rows by ascending key."""
+        """The whole state, with the rows by ascending key."""
         t, size = self.table, len(self)
         order = np.argsort(t.key[:size])
         state: State = {
@@ -130,6 +132,7 @@ class SplitKeys:
     def load(self, state: State, *, capacity: int = _LEAST_ROWS) -> None:
         """Take over what `state` gave."""
         size = len(state["row_key"])
+        # One row more than are in use, so that a loaded table is never full.
         while capacity < size + 1:
             capacity *= 2
         t = _arrays(self.table.q.shape[1], capacity, self.deferring, 0)
@@ -143,5 +146,5 @@ class SplitKeys:
         self.table = t
 
     def apply_deferred(self) -> None:
-        """Learn all rewards kept back."""
+        """Learn all rewards that were kept back."""
         apply_deferred(self.table)

@@ -1,12 +1,12 @@
 """Exact counts of the keys of a tumbling window, with the last slide in which each was noted.
 
-Idea: a linear-probing table whose slots bear the number of the window that filled them. A slot of an
-earlier window counts as empty, so beginning a new window costs nothing. Nothing is deleted within a
-window, so probing stays right.
+Idea: the counts are in a hash table with linear probing, whose slots bear the number of the window that filled them. A
+slot of an earlier window counts as empty, so a new window begins at no cost. Nothing is deleted within a window, so
+probing stays right.
 
-A kernel cannot enlarge the table: it asks `is_full` before a tuple and returns when there is no room. Python calls
-`grow` and the kernel again. Cost: O(1). State: 32 bytes per slot, 2 to 4 slots per distinct key of the fullest window so
-far.
+A kernel cannot enlarge the table. It asks `is_full` before each tuple, and returns if there is no room. Python then calls
+`grow` and the kernel again. Cost: O(1). State: 32 bytes per slot, and 2 to 4 slots per distinct key of the fullest window
+so far.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _LEAST_SLOTS = 64
 
 
 class Counts(NamedTuple):
-    """What kernels take as one argument."""
+    """The table of counts: what kernels take as one argument."""
 
     cells: Rows
     """(slots,) of CELL."""
     fill: Int64s
-    """(1,): keys of the present window."""
+    """(1,): how many keys the present window has."""
 
 
 class Entries(NamedTuple):
-    """What was counted in a window, keys ascending. Shape (keys,) each."""
+    """The keys of a window, ascending, with their counts and last slides. Shape (keys,) each."""
 
     keys: UInt64s
     counts: Int64s
@@ -43,16 +43,20 @@ class Entries(NamedTuple):
 
 @kernel
 def is_full(counts: Counts) -> bool:
-    """Whether the table must grow before a key more."""
+    """Whether the table must grow before it can take one more key: half of its slots are in use."""
     return counts.fill[0] >= counts.cells.shape[0] // 2
 
 
 @kernel
 def slot_of(counts: Counts, key: np.uint64, window: Whole) -> np.int64:
-    """The key's slot in this window (numbered from 1). A new one with count 0 when it had none."""
+    """The key's slot in this window. If the key has none, a new slot with count 0.
+
+    Windows are numbered from 1, because 0 stands for a slot that was never used.
+    """
     cells = counts.cells
     mask = np.int64(cells.shape[0] - 1)
     at = first_slot(key, mask)
+    # At most half of the slots are in use (`is_full`), so the probing ends.
     while cells[at]["window"] == window:
         if cells[at]["key"] == key:
             return at
@@ -74,7 +78,7 @@ def _fill(counts: Counts, window: Whole, entries: Entries) -> None:
 
 
 def _slots(keys: int) -> int:
-    """Of a table that has room for one key more than these."""
+    """The slots of a table that has room for one key more than these."""
     return max(_LEAST_SLOTS, 2 << keys.bit_length())
 
 
@@ -99,15 +103,15 @@ class TumblingCounts:
         return sum(array.nbytes for array in self.table)
 
     def bound(self, keys: int) -> int:
-        """The most that `nbytes` can be while no window has more keys.
+        """The most that `nbytes` can be while no window has more than `keys` keys.
 
         The table doubles when half of it is in use and a tuple comes. So it has at most 4 x 2^floor(log2 keys)
-        slots, and at least 64, of 32 bytes, and there is `fill`.
+        slots, and at least 64. A slot takes 32 bytes. `fill` comes on top.
         """
         return _slots(keys) * CELL.itemsize + self.table.fill.nbytes
 
     def entries(self, window: int) -> Entries:
-        """What was counted in this window."""
+        """The keys of this window and their counts."""
         found = self.table.cells[self.table.cells["window"] == window]
         found = found[np.argsort(found["key"])]
         return Entries(*(np.ascontiguousarray(found[name]) for name in ("key", "count", "last")))
@@ -118,7 +122,7 @@ class TumblingCounts:
         return np.sort(cells["key"][(cells["count"] >= least) & (cells["window"] == window)])
 
     def begin(self) -> None:
-        """A new window. The table halves when the last one needed little of it."""
+        """Begin a new window. The table halves if the last window used less than a sixteenth of it."""
         slots = len(self.table.cells)
         if slots > _LEAST_SLOTS and 16 * int(self.table.fill[0]) < slots:
             self.table = _empty(slots // 2)
@@ -136,5 +140,5 @@ class TumblingCounts:
         _fill(self.table, np.int64(window), entries)
 
     def forget_slides(self) -> None:
-        """Keep the counts, not where in time they came from."""
+        """Keep the counts, but forget the slide in which each key was noted."""
         self.table.cells["last"] = NEVER

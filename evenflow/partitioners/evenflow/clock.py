@@ -1,6 +1,6 @@
-"""The clock of `evenflow`: what happens when a slide begins, and whom it believes that one has (rules 5 and 6).
+"""The clock of `evenflow`: what happens when a slide begins, and which tuples are believed to begin one (rules 5, 6).
 
-Everything here happens once a slide, or for a tuple that is doubted.
+Everything here happens once per slide, or for a tuple that is doubted.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from evenflow.partitioners.evenflow.state import Rule, Water
 from evenflow.sketches.window_loads import end_of, passed
 
 _AGES = 16
-"""The summary forgets half at least so many times in a window, if it knows enough for its least share."""
+"""The summary forgets half at least so many times per window, if it knows enough to see a key of the least share."""
 
 
 @kernel
 def tuples_per_cell(tail: Int64s, credit: Int64s, step: Int64s, live: Whole) -> np.int64:
-    """What a cell brings its worker in a window: the mean over the live ones."""
+    """Tuples that a cell brings its worker in a window: the mean over the live cells."""
     whole = 0.0
     for worker in range(tail.shape[0]):
         whole += (tail[worker] - credit[worker]) / step[worker]
@@ -32,7 +32,7 @@ def tuples_per_cell(tail: Int64s, credit: Int64s, step: Int64s, live: Whole) -> 
 
 @kernel
 def _shift(water: Water, time: Whole) -> None:
-    """Move the loads to the slide of `time`: what leaves the window is taken off, credit fades."""
+    """Move the loads to the slide of `time`: tuples that leave the window are taken off, and credit fades."""
     tail, credit, progress = water.tail, water.credit, water.progress[()]
     loads, sent, clock = water.window.loads, water.window.ring, water.window.clock[()]
     slides, n = np.int64(sent.shape[0]), credit.shape[0]
@@ -40,13 +40,13 @@ def _shift(water: Water, time: Whole) -> None:
     gone = slides if clock["slide"] == NEVER else passed(slides, clock["slide"], now)
     if gone == slides:
         progress["since"] = time
-    # The window is full, or empty: what cells bring can be counted again, and need not be believed from before a rescale.
+    # The window is full, or empty. So what cells bring can be counted again, and the value from before a rescale goes.
     if gone == slides or time - progress["since"] >= slides * clock["length"]:
         progress["known"] = 0
     kept = 0.0 if gone == slides else (1.0 - 1.0 / slides) ** gone
     for step in range(gone):
         row = (now - step) % slides
-        # A row has the tuples of split keys by worker, then those of whole keys by worker, then the number of all.
+        # Column 2n has the number of tuples. Columns below n are loads of split keys, the others those of whole keys.
         progress["tuples"] -= sent[row, 2 * n]
         for worker in range(n):
             loads[worker] -= sent[row, worker] + sent[row, n + worker]
@@ -54,7 +54,7 @@ def _shift(water: Water, time: Whole) -> None:
         for column in range(2 * n + 1):
             sent[row, column] = 0
     for worker in range(n):
-        # Rounded down, so that credit ends at 0. The tail has the same taken off: it holds what was credited.
+        # Rounded down, so that credit ends at 0. The tail includes the credit, so it loses the same.
         left = np.int64(credit[worker] * kept)
         tail[worker] -= credit[worker] - left
         credit[worker] = left
@@ -63,10 +63,11 @@ def _shift(water: Water, time: Whole) -> None:
 
 @kernel
 def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
-    """Move everything to the slide of `time`. After a silence a new window begins."""
+    """Move everything to the slide of `time`. `silence`: nothing of the old window is left, a new one begins."""
     window, progress, known = water.window, water.progress[()], water.summary.meta[()]
     slides, clock = np.int64(window.ring.shape[0]), window.clock[()]
-    # The clock goes on to doubted tuples that this one confirms. Without that their keys could be placed anew.
+    # The clock goes on to doubted tuples that `time` confirms. Otherwise the cells of their keys could be placed anew
+    # within a window.
     time = _reached(water, time)
     if time - progress["since"] >= slides * clock["length"] and not silence:
         progress["full"] = progress["tuples"]
@@ -75,7 +76,7 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     move_to(water.places, now)
     drop_unused(water.holders, now - slides + 1)
     ages: Any = max(1, slides // _AGES)
-    # A summary that knows less than a quarter of its memory would forget what it needs to see a key of the least share.
+    # With less than a quarter of its memory, the summary would forget what it needs to see a key of the least share.
     if passed(slides, progress["aged"], now) >= ages and 4 * known["seen"] >= known["memory"]:
         forget(water, rule)
     if silence:
@@ -92,7 +93,10 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
 
 @kernel
 def _reached(water: Water, time: Whole) -> Any:
-    """The time that the clock gets with a tuple of `time`: it lies within a window of what was doubted before."""
+    """The time to which the clock moves with a tuple of `time`.
+
+    If doubted tuples lie later, but within a window of `time`, that is the greatest of their times.
+    """
     slides, length = np.int64(water.window.ring.shape[0]), water.window.clock[()]["length"]
     reached = time
     for doubt in range(water.progress[()]["doubted"]):
@@ -104,13 +108,13 @@ def _reached(water: Water, time: Whole) -> Any:
 
 @kernel
 def _believe(water: Water, rule: Rule) -> None:
-    """There was a silence: the tuples that were doubted are the first ones of the window that has just begun."""
+    """There was a silence: the doubted tuples become the first tuples of the window that has just begun."""
     loads, sent, clock = water.window.loads, water.window.ring, water.window.clock[()]
     progress, tail, step = water.progress[()], water.tail, rule.step
     n = loads.shape[0]
     for at in range(progress["doubted"]):
         doubt = water.doubts[at]
-        # Columns below n are of split keys, those from n on of whole ones.
+        # Columns below n are of split keys, those from n on of whole keys.
         column = doubt["column"]
         worker = column % n
         if rule.remembers:
@@ -125,11 +129,14 @@ def _believe(water: Water, rule: Rule) -> None:
 
 @kernel
 def _confirm(water: Water, rule: Rule, reached: Whole) -> None:
-    """The clock has come to tuples that were doubted: their keys were here just now. They count where they did."""
+    """The clock has come to `reached`: doubted tuples up to there were right, so their cells are in use now.
+
+    They go on to count in the slide in which they were counted when they came.
+    """
     doubts, progress = water.doubts, water.progress[()]
     left = np.int64(0)
     for at in range(progress["doubted"]):
-        # Those that stay in doubt move to the front, in order.
+        # Tuples that stay in doubt move to the front, in order.
         doubt, kept = doubts[at], doubts[left]
         if doubt["time"] > reached:
             kept["cell"], kept["home"] = doubt["cell"], doubt["home"]
@@ -151,7 +158,7 @@ def doubt_it(water: Water, cell: Whole, home: Whole, column: Whole, time: Whole)
 
 @kernel
 def forget(water: Water, rule: Rule) -> None:
-    """The summary forgets half. Keys below half the threshold keep their home alone."""
+    """The summary forgets half. A split key below half the threshold then loses all holders but its home."""
     summary, holders = water.summary, water.holders
     halve(summary)
     for owner in range(summary.key.shape[0]):

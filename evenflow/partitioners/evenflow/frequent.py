@@ -1,15 +1,15 @@
 """Shares of the frequent keys of the recent stream: SpaceSaving in sets of eight counters, with forgetting.
 
-A key belongs to one set of eight counters. Within it the rule is SpaceSaving's: a key without counter
-takes over the least one and remembers its count as its possible error. When `2 * memory` tuples have been
-counted, every count is halved, so the summary speaks of the last `memory` to `2 * memory` tuples.
+A key belongs to one set of eight counters. Within a set the rule is SpaceSaving's: a key without a counter
+takes over the least counter of its set, and keeps its count as possible error. When `2 * memory` tuples have
+been counted, every count is halved. So the summary speaks of the last `memory` to `2 * memory` tuples.
 
-Laws: count - error <= the key's (halved) occurrences <= count, so a key is never thought frequent that is
-not. The counts of a set sum to its occurrences while nothing is forgotten. Hence the least of a set of m
-occurrences is at most m/8. A set fits two cache lines, so one tuple costs one visit, whatever the capacity.
+Laws: count - error <= the key's (halved) occurrences <= count. So by count - error no key is thought frequent
+that is not. While nothing is forgotten, the counts of a set sum to its occurrences. Hence the least count of a
+set with m occurrences is at most m/8. A set fits two cache lines, so a tuple costs one visit at any capacity.
 
 Cost per tuple: 16 comparisons, eight at once. Halving adds capacity/memory of a step. State: 16 bytes per counter.
-Rule: Metwally et al., ICDT 2005. Sets in place of a global order: as caches do it.
+Rule: Metwally et al., ICDT 2005. Sets replace the global order, as in a set-associative cache.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from evenflow.kernels import inlined, kernel
 WAYS = WIDTH
 _WAYS = np.uint64(WAYS)
 META = np.dtype([("seen", np.int64), ("memory", np.int64)])
-"""Tuples counted and not yet forgotten, and the memory."""
+"""Tuples that were counted and not yet forgotten, and the memory in tuples."""
 MAX_MEMORY = 1 << 29
 
 
 class Frequent(NamedTuple):
-    """What kernels take as one argument. A counter is a number set * WAYS + way."""
+    """The summary: what kernels take as one argument. A counter is a number set * WAYS + way."""
 
     key: UInt64s
     counts: Int32s
@@ -52,7 +52,7 @@ def frequent(capacity: int, memory: int) -> Frequent:
 
 @inlined
 def _set_of(key: UInt64s, spot: np.uint64) -> np.uint64:
-    """The first counter of the set."""
+    """The first counter of the set that keys with this hash belong to."""
     return (spot & np.uint64(key.shape[0] // WAYS - 1)) * _WAYS
 
 
@@ -66,29 +66,30 @@ def find(s: Frequent, spot: np.uint64, wanted: np.uint64) -> np.int64:
 
 @inlined
 def least(s: Frequent, spot: np.uint64) -> np.int64:
-    """The counter that a key without one may take over: the first of the least of its set."""
+    """The counter that a key without one may take over: the least of its set, the first of them on a tie."""
     first = _set_of(s.key, spot)
     return np.int64(first) + place_of_least(s.counts, first)
 
 
 @inlined
 def offer(s: Frequent, spot: np.uint64, wanted: np.uint64) -> tuple[np.uint64, np.int64]:
-    """Count one occurrence: (the key's counter, -1 if it was just taken over from another key, else 0).
+    """Count one occurrence. Returns (the key's counter, taken over).
 
-    Afterwards `halve` when `due`. Whether a key has a counter cannot be predicted, so nothing branches on
-    it: both answers are looked up, and masks choose (measured: 6 ns per key instead of 11).
+    The second is -1 if the counter was just taken over from another key, else 0. Call `halve` afterwards if it is
+    `due`. A processor cannot predict whether a key has a counter, so nothing branches on it: both answers are
+    looked up, and masks choose between them (measured: 6 ns per key instead of 11).
     """
     key, counts, errors = s.key, s.counts, s.errors
     first = _set_of(key, spot)
     ways = equal(key, first, wanted)
-    # All bits set where no way has the key, else none.
+    # All bits are set if no way has the key, else none: only 0 - 1 is negative.
     taken = (ways - np.int64(1)) >> np.int64(63)
-    # One bit more, so that there is a lowest bit also where no way has the key.
+    # One bit more, so that there is a lowest bit even if no way has the key.
     way = lowest_bit(ways | np.int64(1 << WAYS))
     at = first + np.uint64(way ^ ((way ^ place_of_least(counts, first)) & taken))
     count, error = np.int64(counts[at]), np.int64(errors[at])
     key[at] = wanted
-    # A counter that was taken over may have counted the former key all the time.
+    # If the counter was taken over, its whole count may belong to former keys.
     errors[at] = error ^ ((error ^ count) & taken)
     counts[at] = count + 1
     s.meta[()]["seen"] += 1
@@ -104,7 +105,7 @@ def due(s: Frequent) -> bool:
 
 @inlined
 def sure(s: Frequent, at: Whole) -> np.int64:
-    """Occurrences that the counter's key certainly has, of those `seen`."""
+    """How many of the tuples `seen` certainly have the counter's key."""
     return np.int64(s.counts[at] - s.errors[at])
 
 
@@ -115,14 +116,15 @@ def halve(s: Frequent) -> None:
     s.meta[()]["seen"] //= 2
     for at in range(count.shape[0]):
         count[at] //= 2
+        # Rounded up, so that count - error is never more than the half of the key's occurrences.
         error[at] = min(count[at], (error[at] + 1) // 2)
 
 
 @kernel
 def move_all(old: Frequent, new: Frequent, spots: UInt64s) -> None:
-    """Fill the empty summary `new` from `old`. Where a set has no room, the larger counts stay.
+    """Fill the empty summary `new` from `old`. If a set has no room, the larger counts stay.
 
-    `spots[c]` is the hash of old counter c's key.
+    `spots[c]` is the hash of the key of old counter c.
     """
     key, count, error = new.key, new.counts, new.errors
     for at in range(old.key.shape[0]):

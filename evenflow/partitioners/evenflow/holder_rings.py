@@ -1,11 +1,11 @@
-"""Holders of split keys beyond the place of each: a ring per owner, cut from one bounded pool.
+"""Holders of split keys besides the home of each key: a ring per owner, cut from one bounded pool.
 
-An owner is a number 0..owners-1 (a counter of a summary). Its ring keeps the order of adoption. All rings
-share a pool of `edges` (owner, worker) pairs, so state is bounded whatever the stream does. A hash table
-tells in O(1) whether an owner has a worker already.
+An owner is a number 0..owners-1 (a counter of a summary). Its ring keeps its holders in order of adoption. An
+*edge* is a pair (owner, worker). All rings share a pool of edges, so state is bounded whatever the stream does. A
+hash table tells in O(1) whether an owner has a worker already.
 
-Cost: O(1) to adopt, to ask, and to drop one edge. O(ring) to drop a ring. State: 48 to 56 bytes per edge
-and 20 per owner.
+Cost: O(1) to adopt, to ask, and to drop one edge. O(ring) to drop a ring. State: 48 to 56 bytes per edge, and 20
+per owner.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ import numpy as np
 from evenflow.arrays import Int32s, Int64s, Rows, Whole, record, records
 from evenflow.kernels import kernel
 
-_SPREAD = 0x9E3779B1
+_SPREAD = 0x9E3779B1  # 2^32 / the golden ratio, made a prime: spreads small numbers over the table
 
 EDGE = np.dtype(
     {"names": ["worker", "next", "owner", "chain", "free"], "formats": [np.int32] * 5, "itemsize": 32}
 )
-"""`next`: of the ring. `chain`: next of the hash chain. `free`: of the stack of free edges. 32 bytes: an address is a
-shift."""
+"""`next`: the next edge of the ring. `chain`: the next edge of the hash chain. `free`: one entry of the stack of free
+edges. 32 bytes, so that an address is made by a shift."""
 RING = np.dtype([(name, np.int32) for name in ("first", "last", "turn", "size", "current")])
-"""`first`: the oldest edge. `turn`: the edge before the one whose turn it is. `size`: edges. `current`: the edge in use
-+ 1 (0: none, the caller's to set)."""
+"""`first` and `last`: the oldest and the newest edge. `turn`: the edge before the edge whose turn it is. `size`: number
+of edges. `current`: the edge in use + 1, or 0 for none. The caller sets `current`."""
 POOL = np.dtype([("edges", np.int64), ("split", np.int64)])
-"""Edges in use, and owners with edges."""
+"""How many edges are in use, and how many owners have edges."""
 
 
 class Rings(NamedTuple):
-    """What kernels take as one argument."""
+    """The rings of all owners and their pool: what kernels take as one argument."""
 
     edge: Rows
     """(edges,) of EDGE."""
@@ -76,11 +76,11 @@ def edge_to(rings: Rings, owner: Whole, worker: Whole) -> np.int64:
 
 @kernel
 def adopt(rings: Rings, owner: Whole, worker: Whole, now: Whole) -> bool:
-    """Give the owner one more worker, one it does not have. False when the pool is empty."""
+    """Give the owner one more worker, which it must not have yet. False if the pool has no free edge."""
     edge, ring, pool = rings.edge, rings.ring, rings.meta[()]
     if pool["edges"] == edge.shape[0]:
         return False
-    # Free numbers are a stack in a column of the rows themselves. While n edges are in use, edge[n] has its top.
+    # The numbers of free edges are a stack, kept in the column `free`. While n edges are in use, its top is at row n.
     at = np.int64(edge[pool["edges"]]["free"])
     pool["edges"] += 1
     place = _place(rings.table, owner, worker)
@@ -141,7 +141,7 @@ def drop_after(rings: Rings, owner: Whole, before: Whole) -> None:
 def drop_unused(rings: Rings, oldest: Whole) -> None:
     """Take out every edge that was last used before the slide `oldest`."""
     for owner in range(rings.ring.shape[0]):
-        # A ring: the last edge's next one is the first.
+        # In a ring the first edge follows the last.
         before = np.int64(rings.ring[owner]["last"])
         for _ in range(rings.ring[owner]["size"]):
             at = np.int64(rings.edge[before]["next"])
@@ -153,7 +153,7 @@ def drop_unused(rings: Rings, oldest: Whole) -> None:
 
 @kernel
 def drop_all(rings: Rings, owner: Whole) -> None:
-    """The owner's key is split no more."""
+    """Take out all edges of the owner: its key is split no more."""
     ring = rings.ring
     if ring[owner]["size"] == 0:
         return

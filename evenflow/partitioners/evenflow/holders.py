@@ -1,4 +1,4 @@
-"""Which holder of a split key gets a tuple, and when another one is bought (rules 3 and 4)."""
+"""Which holder of a split key gets a tuple, and when another holder is bought (rules 2, 3 and 4)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from evenflow.partitioners.evenflow.state import Lowest, Rule, Water
 from evenflow.sketches.least_loaded import raised, winner
 
 _LOOKS = 8
-"""Holders looked at per tuple from the oldest on, and again as many in turn."""
+"""How many holders a tuple looks at from the oldest on, and then again as many in turn."""
 _FEWEST, _FEWEST_OF_MANY = 8, 4
-"""Occurrences from which a share is believed: by one source, and at least by one of many (8 / sqrt(sources))."""
+"""Certain occurrences from which a key's share is believed. One source needs 8. One of S sources needs 8 / sqrt(S), but
+4 at least."""
 _INSTANTS = 8
-"""The first eighth of a slide counts as an eighth: a burst with one time says nothing about the rate."""
+"""Less than an eighth of a slide counts as an eighth, because a burst at one time says nothing about the rate."""
 _REFERENCE = 0.1
-"""sqrt(0.01): the price is that of a key with 1 % of the stream."""
+"""sqrt(0.01): the option `price` is that of a key with 1 % of the stream."""
 _FILLED = 128
-"""As long as no window has been full, so many tuples per watched key are priced as if it were."""
+"""While no window has been full, so many tuples per watched key count as a full window."""
 _SIGN = np.int64(63)
 
 
@@ -40,21 +41,21 @@ class Level(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """Whose tuple it is."""
+    """The key of a tuple, with its counter and its home."""
 
     key: Any
     at: Any
-    """Its counter in the summary, which is its ring of holders too."""
+    """The key's counter in the summary. Its ring of holders has the same number."""
     home: Any
 
 
 @kernel
 def lowest_of(tree: Int64s, loads: Int64s) -> np.int64:
-    """The least loaded worker, of a tree that is played again only when somebody asks.
+    """The least loaded worker, from a tree that is brought up to date only when it is asked.
 
-    Loads only grow between two `rebuild`s, so what the tree remembers is never too high: the winner is
-    right when what the tree remembers of it is. Each tuple can spoil one entry, so one replay per tuple
-    is the most this comes to.
+    Between two `rebuild`s loads only grow, so the tree never remembers too high a load. So a winner whose remembered
+    load is right has the least load of all. Each tuple makes at most one entry of the tree wrong, so there is at most
+    one replay per tuple on average.
     """
     leaves = tree.shape[0] // 2
     worker = winner(tree)
@@ -67,11 +68,11 @@ def lowest_of(tree: Int64s, loads: Int64s) -> np.int64:
 
 @inlined
 def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
-    """Rule 3: the holder in use up to the mean, then the first of home and the others that is below it by the margin,
-    else the least loaded looked at.
+    """Rule 3: the holder that gets a tuple of a split key.
 
-    Looks at the oldest edges first, so that the younger ones fall out of use and are dropped, then at those whose turn
-    it is.
+    The holder in use is taken until it has reached the mean. Then the first holder that is below the mean by the margin
+    is taken, the home first. If there is none, the least loaded of the holders looked at is taken. The oldest edges are
+    looked at first, so that younger ones fall out of use and are dropped. Then come the edges whose turn it is.
     """
     edge, used, loads = holders.edge, holders.used, level.loads
     ring = holders.ring[owner.at]
@@ -81,7 +82,7 @@ def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
     current = np.int64(ring["current"]) - 1
     if current >= 0:
         worker = np.int64(edge[current]["worker"])
-    # The holder in use is full, or has left the window meanwhile. The margin keeps two equal holders from taking turns.
+    # The holder in use is full or has left the window. The margin keeps two equal holders from taking turns.
     if loads[worker] > limit or (current >= 0 and used[current] < level.oldest):
         limit -= level.margin
         best, lowest = np.int64(-1), loads[owner.home]
@@ -93,7 +94,7 @@ def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
             looks -= 1
             at = np.uint64(edge[before]["next"])
             if used[at] < level.oldest:
-                # Dropping while looking costs nothing more, and `before` then has another next one.
+                # `before` stays: after the drop its next edge is another one.
                 drop_after(holders, owner.at, np.int64(before))
                 if ring["size"] == 0:
                     break
@@ -104,7 +105,8 @@ def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
                     if load <= limit:
                         break
                 before = at
-            # None of the oldest has room. Those in turn follow, from where the last look ended: all are seen in time.
+            # None of the oldest has room. The edges in turn follow, from where the last look ended, so that every edge
+            # is looked at in time.
             if looks == 0 and not turned and ring["size"] > _LOOKS:
                 turned = True
                 looks = np.int64(_LOOKS)
@@ -123,13 +125,15 @@ def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
 
 @inlined
 def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) -> bool:
-    """Rule 4 without a root, and without what `_when_full` finds: whether an overload may be above the price.
+    """Whether the overload `over` may be above the price (rule 4). A cheap test before `price_of`.
 
-    Rule 2: only a key with at least 1/watched of the recent stream pays, of which enough occurrences are certain.
+    The test needs no root and leaves out `_when_full`, so it may say yes where the price is higher. By rule 2 only a
+    key pays that has at least 1/watched of the recent stream and enough certain occurrences.
     """
     seen = water.summary.meta[()]["seen"]
     fewest = max(_FEWEST_OF_MANY, math.ceil(_FEWEST / math.sqrt(rule.sources)))
-    too_rare = (certain * rule.watched - seen | certain - fewest) >> _SIGN  # all bits set, or none
+    # The sign bit of `x | y` is set if x or y is negative. Shifted, it gives all bits or none.
+    too_rare = (certain * rule.watched - seen | certain - fewest) >> _SIGN
     weight = certain & ~too_rare  # one branch that is rarely taken, not three
     # over > price * mean * sqrt(0.01 * seen / certain), squared. abs keeps the sign of an overload below 0.
     return over * abs(over) * weight > (rule.price * _REFERENCE) ** 2 * seen * mean * mean
@@ -139,8 +143,8 @@ def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) 
 def price_of(water: Water, rule: Rule, certain: Whole, mean: float, tuples: Whole) -> float:
     """Rule 4: price * mean * sqrt(0.01 / share), the overload that a replica of this key must save.
 
-    `mean` is the load of a worker in the present window, which has so many tuples. It counts as what it will be when the
-    window is full.
+    `mean` is the mean load of a worker in the present window, which has so many `tuples`. In the price it counts as what
+    it will be when the window is full.
     """
     dear = (rule.price * _REFERENCE) ** 2
     return _when_full(water, rule, tuples) * mean * math.sqrt(dear * water.summary.meta[()]["seen"] / certain)
@@ -148,11 +152,12 @@ def price_of(water: Water, rule: Rule, certain: Whole, mean: float, tuples: Whol
 
 @kernel
 def _when_full(water: Water, rule: Rule, tuples: Whole) -> float:
-    """How many times its present tuples the window will hold when it has filled, at the present rate."""
+    """The factor, at least 1, by which the tuples of the window will grow until it is full, at the present rate."""
     slides, clock, progress = water.window.ring.shape[0], water.window.clock[()], water.progress[()]
     if clock["slide"] == NEVER or progress["full"] > 0:  # cumulative loads, or it is known
         return 1.0
-    # The first tuple alone would promise an endless window, so three bounds hold: the time gone by, instants, and tuples.
+    # The first tuple alone would promise an endless window. So the factor is bounded by the time that has passed, by
+    # `_INSTANTS` and by `_FILLED`.
     span = progress["latest"] - progress["since"] + 1
     filled = _FILLED * rule.watched / tuples
     return max(1.0, min(slides * _INSTANTS, slides * clock["length"] / span, filled))
@@ -160,11 +165,14 @@ def _when_full(water: Water, rule: Rule, tuples: Whole) -> float:
 
 @kernel
 def buy(water: Water, rule: Rule, lowest: Lowest, owner: Owner, level: Level) -> Any:
-    """Rule 4: the least loaded worker becomes a holder, if it is below the mean. -1 if there is nothing to gain."""
+    """Rule 4: the least loaded worker becomes a holder if it is below the mean. Returns the new holder.
+
+    -1 if there is nothing to gain, or no edge is free.
+    """
     loads, holders = level.loads, water.holders
     lightest = lowest_of(lowest.loads, loads)
     mine = edge_to(holders, owner.at, lightest)
-    # The key has this holder already. It was not among those looked at.
+    # The key has this holder already, but it was not among those looked at. It costs no replica.
     if mine >= 0:
         holders.used[mine] = level.now
         return lightest
@@ -177,7 +185,7 @@ def buy(water: Water, rule: Rule, lowest: Lowest, owner: Owner, level: Level) ->
 
 @kernel
 def _newcomer(rule: Rule, holders: Rings, owner: Owner, level: Level, lightest: Whole) -> np.int64:
-    """The worker to adopt: the first shared candidate below the mean that is no holder, else the least."""
+    """The worker to adopt: the first shared candidate below the mean that is no holder, else the least loaded."""
     loads = level.loads
     workers = np.uint64(loads.shape[0])
     for i in range(1, rule.family.shape[0]):

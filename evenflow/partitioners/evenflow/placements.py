@@ -1,16 +1,17 @@
 """Which worker each cell of keys was given, for as long as one of its keys is in the window.
 
-Keys are hashed into cells. A cell holds its worker and the last tick in which it was touched
-(a tick is a slide, or a few when a window has more than a thousand). When no key of a cell has come
-for a whole window, the cell is *free*: no worker holds any of its keys, so it may be given to any worker
-without splitting a key. The law: between two uses of a cell with different workers lies a whole window.
-With many more cells than keys this is a memory per key. With fewer it degrades to hashing, never to
-splitting. So when more than half of the cells are in use there are to be four times as many (`crowded`,
-Python does it, `grown`): every key keeps its worker, and cells that no key of the window needs are free
-a window later. They grow again when those have been swept.
+Keys are hashed into cells. A cell holds its worker and the last tick in which it was touched. (A tick is a slide,
+or a few slides when a window has more than a thousand.) When no key of a cell has come for a whole window, the cell
+is *free*. Then no worker holds any of its keys, so it may be given to any worker without splitting a key. The law:
+between two uses of a cell with different workers lies a whole window.
 
-Cost per tuple: one visit. Each tick frees the expired among a share of the cells, all of them in a
-window (of 16 ticks at least, 1024 at most: stamps of 12 bits never come round). State: 4 bytes per cell.
+With many more cells than keys, the cells are a memory per key. With fewer cells they degrade to hashing, never to
+splitting. So when more than half of the cells are in use (`crowded`), Python makes four times as many (`grown`). Every
+key keeps its worker, and cells that no key of the window needs are free a window later. The number of cells can grow
+again when these cells have been swept.
+
+Cost per tuple: one visit. Each tick sweeps a share of the cells and frees the expired ones. A sweep of all cells takes a
+window, but at least 16 and at most 1024 ticks, so that stamps of 12 bits never come round. State: 4 bytes per cell.
 """
 
 from __future__ import annotations
@@ -24,20 +25,21 @@ from evenflow.arrays import NEVER, Int64s, Rows, UInt32s, Whole, record
 from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
 
-_STAMPS = 4095
+_STAMPS = 4095  # 12 bits, less the 0 that stands for a free cell
 _SLOWEST, _FASTEST = 1024, 16
-_BITS = 20
+_BITS = 20  # enough for any worker: `base.MAX_WORKERS` is 2^20
 _WORKER = np.uint32((1 << _BITS) - 1)
 _FOURFOLD = 4
 META = np.dtype(
     [(name, np.int64) for name in ("stamp", "live", "swept", "tick", "life", "span", "sweep", "most", "grew")]
 )
-"""Stamp of now - 1, cells not free, next cell to sweep, tick of now, ticks that a cell lives, slides per tick, ticks in
-which every cell is swept, cells at most, tick of the last growth."""
+"""`stamp`: that of now, less 1. `live`: cells that are not free. `swept`: next cell to sweep. `tick`: that of now. `life`:
+ticks that a cell lives. `span`: slides per tick. `sweep`: ticks in which every cell is swept. `most`: cells at most.
+`grew`: tick of the last growth."""
 
 
 class Placements(NamedTuple):
-    """What kernels take as one argument."""
+    """The cells and their clock: what kernels take as one argument."""
 
     cell: UInt32s
     """stamp << 20 | worker. 0: free."""
@@ -53,9 +55,10 @@ def _ticks(slides: int) -> tuple[int, int, int]:
 
 
 def placements(cells: int, slides: int, *, most: int = 0) -> Placements:
-    """All cells free. `slides` per window, 0 = cells live for ever and never grow. Powers of two.
+    """Placements with all cells free. `cells` and `most` are powers of two.
 
-    There are `cells` at first, and never more than `most`, or `cells` if that is more.
+    `cells`: how many there are at first. `most`: how many there may be, if that is more. `slides`: slides per window. With
+    0 a cell lives for ever, and the number of cells never grows.
     """
     span, life, sweep = _ticks(slides)
     limit = max(cells, most) if slides else cells
@@ -66,10 +69,10 @@ def placements(cells: int, slides: int, *, most: int = 0) -> Placements:
 
 
 def bound(keys: int, cells: int, slides: int, most: int) -> int:
-    """The most that `cell` can take, in bytes, while a window has no more keys.
+    """The most that `cell` can take, in bytes, while no window has more than `keys` keys.
 
-    Cells in use are those of the keys of the window and of the ticks that sweeping takes. When these are
-    less than half of the cells, cells do not grow, and they grow fourfold.
+    A cell is in use while a key of it is in the window, and until sweeping has freed it. While less than half of the
+    cells are in use, their number does not grow. When it grows, it grows fourfold.
     """
     _, life, sweep = _ticks(slides)
     windows = 2 + -(-sweep // life)
@@ -89,7 +92,11 @@ def crowded(places: Placements) -> bool:
 
 
 def grown(places: Placements) -> Placements:
-    """Four times as many cells, or as many as there may be: a cell's keys are in several now, each with its worker."""
+    """The same placements in four times as many cells, or in as many as there may be.
+
+    The keys of an old cell are now spread over several cells, which all have its worker. A cell's number is the low
+    bits of a hash, so the old cells are repeated as a whole.
+    """
     cell, meta = places.cell, places.meta.copy()
     factor = min(_FOURFOLD, int(meta["most"]) // len(cell))
     meta["live"] *= factor
@@ -100,23 +107,24 @@ def grown(places: Placements) -> Placements:
 @inlined
 def _expired(held: Whole, places: Placements) -> bool:
     meta = places.meta[()]
+    # Stamps count from 1 to 4095 and begin again, so an age below 0 has passed the end once.
     age = meta["stamp"] + 1 - np.int64(held >> np.uint32(_BITS))
     return bool((age if age >= 0 else age + _STAMPS) >= meta["life"])
 
 
 @kernel
 def move_to(places: Placements, slide: Whole) -> None:
-    """The clock shows this slide."""
+    """Move the clock to this slide, and sweep a share of the cells for each tick that has passed."""
     cell, meta = places.cell, places.meta[()]
     tick = slide // meta["span"]
     if meta["tick"] == NEVER:
         meta["tick"] = tick
-    # More than the longest sweep changes nothing more.
+    # More ticks than the longest sweep change nothing more.
     passed = min(tick - meta["tick"], _SLOWEST)
     meta["tick"] = tick
     if passed == 0:
         return
-    # A leap of more than a life counts as one life: whatever is older than that is free.
+    # A leap of more than a life counts as one life: every older cell is free then. So stamps do not come round.
     meta["stamp"] = (meta["stamp"] + min(passed, meta["life"])) % _STAMPS
     cells = cell.shape[0]
     at: Any = meta["swept"]
@@ -132,7 +140,7 @@ def move_to(places: Placements, slide: Whole) -> None:
 
 @inlined
 def worker_of(places: Placements, at: Whole) -> np.int64:
-    """The cell's worker, or -1 when it is free."""
+    """The cell's worker, or -1 if the cell is free. An expired cell is freed here, swept or not."""
     cell = places.cell
     held = cell[at]
     worker = np.int64(held & _WORKER)
@@ -147,7 +155,7 @@ def worker_of(places: Placements, at: Whole) -> np.int64:
 
 @inlined
 def put(places: Placements, at: Whole, worker: Whole) -> None:
-    """A tuple of this cell went to this worker now."""
+    """Note that a tuple of this cell went to this worker now."""
     cell, meta = places.cell, places.meta[()]
     if cell[at] == 0:
         meta["live"] += 1
@@ -158,14 +166,14 @@ def put(places: Placements, at: Whole, worker: Whole) -> None:
 def release(share: float, mark: np.uint64, places: Placements) -> None:
     """Free this share of the live cells of each worker, so that they are placed anew.
 
-    Which ones, a hash of cell and `mark` says: no randomness, and another mark frees others.
+    A hash of the cell and `mark` says which cells are freed. So nothing is random, and another mark frees other cells.
     """
     cell = places.cell
     _drop_expired(places)
     live = np.flatnonzero(cell)
     rank = np.empty(len(live), np.uint64)
     _ranks(live, mark, rank)
-    # By worker, and by rank within each: the first ones of each worker go.
+    # Sorted by worker, and by rank within a worker. The first cells of each worker go.
     live = live[np.lexsort((rank, cell[live] & _WORKER))]
     _, first, held = np.unique(cell[live] & _WORKER, return_index=True, return_counts=True)
     within = np.arange(len(live)) - np.repeat(first, held)
@@ -174,7 +182,7 @@ def release(share: float, mark: np.uint64, places: Placements) -> None:
 
 
 def cells_of(workers: int, places: Placements) -> Int64s:
-    """How many cells each worker has."""
+    """How many cells each worker has, shape (workers,)."""
     held = places.cell[places.cell != 0] & _WORKER
     counts: Int64s = np.bincount(held, minlength=workers).astype(np.int64)
     return counts

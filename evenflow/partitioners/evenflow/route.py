@@ -1,7 +1,8 @@
 """The way of a tuple through `evenflow`: window, summary, home, holders, and now and then a new holder.
 
-The rule is told in `water_filling`. What cannot be predicted about a tuple (whether its key has a counter, is hot, is
-split) branches as seldom as it can: each wrong guess costs as much as a third of a tuple.
+`water_filling` tells the rule, and docs/evenflow-partitioner.md numbers its parts. A processor cannot predict whether
+a tuple's key has a counter, is hot or is split. So the code branches on these as seldom as possible: each wrong guess
+costs as much as a third of a tuple.
 """
 
 from __future__ import annotations
@@ -25,18 +26,20 @@ from evenflow.sketches.least_loaded import rebuild
 from evenflow.sketches.window_loads import passed
 
 _MARGIN = 3
-"""Tuples that chance explains: a holder in use is filled up to the mean, and the next one is taken when it
-is this much below. An overload up to this much buys nothing."""
+"""Tuples that chance explains. A holder in use is filled up to the mean. The next holder must be below the mean by this
+much. An overload up to this much buys nothing."""
 _MANY = np.int64(1 << 40)
+"""More holders than any ring has."""
 
 
 @inlined
 def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole) -> Any:
-    """Rule 1: where the key's cell is. A free cell goes to the worker with the least load of whole keys."""
+    """Rule 1: the worker of the key's cell. A free cell goes to the worker with the least load of whole keys."""
     if rule.remembers:
         home = worker_of(water.places, cell)
         if home < 0:
             home = lowest_of(lowest.tail, water.tail)
+            # The worker is credited at once with what the cell will bring, so that the next free cell goes elsewhere.
             brings = water.progress[()]["cell"] * rule.step[home]
             water.credit[home] += brings
             water.tail[home] += brings
@@ -48,7 +51,7 @@ def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole)
 
 @kernel
 def _write_down(water: Water, fresh: Whole) -> None:
-    """So many tuples more have come in the current slide."""
+    """Count `fresh` more tuples in the window and in the current slide."""
     sent = water.window.ring
     water.progress[()]["tuples"] += fresh
     sent[water.window.clock[()]["row"], sent.shape[1] - 1] += fresh
@@ -56,7 +59,7 @@ def _write_down(water: Water, fresh: Whole) -> None:
 
 @kernel
 def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) -> int:
-    """Route from row `first` on. The row before which there must be more cells (`placements.grown`), or the end."""
+    """Route from row `first` on. Returns the row before which more cells are needed (`placements.grown`), or the end."""
     window, holders, tail, progress = water.window, water.holders, water.tail, water.progress[()]
     loads, sent, clock, known = window.loads, window.ring, window.clock[()], water.summary.meta[()]
     n, slides = loads.shape[0], np.int64(sent.shape[0])
@@ -65,14 +68,16 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
     share = rule.unit / n
     now = clock["slide"]
     oldest = now - slides + 1 if rule.windowed and now != NEVER else np.int64(NEVER)
-    doubted: Any = False
-    tuples, fresh = progress["tuples"], np.int64(0)  # of the window; of those, not yet written down
+    doubted: Any = False  # Any, because it holds numpy's bools too
+    # `tuples` of the window are written down. `fresh` ones are counted locally until a slide or the block ends.
+    tuples, fresh = progress["tuples"], np.int64(0)
     rebuild(lowest.loads, loads)
     rebuild(lowest.tail, tail)
     for row in range(first, block.keys.shape[0]):
         key, time = block.keys[row], block.times[row]
         if rule.windowed:
             due_now = time >= clock["end"]
+            # Doubts are full after DOUBTS - 1 rows: one more tuple then confirms the silence.
             silence = due_now and now != NEVER and passed(slides + 1, now, time // clock["length"]) > slides
             doubted = silence and progress["doubted"] < DOUBTS - 1
             if due_now and not doubted:
@@ -88,13 +93,16 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
                 rebuild(lowest.tail, tail)
             if not doubted:
                 progress["latest"] = max(progress["latest"], time)
+                # A tuple of the present window denies a silence, so it takes back one doubt.
                 if progress["doubted"] > 0:
                     progress["doubted"] -= 1
         fresh += 1
         # One hash serves two tables: its low bits find the summary's set, its high bits the cell.
         spot = mix64(key ^ rule.salt)
         at, taken = offer(water.summary, spot, key)
-        if holders.ring[at]["size"] > (_MANY & ~taken):  # "split and taken over", as one branch rarely taken
+        # "Split and taken over" as one branch that is rarely taken: `taken` has all bits set or none, so the bound is 0
+        # or `_MANY`. The holders were those of the counter's former key.
+        if holders.ring[at]["size"] > (_MANY & ~taken):
             drop_all(holders, at)
         if due(water.summary):
             forget(water, rule)
@@ -103,16 +111,17 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         worker = home
         level = Level(loads, (tuples + fresh) * share, margin, now, oldest)
         owner = Owner(key, at, home)
-        # Occurrences of the recent stream that are the key's own, not inherited by its counter.
+        # Occurrences in the recent stream that are the key's own, not inherited with its counter.
         certain = np.int64(sure(water.summary, at))
         if holders.ring[at]["size"] > 0:
-            # Half the threshold at which it was split: a key at the threshold does not flicker.
+            # Half the threshold at which the key was split, so that a key near the threshold does not flicker.
             if 2 * rule.watched * certain < known["seen"]:
                 drop_all(holders, at)
             else:
                 worker = holder(holders, owner, level)
         over = loads[worker] - level.mean - margin
         mean = progress["full"] * share if progress["full"] > 0 else level.mean
+        # `may_pay` is cheap and nearly always says no. The price is worked out only if it says yes.
         if may_pay(water, rule, over, certain, mean) and over > price_of(
             water, rule, certain, mean, tuples + fresh
         ):

@@ -1,4 +1,4 @@
-"""What the partitioner `evenflow` knows, as its kernels take it."""
+"""The state and the settings of the partitioner `evenflow`, as its kernels take them."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from evenflow.partitioners.evenflow.placements import Placements
 from evenflow.sketches.window_loads import WindowLoads
 
 DOUBTS = 64
-"""A time beyond a silence of a whole window is doubted until so many more tuples say so than deny it: one wrong clock
-is no silence."""
+"""A time beyond a silence of a whole window is doubted until so many more tuples confirm it than deny it. So one wrong
+clock is not taken for a silence."""
 PROGRESS = np.dtype(
     [(name, np.int64) for name in ("since", "latest", "cell", "tuples", "known", "full", "doubted", "aged")]
 )
-"""`since`: time from which the window fills. `latest` time. What a `cell` brings in a window (once it is full: besides
-the first tuple). `tuples` in the window. `known`: what a cell brought before a rescale, believed until the window has
-filled anew. `full`: tuples in the last window that was full. `doubted`: rows of doubts in use. `aged`: slide in which
-the summary forgot."""
+"""`since`: time from which the window fills, ms. `latest`: greatest time that is believed, ms. `cell`: tuples that a
+cell brings in a window (once the window is full, besides the cell's first tuple). `tuples`: tuples in the window.
+`known`: what a cell brought before a rescale, believed until the window has filled anew. `full`: tuples in the last
+window that was full. `doubted`: rows of doubts in use. `aged`: slide in which the summary forgot last."""
 DOUBT = np.dtype([(name, np.int64) for name in ("cell", "home", "column", "time")])
-"""Cell and home of a doubted tuple's key, where it counts in a row of the window, and its time."""
+"""Cell and home of a doubted tuple's key, the column of the window's row in which it counts, and its time in ms."""
 
 
 class Rule(NamedTuple):
-    """What does not change between two rescales."""
+    """The settings, which do not change between two rescales: what kernels take as one argument."""
 
     step: Int64s
-    """Load that a tuple is to each worker."""
+    """(n,): load that a tuple is to each worker. A fast worker has a small step."""
     family: UInt64s
-    """Hash functions of the candidates: the home's, then those tried first as holders."""
+    """Salts of the candidates: that of a hashed home, then those that are tried first as holders."""
     salt: np.uint64
-    """Of the hash that finds a key's place in the summary, and its cell."""
+    """Salt of the hash that finds a key's place in the summary, and its cell."""
     windowed: bool
-    """Loads are those of the window, not of all so far."""
+    """Loads are those of the window, not of all tuples so far."""
     remembers: bool
     """Homes are remembered, not hashed."""
     unit: int
@@ -48,17 +48,17 @@ class Rule(NamedTuple):
 
 
 class Water(NamedTuple):
-    """What a partitioner knows."""
+    """All that a partitioner knows: what kernels take as one argument."""
 
     summary: Frequent
     places: Placements
     holders: Rings
     window: WindowLoads
-    """A row has, per worker, load of split keys, then of whole ones. Then tuples."""
+    """A row of its ring has the load of split keys by worker, then that of whole keys by worker, then the tuples."""
     tail: Int64s
-    """Load of whole keys of each worker in the window, and its credit."""
+    """(n,): each worker's load of whole keys in the window, plus its credit."""
     credit: Int64s
-    """What homes that a worker was given are to bring it yet."""
+    """(n,): load that the cells given to a worker have yet to bring."""
     progress: Rows
     """One of PROGRESS."""
     doubts: Rows
@@ -66,7 +66,7 @@ class Water(NamedTuple):
 
 
 class Lowest(NamedTuple):
-    """Tournaments, which follow from the loads."""
+    """Tournaments over the loads, and over the loads of whole keys. They follow from these, so no snapshot has them."""
 
     loads: Int64s
     tail: Int64s

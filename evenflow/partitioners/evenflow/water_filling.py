@@ -1,40 +1,40 @@
 """evenflow (priced water-filling): split few keys, the hottest, and let them level everybody's load.
 
-Idea: almost every key stays whole. It has a *home*: keys are hashed into cells, a cell that no window
-remembers is given to the worker with the least unsplit load, and stays there for as long as one of its
-keys is in the window. Only a *watched* key (certainly at least 1/(watch*n) of the recent stream) may have
-more holders. Its tuple takes the first of its holders, home first and then in order of adoption, that is
-below the mean load, and stays with it until it is full. When all it looked at are above the mean by more
-than 3 tuples (which chance explains) and
+Idea: almost every key stays whole, on one worker, its *home*. Keys are hashed into cells. A cell without a key
+in the window is given to the worker with the least unsplit load, and stays there for as long as one of its keys
+is in the window. Only a *watched* key (certainly at least 1/(watch*n) of the recent stream) may have more
+holders. Its tuples go to the holder in use until that holder has reached the mean load. The next holder in use
+is the first one that is 3 tuples or more below the mean: the home is asked first, then the others in order of
+adoption. Another holder is bought when all holders that were looked at are above the mean by more than 3 tuples
+(which chance explains) plus
 
     price * mean * sqrt(0.01 / share of the key)
 
-and the least loaded of all workers is below the mean, that worker becomes a holder. So replicas are bought
-where they carry most: the hottest keys absorb everybody's imbalance. A holder that was not used for a
-window is released with the next slide, whoever's tuples come, and so are all holders of a key that cools
-below half the threshold. What is hot is what was hot lately: in the last 8 to 16 tuples per watched key (2,048
-to 4,096 if that is more), and a sixteenth of a window or two if that is less. Each of S sources sees a share of a
-key's tuples only, so `watch` counts sqrt(S) times there.
+if the least loaded of all workers is below the mean. That worker then becomes a holder. So replicas are bought
+where they carry most, and the hottest keys absorb everybody's imbalance. A holder that was not used for a
+window is released when the next slide begins, even if its key has no tuples then. A key that cools below half
+the threshold loses all its holders but the home. The recent stream is the last 8 to 16 tuples per watched key
+(2,048 to 4,096 if that is more), or one to two sixteenths of a window if that is less. Each of S sources sees
+only a share of a key's tuples, so `watch` counts sqrt(S) times there.
 
-A wrong clock is no silence: a time beyond a silence of more than a window is believed when 64 more tuples
-say so than deny it. Until then such a tuple counts in the current slide.
+A wrong clock is not mistaken for a silence: a time that lies beyond a silence of more than a window is believed
+when 64 more tuples confirm it than deny it. Until then such a tuple counts in the current slide.
 
-Parameters: `price` of a replica (the knob between imbalance and replication, very large = never split).
-`watch` how rare a split key may be. `cells` that remember homes, at first and (`most_cells`) when there
-are more keys in a window than that. `tail` whether homes are remembered or
-hashed (F_1: several sources must agree on the home of a rare key, so `auto` = remember for one source).
-`weights` relative speed of the workers. `window` sliding (default), tumbling or cumulative. While the first window
-fills, the price counts as if it were full already, so that noise of small loads buys nothing. When workers
-are added, the share of the homes that they are to carry is given up and placed anew: those keys are split
-once, within the window of the rescale, which is the price of new workers that work.
+Parameters: `price` of a replica: the knob between imbalance and replication. With a very large price no key is
+ever split. `watch` how rare a split key may be. `cells` that remember homes at first, and `most_cells` when a
+window has more keys. `tail`: whether homes are remembered or hashed (F_1). Several sources must agree on the
+home of a rare key, so `auto` remembers with one source only. `weights` relative speed of the workers. `window`
+sliding (default), tumbling or cumulative. While the first window fills, the price counts as if the window were
+full already, so that the noise of small loads buys nothing. When workers are added, the share of the homes that
+they are to carry is given up and placed anew. The keys of these homes are split once, within the window of the
+rescale. Without that the new workers would stay idle.
 
-Cost per tuple: one counter, one cell, at most 16 holders looked at. O(log n), amortised, to find the
-least loaded worker when it is asked for. O(n) per slide. State: 4 bytes x cells, 240 to 400 x watch x n,
-2n loads (windowed: x slides more). At most 2 watch*n replicas are held at a time. Watch counts sqrt(S) times
-for each of S sources, here too. Argument and figures:
-docs/evenflow-partitioner.md. Paper: none, this is our own.
+Cost per tuple: one counter, one cell, at most 16 holders looked at. Finding the least loaded worker, when it is
+needed, is O(log n) amortised. A slide costs O(n). State: 4 bytes x cells, 240 to 400 x watch x n, 2n loads
+(windowed: x slides more). At most 2 watch*n replicas are held at a time. With S sources `watch` counts sqrt(S)
+times here too. Argument and figures: docs/evenflow-partitioner.md. Paper: none, the rule is our own.
 
-Each new key goes where the load is least. Too few tuples to split one:
+Each new key goes where the load is least. There are too few tuples to split a key:
 
     >>> create("evenflow", workers=4).assign(keys, times).tolist()
     [0, 0, 1, 0, 2, 0]
@@ -74,13 +74,13 @@ from evenflow.sketches.least_loaded import tournament
 from evenflow.sketches.window_loads import WindowLoads, loads_from
 
 _SHARED = 8
-"""Candidates F_2, F_3, ... that several sources try first, so that they buy the same replicas."""
+"""How many candidates F_2, F_3, ... several sources try first, so that they buy the same replicas."""
 HOLDERS = 2
-"""Extra holders that there may be, per watched key."""
+"""Extra holders that there may be at a time, per watched key."""
 MEMORY, LEAST_MEMORY = 8, 2048
-"""Tuples per watched key, and tuples, that the summary remembers at least: what is hot now counts, not what was."""
+"""Tuples per watched key, and tuples in all, that the summary remembers at least. What is hot now counts."""
 _FINE = 1024
-"""Units of load per tuple of a worker of mean speed, when speeds differ."""
+"""Units of load that a tuple is to a worker of mean speed, when speeds differ. Loads are whole numbers."""
 
 
 class EvenflowOptions(Window):
@@ -95,26 +95,26 @@ class EvenflowOptions(Window):
         ge=0,
         le=1e12,
         description="Overload, as share of the mean load, that another holder of a key with 1 % of the "
-        "stream must save; dearer for rarer keys. Higher: fewer replicas, more imbalance.",
+        "stream must save. Rarer keys must save more. Higher: fewer replicas, more imbalance.",
     )
     watch: int = Field(
         8, ge=1, le=10_000, description="Only keys with at least 1/(watch*n) of the stream may be split."
     )
     cells: int = Field(
-        1 << 17, ge=1, le=1 << 28, description="Cells that remember the home of keys; a power of two."
+        1 << 17, ge=1, le=1 << 28, description="Cells that remember the home of keys. A power of two."
     )
     most_cells: int = Field(
         1 << 22,
         ge=1,
         le=1 << 28,
-        description="Cells at most, a power of two: there are four times as many when half of them are in "
-        "use, 4 bytes each. Not above `cells`: they stay as many. Windowed load only.",
+        description="Cells at most, a power of two. Their number grows fourfold when half of them are in use, "
+        "at 4 bytes each. If this is not above `cells`, their number stays. Windowed load only.",
     )
     tail: Literal["auto", "remember", "hash"] = Field(
-        "auto", description="Home of a key: remembered, or F_1; auto = remembered when there is one source."
+        "auto", description="Home of a key: remembered, or F_1. auto = remembered when there is one source."
     )
     weights: tuple[float, ...] = Field(
-        (), description="Relative speed of worker 0, 1, ...; workers without one count as 1."
+        (), description="Relative speed of worker 0, 1, .... A worker without an entry counts as 1."
     )
 
     @field_validator("cells", "most_cells")
@@ -133,7 +133,7 @@ class EvenflowOptions(Window):
 
 
 class Evenflow(Partitioner):
-    """Whole keys at remembered homes. The hottest ones are split, at a price, to level the load."""
+    """Keys stay whole at remembered homes. The hottest keys are split, at a price, to level the load."""
 
     options_type = EvenflowOptions
     options: EvenflowOptions
@@ -141,6 +141,7 @@ class Evenflow(Partitioner):
 
     def _start(self) -> None:
         options = self.options
+        # A salt far from those of the candidates (1, 2, ...) and of the generators (from 2^32 on, see `draws`).
         self._salt = salts(self.seed, 1, first=1 << 40)[0]
         self._remembers = options.tail == "remember" or (options.tail == "auto" and self.sources == 1)
         self._places = (
@@ -154,18 +155,21 @@ class Evenflow(Partitioner):
         self._doubts = records(DOUBTS, DOUBT)
 
     def _rescale(self) -> None:
-        """What is known of keys is kept, and homes too, but for those that added workers need.
+        """Keep what is known of keys, and all homes but those that added workers need.
 
-        A home moves only when its worker goes, or for growth: of each worker's live cells the share that
-        the added workers are to carry is freed. Their keys are split once, between the old and the new
-        home, within the window of the rescale: without that price keys that are never silent would leave
-        new workers idle for ever. Holders are bought anew.
+        A home moves if its worker goes. If workers are added, each worker frees the share of its live cells that
+        the added workers are to carry. The keys of these cells are split once, between the old and the new home,
+        within the window of the rescale. Without that price, keys that are never silent would leave new workers
+        idle for ever. Holders are bought anew.
         """
         known, clock, before = self._summary, self._window.clock, len(self._tail)
         brings = tuples_per_cell(self._tail, self._credit, self._step, int(self._places.meta["live"]))
         known_brings = np.int64(self._progress["known"])
-        brings = max(brings, known_brings)  # soon after another rescale the window is not full
+        brings = max(
+            brings, known_brings
+        )  # soon after another rescale the window is not full, so `brings` is too low
         self._shape()
+        # The new summary has another number of sets, so every key is hashed into it again.
         spots = np.empty(len(known.key), np.uint64)
         _spots(known.key, self._salt, spots)
         move_all(known, self._summary, spots)
@@ -173,20 +177,22 @@ class Evenflow(Partitioner):
             without_workers_from(self.workers, self._places)
             weights = self._weights
             if self.workers > before:
+                # Another mark for each number of workers, so that repeated growth does not free the same cells.
                 mark = salts(self.seed, 1, first=(1 << 41) + self.workers)[0]
                 release(weights[before:].sum() / weights.sum(), mark, self._places)
         self._window = self._no_loads()
         self._window.clock[()] = clock
+        # The window begins again with the clock where it is. `full` is kept: it still says what a window holds.
         for name in ("cell", "tuples", "known", "doubted"):
             self._progress[name] = 0
         self._progress["since"] = self._progress["latest"]
-        if self._remembers and self.options.windowed:  # kept homes count like those just placed
+        if self._remembers and self.options.windowed:  # a kept home is credited as if it had just been placed
             self._progress["cell"] = self._progress["known"] = brings
             self._credit[:] = brings * self._step * cells_of(self.workers, self._places)
             self._tail[:] = self._credit
 
     def _shape(self) -> None:
-        """Everything but homes and loads, for the present number of workers."""
+        """Everything but homes and loads, made for the present number of workers."""
         n, options = self.workers, self.options
         self._watched = math.ceil(options.watch * n * math.sqrt(self.sources))
         self._summary = frequent(4 * self._watched, max(LEAST_MEMORY, MEMORY * self._watched))
@@ -202,12 +208,17 @@ class Evenflow(Partitioner):
         self._step = np.maximum(1, np.rint(self._unit * weights.mean() / weights)).astype(np.int64)
 
     def _no_loads(self) -> WindowLoads:
-        """Empty loads. A row of the ring has, per worker, load of split keys, then of whole ones. Then tuples."""
+        """Empty loads, with a ring of 2n + 1 columns.
+
+        The first n columns have the load of split keys by worker, the next n that of whole keys. The last column
+        has the number of tuples.
+        """
         loads, ring, clock = self.options.new_loads(2 * self.workers + 1)
         return WindowLoads(loads[: self.workers].copy(), ring, clock)
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         block, done = Block(keys, times, out), 0
+        # A kernel cannot allocate, so it stops when more cells are needed and goes on after `grown`.
         while (done := self._route(block, done)) < len(keys):
             self._places = grown(self._places)
 
@@ -238,12 +249,15 @@ class Evenflow(Partitioner):
         )
 
     def window_tuples(self, now: int | None = None) -> Int64s:
-        """Tuples that this source sent each worker within the window: what the others `hear`.
+        """Tuples that this source sent each worker within the window, shape (workers,). The other sources `hear` them.
 
-        `now`: event time, ms, if it is later than that of the last tuple. What has left the window does not count.
+        `now`: event time, ms, if it is later than that of the last tuple. Tuples that have left the window by then
+        do not count.
         """
         loads, sent, clock = self._window
+        # The loads include what was heard of others.
         own = loads - self._others
+        # Slides that have ended by `now` are still in the ring, because the clock moves only with tuples.
         if now is not None and self.options.windowed and self._tuples:
             slide, slides, n = int(clock["slide"]), len(sent), self.workers
             for left in range(
@@ -253,12 +267,14 @@ class Evenflow(Partitioner):
         return own // self._step
 
     def hear(self, others: Int64s | None, now: int | None = None) -> None:
-        """Take on a share of the imbalance of all sources. `others`: the sum of their `window_tuples()`.
+        """Take on a share of the imbalance of all sources.
 
-        From here on this source levels as if 1/sources of the imbalance of all were its own: when every
-        source does, they make up for all of it together and do not overshoot. A source whose keys cannot be
-        split leaves its share to the next round. Holds until the next call. None = alone again.
-        `now`: as for `window_tuples`.
+        `others`: the sum of the `window_tuples()` of all other sources, shape (workers,). None: this source levels
+        alone again. `now`: as for `window_tuples`.
+
+        Until the next call this source levels as if 1/sources of the common imbalance were its own. When every
+        source does so, together they make up for all of it and do not overshoot. A source whose keys cannot be
+        split leaves its share to the next round. ConfigError for loads of another shape.
         """
         if others is not None and others.shape != (self.workers,):
             raise ConfigError(f"loads of {self.workers} workers are needed, not of shape {others.shape}")
@@ -266,6 +282,7 @@ class Evenflow(Partitioner):
         if others is not None:
             own = self.window_tuples(now)
             mine = np.rint(self._off_level(own)).astype(np.int64)
+            # In whole units that come to all of it. The rest goes to sources in turns, to another source for each worker.
             whole, left = np.divmod(np.rint(self._off_level(own + others)).astype(np.int64), self.sources)
             turn = (np.arange(self.workers) + self.source) % self.sources
             heard = whole + (turn < left) - mine
@@ -274,7 +291,7 @@ class Evenflow(Partitioner):
 
     @classmethod
     def exchange(cls, parts: Sequence[Self], slide_ms: int) -> Exchange:
-        """Every slide each hears the loads of the others."""
+        """At the end of every slide each instance hears the loads of the others."""
 
         def tell(now: int) -> None:
             loads = [part.window_tuples(now) for part in parts]
@@ -284,7 +301,7 @@ class Evenflow(Partitioner):
         return Exchange(slide_ms, tell)
 
     def _off_level(self, tuples: Int64s) -> Float64s:
-        """In units of load: how far each worker is from where its speed says it should be."""
+        """How far each worker's load is from where its speed says it should be, in units of load."""
         return tuples * self._step - tuples.sum() * self._unit / self.workers
 
     def _state(self) -> State:

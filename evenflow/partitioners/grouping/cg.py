@@ -1,31 +1,34 @@
 """CG (consistent grouping): bounded-load hashing onto many small virtual workers, owned by the real ones.
 
-Idea: alpha*n virtual workers of equal size. A tuple of key k probes F_1(k), F_2(k), ... (modulo their
-number) and takes the first one that has room, i.e. whose load stays within (1 + eps) x average, rounded
-up (PoRC). So a rare key stays where its first probe leads, a frequent one fills as many virtual workers
-as its share needs, and every virtual worker carries about the same. Each is owned by a real worker, in
-numbers that follow the capacities. Every `check` tuples at most one moves: from the most loaded worker
-for its capacity, if that is above (1 + eps) x its share beyond rounding, to the least loaded one, if the
-greater of the two loads per capacity falls by it. What counts as a worker's load there is that of the
-virtual workers it owns now, so a move takes effect at once and none is repeated for loads of the past.
+Idea: there are alpha*n virtual workers of equal size. A tuple of key k probes F_1(k), F_2(k), ... (modulo the
+number of virtual workers) and takes the first virtual worker that has room. A virtual worker has room while its
+load stays within (1 + eps) x average, rounded up (PoRC). So a rare key stays where its first probe leads, a
+frequent key fills as many virtual workers as its share needs, and all virtual workers carry about the same.
 
-Parameters: `eps` slack of a virtual worker (0.01). `alpha` virtual workers for each worker (10:
-measured, 50 copy keys a seventh more often at the same bound, more follow unequal capacities closer).
-`capacities` relative capacity of worker 0, 1, .... A list shorter than n is repeated (none: all equal,
-the paper learns them from queues, which a partitioner does not see, measured capacities can be given
-here). `check` tuples between two looks (none: ten for each virtual worker). `load` cumulative or
-windowed. Where the paper is silent: after alpha*n probes the next virtual workers in line are tried, so
-a place is always found. A rescale deals out the virtual workers of removed workers and hands surplus ones
-to new workers, as few as the capacities demand, so that few keys move. It starts afresh when fewer than
-alpha/2 for each worker would be left.
+Each virtual worker is owned by a real worker, in numbers that follow the capacities. Every `check` tuples at
+most one virtual worker moves. It moves from the worker with the most load per capacity to the worker with the
+least, on two conditions: the load of the first is above (1 + eps) x its share by more than rounding explains,
+and the greater of the two loads per capacity falls by the move. A worker's load is here that of the virtual
+workers which it owns now. So a move takes effect at once, and no move is repeated because of loads of the past.
 
-Cost per tuple: one probe for a rare key. A key with share p probes up to p*alpha*n full ones, but within
-a step of the bound (every alpha*n/(1 + eps) tuples) these stay full, so a small cache remembers where the
-last search ended: it saves time and never changes a result. State: 20 bytes for each virtual worker and
-24 to 48 for the cache. windowed: slides x 8 more.
+Parameters: `eps` slack of a virtual worker (0.01). `alpha` virtual workers for each worker (10). With 50,
+measured, keys are copied a seventh more often at the same bound. More virtual workers follow unequal capacities
+more closely. `capacities` relative capacity of worker 0, 1, .... A list shorter than n is repeated. None: all
+are equal. (The paper learns capacities from queues, which a partitioner does not see. Measured capacities can
+be given here.) `check` tuples between two looks (none: ten for each virtual worker). `window` of the loads:
+cumulative, sliding or tumbling.
+Where the paper is silent: after alpha*n probes the next virtual workers in line are tried, so a place is always
+found. A rescale deals out the virtual workers of removed workers, and hands surplus ones to new workers. It
+moves as few as the capacities demand, so that few keys move. It starts afresh when fewer than alpha/2 virtual
+workers for each worker would be left.
+
+Cost per tuple: one probe for a rare key. A key with share p probes up to p*alpha*n full virtual workers. These
+stay full until the bound rises, which happens every alpha*n/(1 + eps) tuples. So a small cache remembers where
+the last search of a key ended. It saves time and never changes a result. State: 20 bytes for each virtual
+worker, and 24 to 48 for the cache. With a window slides x 8 more.
 Paper: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous Clusters", arXiv 1705.09073.
 
-A virtual worker that is full is passed over, so `a` moves on:
+Tuples pass over a virtual worker that is full, so `a` moves on:
 
     >>> create("cg", workers=4).assign(keys, times).tolist()
     [3, 1, 1, 0, 0, 1]
@@ -56,14 +59,15 @@ class Ring(NamedTuple):
     """The virtual workers: what kernels take as one argument."""
 
     window: WindowLoads
-    """Of virtual workers."""
+    """Loads of the virtual workers."""
     owner: Int32s
-    """The worker that each virtual one belongs to."""
+    """The worker that each virtual worker belongs to."""
     owned: Int64s
-    """(n,): virtual workers of each. Room for a sum."""
+    """(n,): how many virtual workers each worker owns. Scratch space of `_rebalance`."""
     sums: Int64s
-    """(n,): tuples of each. Room for a sum."""
+    """(n,): tuples of the virtual workers that each worker owns. Scratch space of `_rebalance`."""
     shares: Float64s
+    """(n,): capacity of each worker as a share of all."""
     meta: Rows
     """One of META."""
 
@@ -77,7 +81,7 @@ class Cache(NamedTuple):
 
 
 class RingRule(NamedTuple):
-    """How kernels go about it."""
+    """The settings of cg, for kernels."""
 
     seed: np.uint64
     windowed: bool
@@ -89,13 +93,13 @@ class RingRule(NamedTuple):
 def _first_with_room(
     key: np.uint64, seed: np.uint64, start: Whole, loads: Int64s, room: Whole
 ) -> tuple[np.int64, np.int64]:
-    """The first virtual worker from probe `start` on whose load is below `room`, and its probe."""
+    """The first virtual worker from probe `start` on whose load is below `room`, and the number of its probe."""
     size = np.uint64(loads.shape[0])
     probe = np.uint64(start)
     at = candidate_kernel(key, salt_kernel(seed, probe), size)
     while loads[at] >= room:
         probe += np.uint64(1)
-        # So many hashed probes at most. From there the ring is walked, and one of all has room.
+        # After `size` hashed probes the virtual workers are tried in line. One of them has room, as the mean is below.
         if probe <= size:
             at = candidate_kernel(key, salt_kernel(seed, probe), size)
         else:
@@ -115,7 +119,7 @@ def _sums(ring: Ring) -> None:
 
 @kernel
 def _rebalance(ring: Ring, eps: float) -> None:
-    """Move one virtual worker from the most to the least loaded worker, if that one is overloaded."""
+    """Move one virtual worker from the most to the least loaded worker, if the most loaded one is overloaded."""
     owner, loads, owned, sums, shares = ring.owner, ring.window.loads, ring.owned, ring.sums, ring.shares
     total = ring.meta[()]["total"]
     _sums(ring)
@@ -125,7 +129,7 @@ def _rebalance(ring: Ring, eps: float) -> None:
             high = worker
         if sums[worker] / shares[worker] < sums[low] / shares[low]:
             low = worker
-    # Each virtual worker may hold one tuple more than its share, as loads are rounded up.
+    # Each virtual worker may hold one tuple more than its share, because the bound is rounded up.
     if sums[high] <= (1.0 + eps) * shares[high] * total + owned[high]:
         return
     moved, heaviest = -1, np.int64(0)
@@ -138,8 +142,11 @@ def _rebalance(ring: Ring, eps: float) -> None:
 
 
 def _deal(owner: Int32s, shares: Float64s) -> None:
-    """Give away the virtual workers without owner (-1) and the surplus of owners, so that each worker owns
-    in proportion to its share (largest remainders first). In turns, so that neighbours differ."""
+    """Deal the virtual workers without owner (-1) and the surplus of owners to workers that own too few.
+
+    Each worker then owns virtual workers in proportion to its share (largest remainders first). The workers are
+    dealt to in turns, so that neighbouring virtual workers belong to different workers.
+    """
     exact = shares * len(owner)
     due = np.floor(exact).astype(np.int64)
     # Largest remainders first: `due - exact` is minus the remainder.
@@ -148,6 +155,7 @@ def _deal(owner: Int32s, shares: Float64s) -> None:
         if surplus > 0:
             owner[np.flatnonzero(owner == worker)[-surplus:]] = -1
     missing = due - np.bincount(owner[owner >= 0], minlength=len(shares))
+    # Each worker's turns are spread evenly over 0..1. Sorting them all interleaves the workers.
     turns = np.concatenate([(np.arange(count) + 0.5) / count for count in missing if count] or [np.empty(0)])
     workers = np.repeat(np.arange(len(shares)), missing)
     owner[owner < 0] = workers[np.argsort(turns, kind="stable")]
@@ -164,7 +172,8 @@ def _route(block: Block, ring: Ring, cache: Cache, rule: RingRule) -> None:
         key = keys[row]
         if rule.windowed and advance(window, times[row]):
             meta["total"] = loads.sum()
-            # Loads have fallen, so what was full may have room. A new step begins below: the cache is of one step only.
+            # Loads have fallen, so full virtual workers may have room again. Room 0 makes a new step begin below, and a
+            # cached probe is valid for one step only.
             meta["room"] = 0
         meta["total"] += 1
         room = np.int64(math.ceil(meta["total"] * slack))
@@ -175,7 +184,7 @@ def _route(block: Block, ring: Ring, cache: Cache, rule: RingRule) -> None:
         known = cache.key[slot] == key and cache.step[slot] == meta["step"]
         start = cache.probe[slot] if known else 1
         at, probe = _first_with_room(key, rule.seed, start, loads, room)
-        # A search of two probes costs less than the cache. A walk along the ring is not kept: it has no probe.
+        # A search of two probes costs less than the cache. A walk in line has no probe number, so it is not cached.
         if probe > 2 and probe <= loads.shape[0]:
             cache.key[slot], cache.step[slot], cache.probe[slot] = key, meta["step"], probe
         loads[at] += 1
@@ -192,16 +201,16 @@ class CGOptions(Window):
     """Options of cg. See the module's docstring."""
 
     eps: float = Field(
-        0.01, ge=0, le=10, description="Load above the average that is tolerated, a share of it."
+        0.01, ge=0, le=10, description="Load above the average that is tolerated, as a share of the average."
     )
     alpha: int = Field(10, ge=1, le=10_000, description="Virtual workers for each worker.")
     capacities: tuple[Annotated[float, Field(ge=1e-3, le=1e3)], ...] | None = Field(
         None,
         min_length=1,
-        description="Relative capacity of each worker, repeated if too short; none = equal.",
+        description="Relative capacity of each worker. A list that is too short is repeated. None = equal.",
     )
     check: int | None = Field(
-        None, ge=1, description="Tuples between two looks at the workers; none = ten a virtual worker."
+        None, ge=1, description="Tuples between two looks at the workers. None = ten per virtual worker."
     )
 
 
@@ -237,7 +246,7 @@ class ConsistentGrouping(Partitioner):
             self._lay(owner)
 
     def _lay(self, owner: Int32s) -> None:
-        """State for virtual workers with these owners. -1 is still to be dealt."""
+        """Begin with virtual workers of these owners. A virtual worker of owner -1 is dealt to a worker."""
         n, options = self.workers, self.options
         capacities = np.resize(np.array(options.capacities or (1.0,)), n)
         shares = capacities / capacities.sum()
@@ -247,7 +256,7 @@ class ConsistentGrouping(Partitioner):
         self._forget()
 
     def _forget(self) -> None:
-        """An empty cache: it never changes a result, so it is not part of the state."""
+        """Empty the cache. It never changes a result, so it is not part of a snapshot."""
         places = 1 << (len(self._ring.owner) - 1).bit_length()
         self._cache = Cache(
             np.zeros(places, np.uint64), np.full(places, -1, np.int64), np.zeros(places, np.int64)

@@ -1,16 +1,18 @@
 """Which keys are popular now, by coins: only one tuple in 2^r is looked at, and popularity wears off.
 
-A key that is looked at has a bitmap of l bits. Each time, one bit of it is set: bit j with probability 2^-(j+1),
-the last one with what remains. A key with two bits is *hot*, until it has none. Then the popularity of all keys
-declines: each bitmap, independently with probability p, moves down by one bit. A key whose bitmap is empty is forgotten.
+Each key that was looked at has a bitmap of l bits. A look at a tuple sets one bit of its key's bitmap: bit j with
+probability 2^-(j+1), and the last bit with the probability that remains. A key becomes *hot* with its second bit, and
+stays hot until it has none. After each look the popularity of all keys declines: each bitmap moves down by one bit,
+independently with probability p. A key whose bitmap is empty is forgotten.
 
-Laws: a key that no longer comes is forgotten after at most l declines of its own, which are l/p looks in the mean. A key
-with a share well below p of the stream declines more often than it is looked at, so it is seldom hot. At most 2/p keys
-are known in the mean, whatever the stream.
+Laws: a key that no longer comes is forgotten after at most l declines of its own, which take l/p looks in the mean. A
+key with a share well below p of the stream declines more often than it is looked at, so it is seldom hot. At most 2/p
+keys are known in the mean, whatever the stream.
 
-Structure: sets of eight places, at least 16/p places, so that a set is full next to never. A key that finds its set full
-is not entered. Which places decline is drawn as gaps of a geometric law, so that p of the places are visited, not all.
-Cost: a lookup is one visit of a set. A look costs 16 to 32 draws. State: 13 bytes a place, 2,048 places at p = 0.01.
+Structure: sets of eight places. There are at least 16/p places, so a set is hardly ever full. A key that finds its set
+full is not entered. The distances between the places that decline are drawn from a geometric law. So a decline visits
+a share p of the places, not all.
+Cost: a lookup is one visit of a set. A look costs 16 to 32 draws. State: 13 bytes per place, 2,048 places at p = 0.01.
 Rule: Chen, Zhang and Jin, PStream (IEEE TC 2021, ICNP 2017).
 """
 
@@ -32,24 +34,24 @@ _FIRST = np.uint32(1)
 
 
 class CoinSynopsis(NamedTuple):
-    """What kernels take as one argument. A place is a number set * 8 + way."""
+    """The synopsis: what kernels take as one argument. A place is a number set * 8 + way."""
 
     key: UInt64s
     bits: UInt32s
-    """The bitmap. 0: the place is free, whatever its key."""
+    """The bitmap of each place. 0: the place is free, whatever its key."""
     hot: npt.NDArray[np.uint8]
-    """1: the key has had two bits and has still one."""
+    """1: the key has had two bits, and still has one at least."""
 
 
 def coin_synopsis(p: float) -> CoinSynopsis:
-    """Nothing is known. `p`: with which popularity is to decline."""
+    """A synopsis that knows no key. `p`: probability with which the popularity of a key declines."""
     places = max(64, 1 << math.ceil(math.log2(16 / p)))
     return CoinSynopsis(np.zeros(places, np.uint64), np.zeros(places, np.uint32), np.zeros(places, np.uint8))
 
 
 @inlined
 def _set_of(key: UInt64s, spot: np.uint64) -> np.uint64:
-    """The first place of the set."""
+    """The first place of the set that keys with this hash belong to."""
     return (spot & np.uint64(key.shape[0] // WIDTH - 1)) * _WIDTH
 
 
@@ -58,13 +60,14 @@ def place_of(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64) -> np.int6
     """The key's place, or -1. `spot` is a hash of the key."""
     first = _set_of(known.key, spot)
     ways = equal(known.key, first, wanted)
+    # One bit more, because the lowest bit of 0 is undefined.
     at = np.int64(first) + lowest_bit(ways | np.int64(1 << WIDTH))
     return at if ways != 0 and known.bits[at] != 0 else np.int64(-1)
 
 
 @kernel
 def look(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64, bit: Whole) -> None:
-    """Set this bit of the key's bitmap. The key is entered where its set has room."""
+    """Set this bit of the key's bitmap. A new key is entered if its set has room."""
     key, bits, hot = known.key, known.bits, known.hot
     first = np.int64(_set_of(key, spot))
     at = np.int64(-1)
@@ -76,6 +79,7 @@ def look(known: CoinSynopsis, spot: np.uint64, wanted: np.uint64, bit: Whole) ->
             at = first + way
     if at < 0:
         return
+    # A free place may still bear the key's name, or another's: its old bits and hotness do not count.
     if key[at] != wanted or bits[at] == 0:
         key[at], bits[at], hot[at] = wanted, 0, 0
     before = bits[at]
@@ -97,10 +101,12 @@ def decline(known: CoinSynopsis, rng: UInt64s, log_stay: float) -> None:
 
 @inlined
 def _gap(rng: UInt64s, log_stay: float) -> np.int64:
-    """Places that stay as they are before the next one that declines."""
+    """How many places stay as they are before the next place that declines."""
+    # The inverse of the geometric law. A draw is in [0, 1), so the logarithm is finite. 1e9 fits int64 and passes every
+    # table, also when p is tiny.
     return np.int64(min(math.log(1.0 - draw_unit(rng)) / log_stay, 1e9))
 
 
 def log_stay(p: float) -> float:
-    """log(1 - p). Minus infinity for p = 1, with which every bitmap declines."""
+    """log(1 - p). Minus infinity for p = 1: every gap is then 0, so every bitmap declines."""
     return math.log1p(-p) if p < 1 else -math.inf

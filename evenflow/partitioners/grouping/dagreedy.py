@@ -1,23 +1,28 @@
 """DAGreedy: hashing for most keys. A hot key goes where affinity and load together are best.
 
-Idea: a key that is not hot goes to F_1(k). A hot key goes to the worker i with the largest
-alpha [i in X(k)] - (1 - alpha)(L_i - avg)/avg, over all n workers: X(k) are the workers that hold the key
-in the window, L_i the tuples of worker i in it, avg their mean before this tuple. So with alpha = 1/2 a key
-leaves a worker that has twice the average load more than the least loaded one. On a tie F_1(k) if it is
-among the best, else the lowest number. While all loads are 0 the load term is 0.
+Idea: a key that is not hot goes to F_1(k). A hot key goes to the worker i, among all n workers, with the
+largest score
 
-A key is hot once its tuples in the present slide exceed `theta` x the tuples of the slide before, and are
-two at least, until the end of the next slide. The score is not computed for every worker: the best one is
-the least loaded holder, the least loaded worker of all, or F_1(k).
+    alpha [i in X(k)] - (1 - alpha)(L_i - avg)/avg
 
-Parameters: `alpha` weight of affinity (0.5, 1: a hot key stays where it is, 0: the least loaded worker).
-`theta` share from which a key is hot (1/(100n), 1/n is Dalton's). `window`, `window_ms`, `slide_ms`.
-Cost per tuple: O(1) amortised for counts and holders, O(log n) at most to keep the least loaded worker, and
-for a hot key O(|X(k)|) unless alpha = 0. State: see `window_holders` and `hot_keys`: it grows with the
-distinct keys, and with the holders of the hot ones.
-Paper: 000 compares with it. The rule is that of its published code, except that holders are forgotten when
-they leave the window, that a slide ends before its first tuple is counted, that one tuple makes no key hot
-(where several sources share a slide it would make every key hot), and the ties.
+X(k) are the workers that hold the key in the window, L_i the tuples of worker i in the window, and avg the mean
+of L_i before this tuple. So with alpha = 1/2 a key leaves a worker whose load exceeds that of the least loaded
+worker by more than the average load. On a tie F_1(k) wins if it is among the best, else the lowest number.
+While all loads are 0, the load term is 0.
+
+A key is hot once its tuples in the present slide exceed `theta` x the tuples of the slide before, and are two
+at least. It stays hot until the end of the next slide. The score need not be computed for every worker: the
+best worker is the least loaded holder, the least loaded worker of all, or F_1(k).
+
+Parameters: `alpha` weight of affinity (0.5). 1: a hot key stays where it is. 0: it takes the least loaded
+worker. `theta` share from which a key is hot (1/(100n), 1/n is Dalton's). `window`, `window_ms`, `slide_ms`.
+Cost per tuple: O(1) amortised for counts and holders, at most O(log n) to keep the least loaded worker, and
+O(|X(k)|) for a hot key unless alpha = 0. State: exact holders and exact counts of keys. It grows with the
+distinct keys, and with the holders of hot keys.
+Paper: 000 compares with this scheme. The rule is that of its published code with four differences. Holders are
+forgotten when they leave the window. A slide ends before the first tuple of the next one is counted. One tuple
+makes no key hot (where several sources share a slide, it would make every key hot). Ties are broken as said
+above.
 
 `a` is hot in the second slide, and its last tuple goes to an idle worker:
 
@@ -58,21 +63,21 @@ _FULL_HOLDERS, _FULL_COUNTS = 1, 2
 
 
 class Greedy(NamedTuple):
-    """All that the rule knows: what kernels take as one argument."""
+    """All that dagreedy knows: what kernels take as one argument."""
 
     window: WindowLoads
     tree: Int64s
     pool: HolderPool
     counts: HotTable
     stop: Int64s
-    """(1,): what has to grow."""
+    """(1,): what has to grow when the kernel stops: `_FULL_HOLDERS` or `_FULL_COUNTS`."""
 
 
 class GreedyRule(NamedTuple):
-    """How kernels go about it."""
+    """The settings of dagreedy, for kernels."""
 
     salt: np.uint64
-    """Of F_1."""
+    """The salt of F_1."""
     alpha: float
     theta: float
 
@@ -82,11 +87,11 @@ def _best(key: np.uint64, home: np.int64, known: Greedy, alpha: float, average: 
     """The worker with the largest score."""
     loads, pool = known.window.loads, known.pool
     price = (1.0 - alpha) / average if average > 0 else 0.0
-    # Who does not hold the key scores by load alone, so the least loaded of all stands for all of them.
+    # A worker that does not hold the key scores by load alone, so the least loaded of all stands for all of these.
     best = winner(known.tree)
     best_score = -price * (loads[best] - average)
     home_score = -price * (loads[home] - average)
-    # With alpha 0 affinity counts nothing, and the holders need not be visited.
+    # With alpha 0 affinity counts for nothing, so the holders need not be visited.
     held = first_holder(pool, key) if alpha > 0 else np.int64(-1)
     while held >= 0:
         worker = worker_of(pool, held)
@@ -101,7 +106,10 @@ def _best(key: np.uint64, home: np.int64, known: Greedy, alpha: float, average: 
 
 @kernel
 def _route(block: Block, known: Greedy, rule: GreedyRule, row: int) -> int:
-    """From this row on. Stops at the row for which something has to grow, and says in `stop` what."""
+    """Route from row `row` on. Returns the row for which something has to grow, or the number of rows.
+
+    `stop` then says what has to grow.
+    """
     keys, times, out = block
     window, tree, pool, counts = known.window, known.tree, known.pool, known.counts
     loads = window.loads
@@ -122,7 +130,7 @@ def _route(block: Block, known: Greedy, rule: GreedyRule, row: int) -> int:
                 total += loads[worker]
         if due(counts.clock, times[row]):
             roll(counts, times[row])
-        # A new pair takes one row, and a new key another.
+        # One tuple may need two rows: one for the pair, and one for a key that is new.
         if room(pool) < 2:
             known.stop[0] = _FULL_HOLDERS
             return row
@@ -149,13 +157,13 @@ class DagreedyOptions(Window):
         description="Tuples that count: all so far, those of a sliding window, or those since the last window ended.",
     )
     slide_ms: int = Field(
-        1_000, ge=1, description="Slide, ms, in which frequencies are counted; window_ms is a multiple."
+        1_000, ge=1, description="Slide, ms, in which frequencies are counted. window_ms is a multiple of it."
     )
     alpha: float = Field(
-        0.5, ge=0, le=1, description="Weight of staying with a holder; 1 - alpha is that of the load."
+        0.5, ge=0, le=1, description="Weight of staying with a holder. The load has the weight 1 - alpha."
     )
     theta: float | None = Field(
-        None, ge=0, le=1, description="Share of a slide's tuples above which a key is hot; none = 1/(100n)."
+        None, ge=0, le=1, description="Share of a slide's tuples above which a key is hot. None = 1/(100n)."
     )
 
 
@@ -226,9 +234,10 @@ class Dagreedy(Partitioner):
         return self._fixed_bytes() + self._holders.nbytes + self._counts.nbytes
 
     def _state_bound(self, keys: int) -> int:
-        """After a slide of one tuple every key can be hot, and n tuples of each can bring all of them to all workers.
+        """As `state_bound`, for the worst stream: every key of the window is held by all workers.
 
-        Two slides in a row may lie in two windows, so they have up to twice the keys of one.
+        After a slide of one tuple every key can be hot, and n tuples of a hot key can bring it to all workers. Two
+        slides in a row may lie in two windows, so they have up to twice the keys of one window.
         """
         return self._fixed_bytes() + self._holders.bound(keys, self.workers) + self._counts.bound(2 * keys)
 

@@ -1,23 +1,25 @@
 """DKG (dynamic key grouping): each key has a row of consecutive workers that grows and shrinks with load.
 
-Idea: a key starts with 2 workers, F_1(k) and the next one, and every tuple goes to the least loaded of
-its key's workers (the first on a tie). A frequent key, one of the most frequent tenth of those
-monitored, gains the next consecutive worker when even the least loaded of its own has a share of the load
-above ideal + sqrt(ideal) and the next one is lighter. It loses the last one when at least two of its own
-are below ideal - sqrt(ideal). Shares are in percent, ideal = 100/n. A key changes at most once in each
-check interval, and not before it has been monitored for that long. Nothing changes during the warm-up.
+Idea: a key starts with 2 workers, F_1(k) and the next one. Every tuple goes to the least loaded of its key's
+workers (the first of them on a tie). Only a frequent key, one of the most frequent tenth of the monitored keys,
+may change its workers. Shares of the load are in percent, and ideal = 100/n. The key gains the next consecutive
+worker when even its least loaded worker has a share above ideal + sqrt(ideal) and the next worker has less load.
+The key loses its last worker when at least two of its workers have a share below ideal - sqrt(ideal). A key
+changes at most once in each check interval, and not before it has been monitored for that long. Nothing changes
+during the warm-up.
 
 Parameters: `frequent` share of the monitored keys that may change (0.1). `check_ms` check interval (60 s).
-`warm_up_ms` from the first tuple on (60 s). `counters` monitored keys (20n). `window` cumulative, sliding or tumbling.
-Differences from the published code: real shares instead of whole percents, which are blind for n > 100
-(there ideal - sqrt(ideal) < 0, so no key ever loses a worker again). A SpaceSaving summary instead of
-counters promoted through generations, so memory is bounded. Never fewer than the 2 workers of the start. A
-key that drops out of the summary starts again with 2.
+`warm_up_ms` from the first tuple on (60 s). `counters` monitored keys (20n). `window` of the loads: cumulative,
+sliding or tumbling.
+Differences from the published code: shares are real numbers. Whole percents are blind for n > 100 (where
+ideal - sqrt(ideal) < 0, so that no key ever loses a worker again). A SpaceSaving summary replaces counters that
+are promoted through generations, so memory is bounded. A key never has fewer than the 2 workers of the start. A
+key that drops out of the summary starts again with 2 workers.
 
 Cost per tuple: O(1) for the summary and O(workers of the key). State: 96 to 112 bytes x counters, 2n loads.
 Paper: Dalabasmaz and Can, "Dynamic Key Grouping", 2020, as far as its rule is public.
 
-`a` may be on two workers, and gets a third one in the end:
+`a` may be on two workers, and gains a third worker in the end:
 
     >>> create("dkg", workers=4, warm_up_ms=0, check_ms=1, frequent=1.0).assign(keys, times).tolist()
     [3, 0, 1, 3, 0, 1]
@@ -40,28 +42,29 @@ from evenflow.sketches.space_saving import MAX_CAPACITY, SpaceSaving, Summary, o
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 
 META = np.dtype([(name, np.int64) for name in ("total", "now", "begin")])
-"""Tuples that count, the latest time, the time of the first tuple; ms."""
+"""`total`: tuples that count. `now`: the latest time, ms. `begin`: the time of the first tuple, ms."""
 
 
 class Neighbours(NamedTuple):
-    """How many neighbouring workers the keys of a summary have: what kernels take as one argument."""
+    """How many neighbouring workers each key of a summary has: what kernels take as one argument."""
 
     summary: Summary
     window: WindowLoads
     owner: UInt64s
-    """(counters,): the key that the rest is of. A counter may have been taken over since."""
+    """(counters,): the key that `width` and `changed` belong to. Another key may have taken over the counter since."""
     width: Int32s
+    """(counters,): how many workers the key has. 0: the counter has had no key yet."""
     changed: Int64s
-    """Time of the last change of the width, ms."""
+    """(counters,): time of the last change of the width, ms."""
     meta: Rows
     """One of META."""
 
 
 class NeighbourRule(NamedTuple):
-    """How kernels go about it."""
+    """The settings of dkg, for kernels."""
 
     salt: np.uint64
-    """Of F_1."""
+    """The salt of F_1."""
     windowed: bool
     frequent: float
     check_ms: int
@@ -70,9 +73,12 @@ class NeighbourRule(NamedTuple):
 
 @inlined
 def _change(first: Whole, width: int, loads: Int64s, total: int, least: int) -> int:
-    """+1, -1 or 0: what becomes of a row of `width` workers from `first` on, the lightest with load `least`."""
+    """By how much a key's row of `width` workers from `first` on changes: +1, -1 or 0.
+
+    `least` is the load of the least loaded worker of the row, `total` that of all workers.
+    """
     n = loads.shape[0]
-    # In percent of all tuples, as in the paper: the root of a percentage is the deviation that it allows.
+    # Ideal is in percent, as in the paper: the allowed deviation is the root of a percentage, not of a share.
     ideal = 100.0 / n
     high, low = (ideal + math.sqrt(ideal)) / 100 * total, (ideal - math.sqrt(ideal)) / 100 * total
     change = 0
@@ -90,7 +96,7 @@ def _change(first: Whole, width: int, loads: Int64s, total: int, least: int) -> 
 
 @inlined
 def _lightest(first: Whole, width: int, loads: Int64s) -> Any:
-    """The least loaded of the workers first, first + 1, ... (modulo n). The earliest on a tie."""
+    """The least loaded of the `width` workers first, first + 1, ... (modulo n). The earliest of them on a tie."""
     n = loads.shape[0]
     best, at = first, first
     for _ in range(width - 1):
@@ -145,15 +151,17 @@ def _route(block: Block, known: Neighbours, rule: NeighbourRule) -> None:
 class DKGOptions(Window):
     """Options of dkg. See the module's docstring."""
 
-    frequent: float = Field(0.1, ge=0, le=1, description="Share of the monitored keys that may gain workers.")
+    frequent: float = Field(
+        0.1, ge=0, le=1, description="Share of the monitored keys that may change their workers."
+    )
     check_ms: int = Field(
         60_000, ge=1, le=1 << 40, description="A key changes at most once in this many ms of event time."
     )
     warm_up_ms: int = Field(
-        60_000, ge=0, le=1 << 40, description="No key changes in the first ms of the stream."
+        60_000, ge=0, le=1 << 40, description="No key changes in this many ms from the first tuple on."
     )
     counters: int | None = Field(
-        None, ge=1, le=1 << 24, description="Keys whose frequency is kept; none = 20n."
+        None, ge=1, le=1 << 24, description="Keys whose frequency is kept. None = 20n."
     )
 
 
@@ -163,7 +171,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = dict.fromkeys(
 
 
 class DynamicKeyGrouping(Partitioner):
-    """Keys start with two neighbouring workers. Frequent ones gain and lose neighbours with the load."""
+    """Keys start with two neighbouring workers. Frequent keys gain and lose neighbours with the load."""
 
     options_type = DKGOptions
     options: DKGOptions
@@ -178,7 +186,7 @@ class DynamicKeyGrouping(Partitioner):
         self._counts = self._counts.resized(self._capacity)
 
     def _shape(self) -> None:
-        """Everything but the summary, for the present number of workers. Every key has two again."""
+        """Everything but the summary, for the present number of workers. Every key has two workers again."""
         self._capacity = self.options.counters or min(20 * self.workers, MAX_CAPACITY)
         self._loads = self.options.new_loads(self.workers)
         self._owner = np.zeros(self._capacity, np.uint64)

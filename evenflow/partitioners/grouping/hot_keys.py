@@ -1,16 +1,16 @@
 """Hot keys by exact counts in tumbling windows: hot now, and for one window more.
 
-A key becomes hot as soon as its tuples in the present window, the current one included, are more than
-`share` x the tuples of the window before, and more than one: one tuple cannot be split, and where a window
-has few tuples it would make every key hot. A hot key stays hot until the end of the next window. No key
-becomes hot in the first window. After a pause (windows without tuples) no key is hot, and the last window that had
-tuples counts as the one before. At most 1/share keys become hot per window, times the growth of the window
-over the one before.
+A key becomes hot as soon as it has more tuples in the present window, the current tuple included, than
+`share` x the tuples of the window before, and more than one. (One tuple cannot be split, and in windows of few
+tuples it would make every key hot.) A hot key stays hot until the end of the next window. No key becomes hot
+in the first window. After a pause (windows without tuples) no key is hot, and the last window that had tuples
+counts as the window before. At most 1/share keys become hot per window, times the growth of the window over
+the window before.
 
-Structure: linear probing. An entry says in which window its count was made, so a window ends at no cost
-and nothing is ever deleted. When the table is three quarters full the kernel stops (`crowded`) and Python
-keeps the entries that still mean something (`make_room`). Cost: O(1) per tuple, amortised. State: 43 to
-256 bytes per distinct key of a window and the one before.
+Structure: a hash table with linear probing. An entry says in which window its count was made. So the end of a
+window costs nothing, and nothing is ever deleted. When the table is three quarters full, the kernel stops
+(`crowded`) and Python keeps the entries that still mean something (`make_room`). Cost: O(1) per tuple,
+amortised. State: 43 to 256 bytes per distinct key of a window and the window before.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ CLOCK = np.dtype(
         for name in ("window", "length", "end", "ordinal", "seen", "before", "used", "hot", "fresh")
     ]
 )
-"""The present window, its length in ms, its end in ms, its ordinal, its tuples so far, tuples of the one before. Entries
-in use, keys hot now, keys hot in the next window too."""
+"""The present window: its number, its length in ms, its end in ms, its ordinal, its tuples so far. Tuples of the window
+before. Entries in use, keys that are hot now, keys that are hot in the next window too."""
 ENTRY = np.dtype([(name, np.int64) for name in ("key", "count", "counted", "until")])
 """The key's bits, its count, ordinal of the window of that count (0: no entry), ordinal of the last window in which it is
 hot."""
@@ -39,7 +39,7 @@ _LEAST_CAPACITY = 64
 
 
 class HotTable(NamedTuple):
-    """What kernels take as one argument."""
+    """The table of hot keys: what kernels take as one argument."""
 
     entries: Rows
     """(capacity,) of ENTRY."""
@@ -48,7 +48,7 @@ class HotTable(NamedTuple):
 
 
 def _capacity(kept: int) -> int:
-    """Of a table made for these entries: an eighth to a quarter of it in use."""
+    """The capacity of a table that is made for so many entries: an eighth to a quarter of it is then in use."""
     return max(_LEAST_CAPACITY, 4 << (kept - 1).bit_length())
 
 
@@ -60,14 +60,15 @@ def crowded(table: HotTable) -> Any:
 
 @kernel
 def roll(table: HotTable, time: Whole) -> None:
-    """Begin the window of `time` when it is later than the present one. Ask `window_loads.due` first."""
+    """Begin the window of `time`, ms, if it is later than the present one. Ask `window_loads.due` first."""
     clock = table.clock[()]
     if time < clock["end"]:
         return
     now = time // clock["length"]
-    if now == clock["window"] and now != NEVER:  # the last window of all
+    if now == clock["window"] and now != NEVER:  # the last window that int64 can hold: its end is cut short
         return
     follows = now == clock["window"] + 1 and clock["window"] != NEVER
+    # `until` is the ordinal after the one in which a key became hot. After a pause a step of 2 passes all of these.
     clock["ordinal"] += 1 if follows else 2
     clock["hot"] = clock["fresh"] if follows else 0
     clock["fresh"] = 0
@@ -79,7 +80,7 @@ def roll(table: HotTable, time: Whole) -> None:
 
 @inlined
 def _entry(entries: Rows, wanted: np.int64) -> np.int64:
-    """The key's entry, or the free one where it belongs."""
+    """The key's entry, or the free entry where the key belongs."""
     mask = np.int64(entries.shape[0] - 1)
     at = first_slot(np.uint64(wanted), mask)
     while entries[at]["counted"] != 0 and entries[at]["key"] != wanted:
@@ -89,7 +90,8 @@ def _entry(entries: Rows, wanted: np.int64) -> np.int64:
 
 @kernel
 def count(table: HotTable, share: float, key: np.uint64) -> bool:
-    """One tuple of this key in the present window. Whether the key is hot."""
+    """Count one tuple of this key in the present window. Returns whether the key is hot."""
+    # int64: the fields of an entry have one type, so that `arrays.plain` can view them as numbers.
     wanted, entries, clock = np.int64(key), table.entries, table.clock[()]
     entry = entries[_entry(entries, wanted)]
     ordinal = clock["ordinal"]
@@ -133,21 +135,22 @@ class HotKeys:
         return sum(array.nbytes for array in self.table)
 
     def bound(self, keys: int) -> int:
-        """The most that `nbytes` can be while two windows in a row have no more keys together.
+        """The most that `nbytes` can be while any two windows in a row have at most `keys` keys together.
 
-        Entries that mean something are of the present window or the one before. So the table has at most
-        4 x 2^ceil(log2 keys) entries, and at least 64, of 32 bytes, and there is the clock.
+        Entries that mean something are of the present window or the window before. So the table has at most
+        4 x 2^ceil(log2 keys) entries, and at least 64. An entry takes 32 bytes. The clock comes on top.
         """
         entries, clock = self.table
         return _capacity(keys) * entries.itemsize + clock.nbytes
 
     def make_room(self) -> None:
-        """Forget what means nothing any more. A table a quarter to an eighth full, or less."""
+        """Drop the entries that mean nothing any more. The new table is at most a quarter full."""
         self._keep(self._meaningful())
 
     def snapshot(self) -> State:
         """The table in a form that does not depend on its history: entries ordered by key."""
         kept = self._meaningful()
+        # Counts of earlier windows are never read again. As zeros they make equal states equal bytes.
         kept["count"][kept["counted"] != self.table.clock["ordinal"]] = 0
         clock = self.table.clock.copy()
         clock["used"] = 0

@@ -1,24 +1,26 @@
-"""PStream: hot keys are shuffled, rare ones are hashed. Coins tell which are hot now.
+"""PStream: hot keys are shuffled, rare keys are hashed. Coins tell which keys are hot now.
 
-Idea: each tuple flips a coin until it shows its other side. Only tuples whose flips are at least r (one in 2^r) are
-looked at: they make their key more popular, and then all keys a little less (`coin_synopsis`). So hot keys are found
-in little memory, and forgotten when they no longer come. Tuples of hot keys take turns over all workers. All others go
-to F_1(key).
+Idea: each tuple flips a coin until the coin shows its other side. Only tuples with at least r flips (one tuple in 2^r)
+are looked at. A look makes the tuple's key more popular, and then all keys a little less popular (`coin_synopsis`). So
+hot keys are found in little memory, and are forgotten when they no longer come. Tuples of hot keys take turns over all
+workers. All other tuples go to F_1(key).
 
-Parameters: `r` (6), `l` bits of popularity (16), `p` with which popularity declines at each look (0.01): a key is hot
-now and then from a share of about p/2 of the stream on, and steadily above p. The tuple is looked at before it is
-routed. Flips beyond r + l - 1 count as so many. Source s of S starts its turns at worker s*n/S, as in shuffle.
-Where the paper is not to be had: the rule is that of the authors' repository. The threshold that adapts itself, of the
-journal's version, is not in it. Where that code is other than its own description: it sets bit c, not c - r, for c
-flips, never lets a key cease to be hot (when one is forgotten it announces the present tuple's), and keeps hot keys in a
-counting Bloom filter of 16 counters, so that soon most keys count as hot. Here keys are kept as they are.
+Parameters: `r` (6). `l` bits of popularity (16). `p` probability with which a key's popularity declines at each look
+(0.01): a key is hot now and then from a share of about p/2 of the stream on, and steadily above p. A tuple is looked at
+before it is routed. More than r + l - 1 flips count as r + l - 1. Source s of S starts its turns at worker s*n/S, as in
+shuffle.
+Where the paper is not public, the rule is that of the authors' repository. The repository lacks the threshold of the
+journal version, which adapts itself. Its code differs from its own description: for c flips it sets bit c, not c - r. It
+never lets a key cease to be hot (when a key is forgotten, the code announces the key of the present tuple). And it keeps
+hot keys in a counting Bloom filter of 16 counters, so that soon most keys count as hot. Here the description is
+followed, and hot keys are kept as they are.
 A rescale keeps what is known of keys. There are no loads and no windows.
-Cost per tuple: a draw, one visit of the synopsis. A look, one tuple in 2^r, costs about 20 draws. State: 13 bytes x 16/p
-to 32/p, the generator, the next worker.
+Cost per tuple: one draw and one visit of the synopsis. A look, at one tuple in 2^r, costs about 20 draws. State: 13 bytes
+x 16/p to 32/p, the generator, the next worker.
 Paper: Chen, Zhang and Jin, "PStream: A Popularity-Aware Differentiated Distributed Stream Processing System", IEEE
 Transactions on Computers 70(10), 2021. First at ICNP 2017.
 
-Here every tuple is looked at. `a` is hot from its third one on, and takes turns:
+Here every tuple is looked at. `a` is hot from its third tuple on, and takes turns:
 
     >>> create("pstream", workers=4, r=0).assign(keys, times).tolist()
     [3, 3, 1, 0, 0, 1]
@@ -50,7 +52,7 @@ _ONE = np.uint64(1)
 
 @inlined
 def _flips(coins: np.uint64, most: int) -> int:
-    """Zero bits at the low end, at most so many."""
+    """The number of zero bits at the low end of `coins`, at most `most`. Each bit is the flip of a coin."""
     flips = 0
     while flips < most and not (coins >> np.uint64(flips)) & _ONE:
         flips += 1
@@ -88,11 +90,13 @@ class PStreamOptions(Options):
 
     r: int = Field(6, ge=0, le=32, description="One tuple in 2^r is looked at.")
     l: int = Field(16, ge=2, le=32, description="Bits of a key's popularity.")  # noqa: E741
-    p: float = Field(0.01, ge=1e-4, le=1, description="Probability of each key's decline at each look.")
+    p: float = Field(
+        0.01, ge=1e-4, le=1, description="Probability that a key's popularity declines at a look."
+    )
 
 
 class PStream(Partitioner):
-    """Hot keys take turns over all workers, rare ones are hashed. Coins tell which are hot."""
+    """Hot keys take turns over all workers, rare keys are hashed. Coins tell which keys are hot."""
 
     options_type = PStreamOptions
     options: PStreamOptions

@@ -1,28 +1,28 @@
 """Prompt's accumulator: buffers a micro-batch while it arrives and lists its keys by frequency at its end.
 
-Idea: HTable knows every key's exact count and its tuples in order of arrival. So that no sorting is left
-for the end of the batch, CountTree keeps the keys in order of an *approximate* count, which each key may
-renew at most `budget` times a batch: after `f_step` more of its tuples, or when `t_step` has passed. Both
-steps adapt: f_step to the key's share of the batch so far, t_step to what is left of budget and time.
+Idea: HTable knows every key's exact count and its tuples in order of arrival. So that no sorting is left for the
+end of the batch, CountTree keeps the keys in order of an *approximate* count. Each key may renew its count at most
+`budget` times per batch: after `f_step` more of its tuples, or when `t_step` has passed. Both steps adapt: f_step
+to the key's share of the batch so far, t_step to what is left of budget and time.
 
     new key:                  count 1;  f_step = N_est / (K_avg * budget);  t_step = (end - now) / budget
     freq - count >= f_step:   renew;    f_step = N_est / budget * freq / N
     now - last >= t_step:     renew;    t_step = (end - now) / (renewals left)
 
-N tuples so far. N_est and K_avg: mean tuples and keys of the past batches, newer ones weighing more.
-Decisions where the listing is silent or cannot run: steps are reached by `>=`, not only by `==`. `last`
-is set by every renewal. None follows when the budget is spent; f_step >= 1 and t_step >= 1 ms. `budget`
-in f_step is the whole one. In the first batch N_est and K_avg are N and the keys so far. The clock never
-runs backwards.
+N is the number of tuples so far. N_est and K_avg are the mean tuples and keys of the past batches, in which newer
+batches weigh more. Decisions where the listing is silent or cannot run: a step is reached by `>=`, not only by `==`.
+Every renewal sets `last`. When the budget is spent, no renewal follows. f_step is at least 1 and t_step at least 1 ms.
+`budget` in f_step is the whole budget, not what is left. In the first batch N_est and K_avg are the tuples and the keys
+so far. The clock never runs backwards.
 
-`order`: "exact" (default) keeps no tree and sorts the keys by count at the end, which numpy does in well
-under a millisecond for 100,000 keys. "quasi" is the paper's. Equal counts are in the order of the keys.
-With either, the counts of the list are exact.
+`order`: "exact" (default) keeps no tree and sorts the keys by count at the end. numpy does that in well under a
+millisecond for 100,000 keys. "quasi" is the paper's. Equal counts are in the order of the keys. The counts in the list
+are exact with either.
 
-Cost per tuple: O(1) with "exact". "quasi" adds O(log K) at most budget + 1 times per key (1e6 tuples of
-Zipf 1.0 over 1e5 keys: 6 ms, the 0.6 ms of the sort included, against 80 to 100 ms).
-State: room for the keys of the largest batch or up to twice as many, and for at least 1,024: 24 to 64 bytes
-per key (quasi 48 to 96 more). 4 per tuple, for the batch only.
+Cost per tuple: O(1) with "exact". "quasi" adds O(log K) at most budget + 1 times per key. (1e6 tuples of Zipf 1.0 over
+1e5 keys take 6 ms with "exact", the 0.6 ms of the sort included, and 80 to 100 ms with "quasi".)
+State: room for the keys of the largest batch or up to twice as many, and for at least 1,024 keys: 24 to 64 bytes per key
+(quasi 48 to 96 more). A batch also takes 4 bytes per tuple while it lasts.
 Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 1 and section 2.4.1.
 """
 
@@ -53,9 +53,9 @@ META = np.dtype([(name, np.int64) for name in ("keys", "tuples", "now")])
 """Of the batch so far: keys, tuples, the greatest time in ms."""
 _NOTHING = record(META, now=NEVER)
 STEPS = np.dtype([("f_step", np.float64), ("t_step", np.float64)])
-"""In tuples, and in ms."""
+"""The steps of a key: in tuples, and in ms."""
 PAST = np.dtype([("n_est", np.float64), ("k_avg", np.float64)])
-"""Tuples and keys of the past batches, newer ones weighing more. 0 while there is no past."""
+"""Mean tuples and keys of the past batches, in which newer batches weigh more. 0 while there is no past."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,21 +63,21 @@ class BufferedBatch:
     """A micro-batch that has ended: its keys by frequency, and the key of each tuple."""
 
     keys: UInt64s
-    """The list: distinct keys, the most frequent first (nearly so with order="quasi")."""
+    """The list: distinct keys, the most frequent first. With order="quasi" nearly so."""
     counts: Int64s
     """Exact count of each key of the list."""
     entry: Int32s
-    """Number of each tuple's key by first arrival, in order of arrival."""
+    """(tuples,): number of each tuple's key, in order of arrival. Keys are numbered by their first arrival."""
     order: Int64s
-    """The same number of each key of the list."""
+    """The same number for each key of the list."""
     tree_counts: Int64s | None
-    """By which the list is in descending order: at most `counts`. None with order="exact"."""
+    """The counts by which the list is in descending order: at most `counts`. None with order="exact"."""
     renewals: Int32s | None
-    """How often each key's count in the tree was renewed: at most the budget."""
+    """How often each key's count in the tree was renewed: at most the budget. None with order="exact"."""
 
     @property
     def position(self) -> Int32s:
-        """Place in the list of each tuple's key."""
+        """The place in the list of each tuple's key, shape (tuples,)."""
         rank = np.empty(len(self.order), np.int32)
         rank[self.order] = np.arange(len(self.order), dtype=np.int32)
         return rank[self.entry]
@@ -99,7 +99,7 @@ def _pace(capacity: int) -> _Pace:
 
 
 class _Order(NamedTuple):
-    """What order="quasi" keeps besides."""
+    """What order="quasi" keeps besides the counts."""
 
     tree: CountTree
     pace: _Pace
@@ -117,18 +117,18 @@ class _HTable(NamedTuple):
 
 
 class _Budget(NamedTuple):
-    """What Algorithm 1's steps adapt to."""
+    """What the steps of Algorithm 1 adapt to."""
 
     renewals: int
-    """Of each key in a batch."""
+    """Renewals of each key in a batch: the whole budget."""
     end: float
-    """Of the batch, ms."""
+    """End of the batch interval, ms."""
     past: Rows
     """One of PAST."""
 
 
 def _htable(room: int) -> _HTable:
-    """Empty, without places."""
+    """An empty table with room for so many keys. It has no places of the hash table yet."""
     meta = record(META, now=NEVER)
     return _HTable(np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(0, np.int32), meta)
 
@@ -146,7 +146,7 @@ def _rehash(known: _HTable) -> None:
 
 @kernel
 def _find(known: _HTable, wanted: np.uint64) -> np.int64:
-    """The slot of the key, or the free slot where it belongs."""
+    """The slot of the key, or the free slot where the key belongs."""
     key, table = known.key, known.table
     mask = np.int64(table.shape[0] - 1)
     slot = first_slot(wanted, mask)
@@ -157,13 +157,14 @@ def _find(known: _HTable, wanted: np.uint64) -> np.int64:
 
 @kernel
 def _count(keys: UInt64s, begin: int, known: _HTable, out: Int32s) -> int:
-    """Count from row `begin`. Gives the row whose new key finds no room, or the number of rows."""
+    """Count from row `begin` on. Returns the row whose new key finds no room, or the number of rows."""
     meta = known.meta[()]
     for row in range(begin, keys.shape[0]):
         slot = _find(known, keys[row])
         entry = np.int64(known.table[slot])
         if entry < 0:
             entry = np.int64(meta["keys"])
+            # Nothing of this row is counted yet: the caller makes room and comes back with it.
             if entry == known.key.shape[0]:
                 return row
             meta["keys"] = entry + 1
@@ -177,11 +178,12 @@ def _count(keys: UInt64s, begin: int, known: _HTable, out: Int32s) -> int:
 
 @kernel
 def _count_and_place(block: Block, begin: int, known: _HTable, order: _Order, budget: _Budget) -> int:
-    """As `_count`, and Algorithm 1's renewals."""
+    """As `_count`, with the renewals of Algorithm 1."""
     meta, tree, pace = known.meta[()], order.tree, order.pace
     for row in range(begin, block.keys.shape[0]):
         slot = _find(known, block.keys[row])
         entry = np.int64(known.table[slot])
+        # Before anything of this row is counted: the caller makes room and comes back with it.
         if entry < 0 and meta["keys"] == known.key.shape[0]:
             return row
         meta["tuples"] += 1
@@ -205,7 +207,7 @@ def _count_and_place(block: Block, begin: int, known: _HTable, order: _Order, bu
 
 @kernel
 def _begin(entry: Whole, known: _HTable, pace: _Pace, budget: _Budget) -> None:
-    """The steps of a new key."""
+    """Set the steps of a new key."""
     meta, past, step = known.meta[()], budget.past[()], pace.step[entry]
     pace.last[entry] = meta["now"]
     pace.left[entry] = budget.renewals
@@ -216,7 +218,7 @@ def _begin(entry: Whole, known: _HTable, pace: _Pace, budget: _Budget) -> None:
 
 @kernel
 def _renews(entry: Whole, known: _HTable, order: _Order, budget: _Budget) -> bool:
-    """Whether a step is reached, of which there is one less then and the next one is another."""
+    """Whether the key has reached a step. If so, a renewal is used up and the next step is set."""
     meta, past, pace = known.meta[()], budget.past[()], order.pace
     step = pace.step[entry]
     if known.freq[entry] - order.tree.counts[entry] >= step["f_step"]:
@@ -233,16 +235,17 @@ def _renews(entry: Whole, known: _HTable, order: _Order, budget: _Budget) -> boo
 
 
 def descending(keys: UInt64s, counts: Int64s) -> Int64s:
-    """Positions by descending count, equal counts by ascending key. Counts are at least 1.
+    """Positions by descending count, and by ascending key among equal counts. Counts are at least 1.
 
-    One sort of words that hold count, the key's first bits and the position. Where those bits do not tell
-    two keys apart, they are sorted in full.
+    One sort of 64-bit words does most of it. A word holds the count, the key's first bits and the position. Keys that
+    these first bits do not tell apart are then sorted in full.
     """
     position_bits = max(1, (len(counts) - 1).bit_length())
     most = int(counts.max(initial=1))
     key_bits = 64 - position_bits - most.bit_length()
     if key_bits < 1:
         return np.lexsort((keys, -counts))
+    # From the top: the count, subtracted from the largest so that large counts come first, then key bits, then position.
     words = np.uint64(most) - counts.astype(np.uint64)
     words <<= np.uint64(key_bits)
     words |= keys >> np.uint64(64 - key_bits)
@@ -251,6 +254,7 @@ def descending(keys: UInt64s, counts: Int64s) -> Int64s:
     words.sort()
     order = (words & np.uint64((1 << position_bits) - 1)).astype(np.int64)
     words >>= np.uint64(position_bits)
+    # Without the position: equal words are keys of equal count and equal first bits.
     alike = words[1:] == words[:-1]
     if alike.any():
         tied = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
@@ -260,14 +264,14 @@ def descending(keys: UInt64s, counts: Int64s) -> Int64s:
 
 
 class Accumulator:
-    """Algorithm 1: `add` the tuples of a batch as they come, then `finish` it. The next one may follow."""
+    """Algorithm 1: `add` the tuples of a batch as they come, then `finish` the batch. The next batch may follow."""
 
     def __init__(
         self, *, order: Literal["exact", "quasi"] = "exact", budget: int = 8, smoothing: float = 0.3
     ) -> None:
-        """`budget`: renewals per key and batch. `smoothing`: weight of the newest batch in N_est, K_avg."""
+        """`budget`: renewals per key and batch. `smoothing`: weight of the newest batch in N_est and K_avg."""
         self.past = records((), PAST)
-        """One of PAST: all that outlives a batch."""
+        """One of PAST: the only thing that outlives a batch."""
         self._quasi = order == "quasi"
         self._budget = budget
         self._smoothing = smoothing
@@ -275,7 +279,10 @@ class Accumulator:
         self._reset()
 
     def add(self, keys: UInt64s, times: Int64s, *, end_ms: int) -> None:
-        """Tuples in order of arrival, of a batch whose interval ends at `end_ms`."""
+        """Take tuples of the present batch, in order of arrival. `end_ms`: when the batch interval ends.
+
+        ValueError if keys and times differ in number.
+        """
         if len(keys) != len(times):
             raise ValueError(f"{len(keys)} keys but {len(times)} times: one of each per tuple is needed")
         entry = np.empty(len(keys), np.int32)
@@ -286,7 +293,7 @@ class Accumulator:
             self._widen(2 * len(self._known.key))
 
     def finish(self) -> BufferedBatch:
-        """The batch as it stands. The accumulator is empty afterwards, and has learnt N_est and K_avg."""
+        """The batch as it stands. Afterwards the accumulator is empty and has learnt N_est and K_avg."""
         entry = self._entries[0] if len(self._entries) == 1 else np.concatenate([_NO_ENTRY, *self._entries])
         size = int(self._known.meta["keys"])
         tree_counts = renewals = None
@@ -305,6 +312,7 @@ class Accumulator:
             tree_counts=tree_counts,
             renewals=renewals,
         )
+        # In this order: the room for the next batch follows from what was learnt.
         self._learn(len(entry), size)
         self._reset()
         return batch
@@ -317,11 +325,11 @@ class Accumulator:
         return sum(array.nbytes for array in arrays)
 
     def bound(self, keys: int) -> int:
-        """The most that `nbytes` can be between batches, while none has more keys.
+        """The most that `nbytes` can be between batches, while no batch has more than `keys` keys.
 
-        There is room for at most 2 keys, and at least 1,024: it doubles for one key too many, and after a far
-        larger batch it is made for twice the mean. It takes 16 bytes a key (quasi 64) and a table of at most
-        2 x 2^ceil(log2 room) places of 4 bytes, and there is the root of the tree.
+        There is room for at most 2 x keys, and for at least 1,024: the room doubles for one key too many, and after a
+        far larger batch it is made for twice the mean. A key takes 16 bytes (quasi 64). The hash table has at most
+        2 x 2^ceil(log2 room) places of 4 bytes. The root of the tree comes on top.
         """
         room = max(_FIRST_ROOM, 2 * keys)
         key, freq, table, _ = self._known
@@ -337,11 +345,12 @@ class Accumulator:
     def _learn(self, tuples: int, keys: int) -> None:
         if keys:
             n_est, k_avg = self.past.item()
+            # The first batch is the whole past.
             weight = self._smoothing if k_avg else 1.0
             self.past[()] = n_est + weight * (tuples - n_est), k_avg + weight * (keys - k_avg)
 
     def _reset(self) -> None:
-        """Empty, with room for a batch like those before: after a far larger one most of it is given back."""
+        """Begin an empty batch. Most of the room is given back if it is far larger than a usual batch needs."""
         self._entries: list[Int32s] = []
         room, usual = len(self._known.key), max(_FIRST_ROOM, 2 * int(self.past["k_avg"]))
         self._known.meta[()] = _NOTHING
@@ -367,7 +376,7 @@ _NO_ENTRY = np.empty(0, np.int32)
 
 
 def _places(room: int) -> int:
-    """Of the hash table: at least twice as many as keys."""
+    """Places of the hash table for so many keys: at least twice as many."""
     return 2 << (room - 1).bit_length()
 
 

@@ -1,8 +1,8 @@
 """Prompt's CountTree: keys in descending order of an approximate count, as a balanced search tree.
 
-A treap: a search tree by (count descending, key ascending) and a heap by `mix64(key)`, which is as good
-as a random priority, different for different keys and the same in every process. So its shape depends on
-what it holds, not on the order of arrival, and its depth is O(log K) as expected.
+The tree is a treap: a search tree by (count descending, key ascending), and a heap by the priority `mix64(key)`. That
+priority is as good as a random one, different for different keys, and the same in every process. So the shape of the
+tree depends on what it holds and not on the order of arrival, and its expected depth is O(log K).
 
 Laws: reading it in order gives every entry once, counts descending, equal counts by key.
 Cost: O(log K) to add an entry or to raise its count. O(K) to read all. State: 20 bytes per entry, besides
@@ -21,19 +21,19 @@ from evenflow.kernels import kernel
 from evenflow.keys import mix64
 
 _LEFT, _RIGHT = 0, 1
-"""Sides of an entry. A side is what a walk down the tree chooses, so it is a number and no field."""
+"""Sides of an entry: columns of `link`. The code computes with them (the other side is 1 - side)."""
 _PARENT = 2
 
 
 class CountTree(NamedTuple):
-    """What kernels take as one argument. An entry is a row number. `key[entry]` is the owner's array."""
+    """The tree: what kernels take as one argument. An entry is a row number. The tree's owner has the array of keys."""
 
     counts: Int64s
     """Count of each entry, by which it is placed."""
     link: Int32s
     """(entries, 3): left and right child, parent. -1 is none."""
     root: Int64s
-    """[entry at the top, or -1]"""
+    """(1,): the entry at the top, or -1."""
 
 
 def count_tree(capacity: int) -> CountTree:
@@ -54,7 +54,7 @@ def widened(tree: CountTree, capacity: int) -> CountTree:
 
 @kernel
 def _replace(tree: CountTree, parent: Whole, old: Whole, new: Whole) -> None:
-    """The parent's child `old` is now `new` (either may be none)."""
+    """Make `new` the child of `parent` in place of `old`. -1 stands for no parent (the top) and for no child."""
     link, root = tree.link, tree.root
     if parent < 0:
         root[0] = new
@@ -68,7 +68,7 @@ def _replace(tree: CountTree, parent: Whole, old: Whole, new: Whole) -> None:
 
 @kernel
 def _lift(tree: CountTree, entry: Whole) -> None:
-    """Turn the entry and its parent, so that the entry comes out on top."""
+    """Rotate the entry and its parent, so that the entry comes out on top. The order of entries stays."""
     link = tree.link
     parent = np.int64(link[entry, _PARENT])
     side = _LEFT if link[parent, _LEFT] == entry else _RIGHT
@@ -83,7 +83,7 @@ def _lift(tree: CountTree, entry: Whole) -> None:
 
 @kernel
 def add_entry(tree: CountTree, key: UInt64s, entry: Whole, to: Whole) -> None:
-    """Place an entry that is not in the tree, with count `to`."""
+    """Place an entry that is not in the tree yet, with count `to`."""
     count, link, root = tree.counts, tree.link, tree.root
     count[entry] = to
     parent, side = np.int64(-1), _LEFT
@@ -100,6 +100,7 @@ def add_entry(tree: CountTree, key: UInt64s, entry: Whole, to: Whole) -> None:
         root[0] = entry
         return
     link[parent, side] = entry
+    # As a leaf the entry is in order. Rotations lift it until its parent has the greater priority.
     priority = mix64(key[entry])
     while link[entry, _PARENT] >= 0 and mix64(key[link[entry, _PARENT]]) < priority:
         _lift(tree, entry)
@@ -109,6 +110,7 @@ def add_entry(tree: CountTree, key: UInt64s, entry: Whole, to: Whole) -> None:
 def raise_entry(tree: CountTree, key: UInt64s, entry: Whole, to: Whole) -> None:
     """Give an entry of the tree another count: take it out and place it anew."""
     link = tree.link
+    # The child of greater priority is lifted over the entry, until the entry has at most one child.
     while link[entry, _LEFT] >= 0 and link[entry, _RIGHT] >= 0:
         left, right = np.int64(link[entry, _LEFT]), np.int64(link[entry, _RIGHT])
         _lift(tree, left if mix64(key[left]) > mix64(key[right]) else right)
@@ -119,7 +121,8 @@ def raise_entry(tree: CountTree, key: UInt64s, entry: Whole, to: Whole) -> None:
 
 @kernel
 def read_entries(tree: CountTree, out: Int64s) -> int:
-    """Write the entries in order. Gives their number."""
+    """Write the entries in order. Returns how many there are."""
+    # By parent links: a kernel has no stack that it could allocate.
     link = tree.link
     written = 0
     at = tree.root[0]

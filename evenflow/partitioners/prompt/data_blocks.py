@@ -1,30 +1,31 @@
 """Prompt's batch partitioner: which data blocks the tuples of each key of one micro-batch go to.
 
-Balanced bin packing with fragmentable items, greedily, over the keys in descending order of count
-(N tuples, K keys, P data blocks, the cut-off N/K is the mean count, a key above it is *large*):
+This is greedy balanced bin packing with fragmentable items, over the keys in descending order of count. There are N
+tuples, K keys and P data blocks. The cut-off N/K is the mean count, and a key above it is *large*.
 
-1. each large key puts a fragment of N/K tuples into the next data block, round robin. The rest is its residual.
-2. the other keys, whole, one per data block and pass. Every pass runs through the data blocks the other way round.
-3. each residual, in the same order: it joins its fragment if that data block has room for all of it. If not,
-   it fills that data block, and what is left goes to the data block with the least room that holds all of it
+1. Each large key puts a fragment of N/K tuples into the next data block, round robin. The rest is its residual.
+2. The other keys are placed whole, one per data block and pass. Each pass runs through the data blocks in the opposite
+   direction of the last.
+3. Each residual, in the same order, joins its fragment if that data block has room for all of it. If not, it fills
+   that data block, and what is left goes to the data block with the least room that holds all of it
    (`rest="tightest"`).
 
-Decisions where the listing is silent. Room is ceil(N/P) less what a data block holds (steps 1 and 2 do not
-look at it and may exceed it). The cut-off is rounded down, which changes no key's side. It is at most
-N/P (with fewer keys than data blocks, no key of more tuples than a data block stays whole) and at least 1. If no
-data block holds what is left, it fills the emptiest and the question is asked again: the room of all data blocks
-together is at least what is left, so this ends, and no data block grows beyond ceil(N/P) in step 3. Ties: the
-lowest data block.
+Decisions where the listing is silent. The room of a data block is ceil(N/P) less what it holds. (Steps 1 and 2 do not
+look at the room and may exceed it.) The cut-off is rounded down, which changes no key's side. It is at least 1, and at
+most N/P: with fewer keys than data blocks, no key with more tuples than a data block stays whole. If no data block
+holds what is left, it fills the emptiest data block, and the rest of it is placed in the same way. This ends, because
+all data blocks together have room for what is left, and no data block grows beyond ceil(N/P) in step 3. On a tie the
+lowest data block is taken.
 
-Each data block gets its keys of step 1 within one of the others', and so in step 2, but step 3 gives many small
-residuals to few data blocks, the price of filling the tightest one first. With `rest="roomiest"` (ours) what is
-left goes to the data block with the most room, which it at worst fills: data blocks then fill together, so fewer
-residuals find their own data block full. Zipf 1.0, 1e6 tuples, 1e5 keys, P = 16: the fullest data block has 114 keys
-more than the mean instead of 2,698, and fragments / keys is 1.028 instead of 1.071, with equal loads.
+In steps 1 and 2 the numbers of keys in two data blocks differ by at most one each. But step 3 gives many small
+residuals to few data blocks, because it fills the tightest one first. With `rest="roomiest"` (ours) what is left goes
+to the data block with the most room, and fills it at worst. So the data blocks fill together, and fewer residuals find
+their own data block full. Zipf 1.0, 1e6 tuples, 1e5 keys, P = 16: the fullest data block has 114 keys more than the
+mean instead of 2,698, and fragments / keys is 1.028 instead of 1.071, with equal loads.
 
-Cost: O(K log P), and O(P^2) for "tightest". Nothing per tuple. 100,000 keys took 1.5 to 2.3 times numpy's
-sort of their counts for P = 16 to 256, and 3.3 to 7 times for 1024. State: none. A plan takes 4 bytes per
-key and 8 to 32 per large key.
+Cost: O(K log P), and O(P^2) for "tightest". Nothing per tuple. With 100,000 keys a plan took 1.5 to 2.3 times as long as
+numpy's sort of their counts for P = 16 to 256, and 3.3 to 7 times as long for 1024. State: none. A plan takes 4 bytes per
+key, and 8 to 32 per large key.
 Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 2 and section 2.4.2.
 """
 
@@ -42,17 +43,18 @@ from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DataBlockPlan:
-    """Where the tuples of each key go. Keys are positions in the list that was planned.
+    """Where the tuples of each key go. A key is a position in the list that was planned.
 
-    Fragments of a split key stand in the order in which they were made: its first tuples go to the first
-    one, and so on. They lie in different data blocks.
+    The fragments of a split key stand in the order in which they were made. The key's first tuples go to its first
+    fragment, the next ones to its second, and so on. All fragments of a key lie in different data blocks.
     """
 
     data_block: Int32s
-    """Data block of each key. Of a split key, -1 - s, where s is its number among the split keys."""
+    """(keys,): the data block of each key. For a split key -1 - s, where s is its number among the split keys."""
     fragment_from: Int64s
-    """Shape (split keys + 1,): where the fragments of a split key begin, and end."""
+    """(split keys + 1,): fragments of split key s are those from entry s up to entry s + 1, exclusive."""
     fragment_data_block: Int32s
+    """The data block of each fragment."""
     fragment_size: Int64s
     """Tuples of each fragment."""
     cut: int
@@ -73,8 +75,10 @@ class DataBlockPlan:
 
 @kernel
 def _place(counts: Int64s, cut: int, data_block: Int32s, large: Int64s, loads: Int64s) -> int:
-    """Steps 1 and 2, which do not look at each other, in one pass. The positions of large keys are written
-    to `large`. Gives their number."""
+    """Do steps 1 and 2 in one pass, which is possible because neither looks at the other.
+
+    Writes the positions of large keys to `large`, and returns how many there are.
+    """
     data_blocks = loads.shape[0]
     found, turn = 0, 0
     at, step = 0, 1
@@ -90,6 +94,7 @@ def _place(counts: Int64s, cut: int, data_block: Int32s, large: Int64s, loads: I
             data_block[key] = at
             loads[at] += count
             at += step
+            # At an end the same data block is taken twice, as the last of one pass and the first of the next.
             if at == data_blocks or at < 0:
                 step = -step
                 at += step
@@ -98,7 +103,7 @@ def _place(counts: Int64s, cut: int, data_block: Int32s, large: Int64s, loads: I
 
 @kernel
 def _first_with(room: Int64s, tag: Whole) -> int:
-    """First position of the ascending array whose value is at least `tag`."""
+    """The first position of the ascending array whose value is at least `tag`, or its length."""
     low, high = 0, room.shape[0]
     while low < high:
         middle = (low + high) // 2
@@ -110,12 +115,12 @@ def _first_with(room: Int64s, tag: Whole) -> int:
 
 
 class _DataBlocks(NamedTuple):
-    """How full the data blocks are. Only one of `room` and `tree` is kept, the other one is empty."""
+    """How full the data blocks are. Only one of `room` and `tree` is kept. The other is empty."""
 
     loads: Int64s
     capacity: int
     room: Int64s
-    """For "tightest": room * data_blocks + data_block, of every data block, ascending."""
+    """For "tightest": room * data_blocks + data_block for every data block, ascending. Ties fall to the lowest."""
     tree: Int64s
     """For "roomiest": the tournament of `loads`."""
 
@@ -124,24 +129,25 @@ class _Keys(NamedTuple):
     counts: Int64s
     cut: int
     data_block: Int32s
-    """Data block of each key. Of a split key, -1 - s."""
+    """The data block of each key. For a split key -1 - s."""
     large: Int64s
     """Positions of the keys above the cut-off."""
 
 
 class _Fragments(NamedTuple):
     begin: Int64s
-    """(split keys + 1,): where the fragments of a split key begin, and end."""
+    """(split keys + 1,): where the fragments of each split key begin, and where the last ones end."""
     data_block: Int32s
     size: Int64s
 
 
 @kernel
 def _fill(filled: _DataBlocks, into: Whole, amount: Whole) -> None:
-    """A data block gets so many tuples."""
+    """Put `amount` tuples into the data block `into`."""
     loads, room, tree = filled.loads, filled.room, filled.tree
     data_blocks = loads.shape[0]
     if room.shape[0]:
+        # The data block's entry becomes smaller, so it moves down to its place in the ascending order.
         at = _first_with(room, (filled.capacity - loads[into]) * data_blocks + into)
         tag = room[at] - amount * data_blocks
         while at > 0 and room[at - 1] > tag:
@@ -155,7 +161,7 @@ def _fill(filled: _DataBlocks, into: Whole, amount: Whole) -> None:
 
 @kernel
 def _spread(keys: _Keys, filled: _DataBlocks, fragments: _Fragments) -> int:
-    """Step 3. Gives the number of split keys."""
+    """Do step 3. Returns the number of split keys."""
     split, at = 0, 0
     for i in range(keys.large.shape[0]):
         key = keys.large[i]
@@ -165,6 +171,7 @@ def _spread(keys: _Keys, filled: _DataBlocks, fragments: _Fragments) -> int:
         if taken > 0:
             _fill(filled, into, taken)
             rest -= taken
+        # All of the residual has joined its fragment: the key is whole.
         if rest == 0:
             continue
         keys.data_block[key] = -1 - split
@@ -186,13 +193,13 @@ def _spread(keys: _Keys, filled: _DataBlocks, fragments: _Fragments) -> int:
 
 @inlined
 def _next_data_block(filled: _DataBlocks, rest: Whole) -> np.int64:
-    """The data block for so many tuples of a key that its own data block has no room for."""
+    """The data block for `rest` tuples of a key, for which its own data block has no room."""
     room = filled.room
     data_blocks = filled.loads.shape[0]
     if room.shape[0] == 0:
         return winner(filled.tree)
     place = _first_with(room, rest * data_blocks)
-    if place == data_blocks:  # none holds it all: the emptiest, the lowest among equals
+    if place == data_blocks:  # no data block holds it all: take the emptiest, the lowest among equals
         place = _first_with(room, room[data_blocks - 1] // data_blocks * data_blocks)
     return room[place] % data_blocks
 
@@ -200,8 +207,11 @@ def _next_data_block(filled: _DataBlocks, rest: Whole) -> np.int64:
 def plan_data_blocks(
     counts: Int64s, data_blocks: int, *, rest: Literal["tightest", "roomiest"] = "tightest"
 ) -> DataBlockPlan:
-    """The plan for keys with these counts, each at least 1, in descending order (or nearly: all large
-    keys are found wherever they stand, and the order of the list is the order of work)."""
+    """The plan for keys with these counts, which are at least 1 and in descending order.
+
+    The order may be approximate: all large keys are found wherever they stand. The keys are placed in the order of the
+    list. ValueError without a key or a data block, or for a count below 1.
+    """
     tuples, keys = int(counts.sum()), len(counts)
     if not keys or int(counts.min()) < 1 or data_blocks < 1:
         raise ValueError("a plan needs a data block, and keys with at least one tuple each")
@@ -216,7 +226,8 @@ def plan_data_blocks(
         room = np.sort((capacity - loads) * data_blocks + np.arange(data_blocks))
     else:
         rebuild(tree := tournament(data_blocks), loads)
-    most = 2 * len(large) + data_blocks  # a fragment either fills a data block for good or ends its key
+    # Each large key has a first fragment. Every other fragment either fills a data block for good or ends its key.
+    most = 2 * len(large) + data_blocks
     fragments = _Fragments(
         np.zeros(len(large) + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
     )
@@ -238,7 +249,10 @@ def plan_data_blocks(
 def _dispatch(
     entry: Int32s, data_block: Int32s, following: Int64s, fragments: _Fragments, out: Int32s
 ) -> None:
-    """`following` is the fragment that each split key fills now, and `size` is what is left of each."""
+    """Write the data block of each tuple to `out`.
+
+    `following`: the fragment that each split key fills now. `fragments.size`: the tuples that each fragment still takes.
+    """
     for row in range(entry.shape[0]):
         to = data_block[entry[row]]
         if to < 0:
@@ -252,9 +266,9 @@ def _dispatch(
 
 
 def dispatch(plan: DataBlockPlan, *, order: Int64s, entry: Int32s, out: Int32s) -> None:
-    """Write the data block of each tuple, in order of arrival: a key's first tuples go to its first fragment.
+    """Write the data block of each tuple to `out`. In order of arrival, a key's first tuples go to its first fragment.
 
-    `entry` is the number of each tuple's key, `order` that of each key of the planned list.
+    `entry`: the number of each tuple's key. `order`: the number of each key of the planned list.
     """
     data_block = np.empty(len(order), np.int32)
     data_block[order] = plan.data_block

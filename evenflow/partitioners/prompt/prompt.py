@@ -1,21 +1,22 @@
 """Prompt: each micro-batch is planned as a whole, so that data blocks hold equally many tuples and keys.
 
-Idea: when a batch has ended, everything about it is known. Its keys are listed by frequency
-(`accumulator`, Algorithm 1), and packed into as many data blocks as there are workers, splitting only
-keys of more than the mean count (`data_blocks`, Algorithm 2). A key's tuples go to its fragments in
-order of arrival. What the map tasks do with their data blocks is `reduce_buckets` (Algorithm 3).
+Idea: when a batch has ended, everything about it is known. Its keys are listed by frequency (`accumulator`,
+Algorithm 1). Then they are packed into as many data blocks as there are workers. Only keys of more than the
+mean count may be split (`data_blocks`, Algorithm 2). A key's tuples go to its fragments in order of arrival.
+`reduce_buckets` (Algorithm 3) is what the map tasks do with their data blocks.
 
-Parameters: `order` of the list, "exact" (sorted when the batch ends) or "quasi" (kept by CountTree while
-it arrives, then `budget` renewals per key, and `smoothing` of N_est and K_avg over the batches). `rest`,
-which data block takes what is left of a split key ("tightest" as in the paper, "roomiest" is better: see
-`data_blocks`). The batch interval ends with the greatest time of the batch.
-Cost per tuple: O(1), one access to a hash table of the batch's keys, and per batch that of Algorithm 2.
-State: three numbers, and room for a batch: 24 to 64 bytes per key of the one with the most (quasi: 48 to 96
-more), of which most is given back when later ones are far smaller. While one is planned, 4 per tuple.
-Releasing the batch 5 % early, to plan in the time so gained, is the engine's business.
+Parameters: `order` of the list: "exact" (sorted when the batch ends) or "quasi" (kept in order by CountTree
+while the batch arrives). With "quasi", `budget` is the number of renewals per key, and `smoothing` is the
+weight of the newest batch in N_est and K_avg, the expected tuples and keys. `rest` says which data block takes
+what is left of a split key: "tightest" as in the paper, or "roomiest", which is better (see `data_blocks`). The
+batch interval ends with the greatest time of the batch.
+Cost per tuple: O(1), one access to a hash table of the batch's keys. A batch costs what Algorithm 2 costs.
+State: three numbers, and room for a batch: 24 to 64 bytes per key (quasi: 48 to 96 more) of the batch with the
+most keys. Most of the room is given back when later batches are far smaller. While a batch is planned, 4 bytes
+per tuple. The paper releases a batch 5 % early and plans it in the time gained. That is left to the engine.
 Paper: Abdelhamid, PhD thesis 2021 (001), chapter 2.
 
-`a` is large, so its tuples are cut into fragments, here for three data blocks:
+`a` is large, so its tuples are cut into fragments for three data blocks:
 
     >>> create("prompt", workers=4).assign_batch(keys, times).tolist()
     [0, 2, 0, 2, 1, 1]
@@ -38,18 +39,19 @@ class PromptOptions(Options):
     """Options of prompt."""
 
     order: Literal["exact", "quasi"] = Field(
-        "exact", description="Keys sorted by count at the end of the batch, or nearly, while it arrives."
+        "exact",
+        description="Keys are sorted by count at the end of the batch, or nearly so while it arrives.",
     )
     budget: int = Field(
-        8, ge=1, le=1 << 20, description="Renewals of a key's place per batch; only for order=quasi."
+        8, ge=1, le=1 << 20, description="Renewals of a key's place per batch. Only for order=quasi."
     )
     smoothing: float = Field(
-        0.3, gt=0, le=1, description="Weight of the newest batch in the expected size; only for order=quasi."
+        0.3, gt=0, le=1, description="Weight of the newest batch in the expected size. Only for order=quasi."
     )
     rest: Literal["tightest", "roomiest"] = Field(
         "tightest",
-        description="Data block for what is left of a large key: the one with least room for all of it (the paper),"
-        " or with most room (fewer splits, more even cardinality).",
+        description="Data block for what is left of a large key: the one with the least room that holds all of it (the"
+        " paper), or the one with the most room (fewer splits, more even cardinality).",
     )
 
 
@@ -66,7 +68,7 @@ class Prompt(Partitioner):
         self._large = 0
 
     def _rescale(self) -> None:
-        """Nothing is known of workers between batches, and what is known of batches stays true."""
+        """Change nothing: between batches nothing is known of workers, and what is known of batches stays true."""
 
     def _assign(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
         self._buffer.add(keys, times, end_ms=int(times.max()) + 1)
@@ -86,7 +88,7 @@ class Prompt(Partitioner):
         return self.workers
 
     def _head_keys(self) -> int:
-        """Keys above the mean count in the last batch: those that may be split."""
+        """Keys above the mean count in the last batch. Only these may be split."""
         return self._large
 
     def _state_bytes(self) -> int:

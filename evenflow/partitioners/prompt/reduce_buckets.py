@@ -1,18 +1,19 @@
 """Prompt's reduce bucket allocator: which reduce bucket each key cluster of a map task goes to.
 
-Idea: a cluster is the output of one map task for one key. A split key (its tuples lie in several data blocks,
-says the data block's reference table) must meet its other parts, so it goes to hash(k) mod r, the same in
-every task. All other keys are this task's own, and it may place them freely: in descending order of size,
-each into the bucket with the most capacity left, which then stands back until every other bucket has had
-one too. So buckets get equally many clusters and nearly equally many tuples, without any talk among tasks.
+Idea: a cluster is the output of one map task for one key. The data block's reference table says which keys are split,
+which means that their tuples lie in several data blocks. The parts of a split key must meet, so a split key goes to
+bucket hash(k) mod r in every task. All other keys are a task's own, and the task places them freely. It takes them in
+descending order of size, and puts each into the bucket with the most capacity left. That bucket then stands back until
+every other bucket has had a cluster too. So all buckets get equally many clusters and nearly equally many tuples, and
+the tasks need not talk to each other.
 
-Capacity is |I| / r, less the split keys' tuples and what was assigned. It may be negative, and the order
-of buckets by it is that by load. `bucket_of` is the hash. Ties: the smaller key first. The lowest bucket,
-counted from `first`, which is another one for each task: from bucket 0 on, every task would begin there
-with its largest cluster (hashed data blocks of Zipf 1.0: the fullest of 16 buckets had 216 instead of 74
-thousand tuples above the mean).
-Laws: each key is in exactly one bucket over all map tasks of a batch. The own clusters of two buckets
-differ by at most one in number.
+Capacity is |I| / r, less the tuples of split keys and of the clusters placed so far. It may be negative. Buckets in
+order of capacity are in order of load. `bucket_of` is the hash. Ties: among keys the smaller key is first. Among buckets
+the lowest is first, counted from `first`, which differs from task to task. If every task counted from bucket 0, each
+would begin there with its largest cluster (hashed data blocks of Zipf 1.0: the fullest of 16 buckets then had 216
+thousand tuples above the mean instead of 74 thousand).
+Laws: each key is in exactly one bucket over all map tasks of a batch. The numbers of a task's own clusters in two
+buckets differ by at most one.
 
 Cost: O(c log c) to sort c clusters, then O(c) and, while sizes still differ much, O(r^2) per r clusters.
 Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 3 and section 2.5.
@@ -32,21 +33,22 @@ from evenflow.partitioners.prompt.accumulator import descending
 
 
 class Clusters(NamedTuple):
-    """The map tasks' output, one row per (data block, key), ascending by both."""
+    """The output of the map tasks: one row per (data block, key), ascending by data block and then by key."""
 
     data_block: Int32s
     keys: UInt64s
     sizes: Int64s
     """Tuples of each cluster."""
     split: Bools
-    """Reference table: the key is in other data blocks too."""
+    """The reference table: whether the key is in other data blocks too."""
     of_tuple: Int64s
-    """Row of each tuple's cluster."""
+    """(tuples,): the row of each tuple's cluster."""
 
 
 def clusters_of(data_blocks: Int32s, keys: UInt64s) -> Clusters:
     """Clusters and reference tables of a micro-batch, from the data block and key of each tuple."""
     distinct, index = np.unique(keys, return_inverse=True)
+    # One number per (data block, key). max: without keys the division below would be by 0.
     pair = data_blocks.astype(np.int64) * max(1, len(distinct)) + index
     present, of_tuple, sizes = np.unique(pair, return_inverse=True, return_counts=True)
     key_index = present % max(1, len(distinct))
@@ -59,8 +61,11 @@ def clusters_of(data_blocks: Int32s, keys: UInt64s) -> Clusters:
 
 @kernel
 def _worst_fit(sizes: Int64s, loads: Int64s, turn: Int64s, out: Int32s) -> None:
-    """`turn` holds the buckets by (load, number). Loads of buckets still to come in a pass do not change,
-    so worst fit within a pass is to go through them in order. Between passes only those that moved do."""
+    """Place the clusters of these `sizes`: write the bucket of each to `out`.
+
+    `turn` holds the buckets in order of (load, number). Within a pass the loads of buckets still to come do not change,
+    so worst fit is to take the buckets in this order. Between passes the order is mended.
+    """
     buckets = loads.shape[0]
     for begin in range(0, sizes.shape[0], buckets):
         many = min(buckets, sizes.shape[0] - begin)
@@ -68,6 +73,7 @@ def _worst_fit(sizes: Int64s, loads: Int64s, turn: Int64s, out: Int32s) -> None:
             bucket = turn[i]
             out[begin + i] = bucket
             loads[bucket] += sizes[begin + i]
+        # Insertion sort: the order is nearly right once sizes differ little.
         for i in range(1, buckets):
             bucket = turn[i]
             at = i
@@ -81,7 +87,10 @@ def _worst_fit(sizes: Int64s, loads: Int64s, turn: Int64s, out: Int32s) -> None:
 
 
 def allocate(keys: UInt64s, sizes: Int64s, split: Bools, buckets: int, *, first: int = 0) -> Int32s:
-    """Reduce bucket of each cluster of one map task: its distinct keys, their sizes, which are split."""
+    """The reduce bucket of each cluster of one map task, shape (clusters,).
+
+    keys: distinct keys. sizes: tuples of each. split: whether each is split. first: bucket to count from on a tie.
+    """
     out = bucket_of(keys, buckets)
     loads = np.zeros(buckets, np.int64)
     np.add.at(loads, out[split], sizes[split])
@@ -95,7 +104,7 @@ def allocate(keys: UInt64s, sizes: Int64s, split: Bools, buckets: int, *, first:
 
 
 def allocate_all(clusters: Clusters, buckets: int) -> Int32s:
-    """Reduce bucket of each cluster, every map task (data block) deciding alone. Task i counts from bucket i."""
+    """The reduce bucket of each cluster. Every map task (data block) decides alone. Task i counts from bucket i."""
     out = np.empty(len(clusters.keys), np.int32)
     borders = [*np.flatnonzero(np.diff(clusters.data_block, prepend=-1)), len(out)]
     for begin, end in pairwise(borders):

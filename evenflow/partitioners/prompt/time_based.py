@@ -1,18 +1,18 @@
 """Time-based: the batch interval is cut into equal slots of time, and each slot is a data block.
 
-Idea: what Spark Streaming's receivers do. A data block holds the tuples that arrived in its slot, so no plan
-is needed and the first data block is ready while the batch still fills, but data blocks are as uneven as the rate
-is, and the tuples of a key are in every data block in whose slot one arrived. The baseline of Prompt.
+Idea: this is what Spark Streaming's receivers do. A data block holds the tuples that arrived in its slot. So no plan
+is needed, and the first data block is ready while the batch still fills. But the data blocks are as uneven as the rate
+is, and a key is in every data block in whose slot one of its tuples arrived. Prompt has this scheme as its baseline.
 
-Time is that of arrival, told by a clock that never runs backwards: a tuple with an older time than one
-before it counts in that one's slot. Parameters: `interval_ms` length of the batch interval. The batch
-then stands on the grid of that length, in the interval of its greatest time, and tuples before it go to
-data block 0. Without it, the interval reaches from the first time of the batch to its greatest.
+Time is the time of arrival, by a clock that never runs backwards. A tuple with an older time than a tuple before it
+counts in the slot of that tuple. Parameters: `interval_ms` length of the batch interval. Intervals of this length then
+lie on a grid from time 0, and the batch is in the interval of its greatest time. Tuples from before that interval go to
+data block 0. Without `interval_ms`, the interval reaches from the first time of the batch to its greatest time.
 
-Cost per tuple: two comparisons, no division. State: none (the workers' borders are made per batch).
+Cost per tuple: two comparisons, no division. State: none (the borders of the slots are made for each batch).
 Paper: Abdelhamid, PhD thesis 2021 (001), section 2.1, figure 2.1a.
 
-A quarter of the interval for each data block:
+Each data block gets a quarter of the interval:
 
     >>> create("time-based", workers=4, interval_ms=6).assign_batch(keys, times).tolist()
     [0, 0, 1, 2, 2, 3]
@@ -30,11 +30,12 @@ from evenflow.partitioners.base import Options, Partitioner
 
 @kernel
 def _route(times: Int64s, start: int, borders: UInt64s, out: Int32s) -> None:
-    """`borders[b]`: ms after `start` at which slot b+1 begins."""
+    """Write the slot of each tuple. `borders[b]`: ms after `start` at which slot b+1 begins."""
     slot = 0
     last = borders.shape[0]
     for row in range(times.shape[0]):
         if times[row] >= start:
+            # Unsigned, so that the difference of any two times fits.
             passed = np.uint64(times[row]) - np.uint64(start)
             while slot < last and passed >= borders[slot]:
                 slot += 1
@@ -43,6 +44,7 @@ def _route(times: Int64s, start: int, borders: UInt64s, out: Int32s) -> None:
 
 def slot_borders(interval: int, slots: int) -> UInt64s:
     """Where slots 1, 2, ... of an interval of whole ms begin: ceil(i * interval / slots). Shape (slots-1,)."""
+    # In two parts, because i * interval may exceed 64 bits.
     whole, rest = divmod(interval, slots)
     i = np.arange(1, slots, dtype=np.uint64)
     return i * np.uint64(whole % 2**64) + (i * np.uint64(rest) + np.uint64(slots - 1)) // np.uint64(slots)
@@ -55,7 +57,7 @@ class TimeBasedOptions(Options):
         None,
         ge=1,
         le=1 << 62,
-        description="Batch interval, ms; none = from the batch's first time to its last.",
+        description="Batch interval, ms. None = from the first time of the batch to its greatest.",
     )
 
 

@@ -1,1 +1,1 @@
-"""Partitioners without state of keys: hashing and shuffle, between which all the others lie."""
+"""Partitioners that remember no key: hashing and shuffle. They are the two extremes between which all others lie."""

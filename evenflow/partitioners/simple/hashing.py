@@ -1,10 +1,10 @@
 """Hashing (key grouping, KG): every key has one worker, F_1(key).
 
-Idea: no key is ever split, so nothing has to be merged, at the price of all imbalance the keys have.
+Idea: no key is ever split, so nothing has to be merged. The price is that the loads are as uneven as the keys.
 Parameters: none. Cost per tuple: one mix and one modulo. State: none.
-Paper: the baseline "KG" of Nasir et al., ICDE 2016 (002), "FLD" of 004.
+Paper: the baseline "KG" of Nasir et al., ICDE 2016 (002). 004 calls it "FLD".
 
-Each key has its worker, and `a` fills one:
+Each key has one worker, so all tuples of `a` go to worker 3:
 
     >>> create("hashing", workers=4).assign(keys, times).tolist()
     [3, 3, 1, 3, 0, 3]
@@ -27,7 +27,7 @@ def _route(keys: UInt64s, salt: np.uint64, workers: np.uint64, out: Int32s) -> N
 
 
 class Hashing(Partitioner):
-    """Each key always goes to one worker: no merging, no protection against skew."""
+    """Each key always goes to one worker: nothing to merge, and no protection against skew."""
 
     key_policy = "hashing"
 

@@ -1,11 +1,11 @@
 """Shuffle (SG): round robin, whatever the key.
 
-Idea: perfect balance of tuples, at the price of every key being on every worker.
+Idea: the tuples are balanced perfectly. The price is that every key is on every worker.
 Parameters: none. Source s of S starts at worker s*n/S, so that several sources do not march in step.
 Cost per tuple: one comparison. State: the next worker (8 bytes).
 Paper: the baseline "SG" of Nasir et al., ICDE 2016 (002).
 
-Level, and `a` is on three workers:
+The loads are level, and `a` is on three workers:
 
     >>> create("shuffle", workers=4).assign(keys, times).tolist()
     [0, 1, 2, 3, 0, 1]
@@ -26,6 +26,7 @@ def _route(turn: Int64s, workers: int, out: Int32s) -> None:
     for row in range(out.shape[0]):
         out[row] = worker
         worker += 1
+        # A comparison, because a modulo is an integer division and slower.
         if worker == workers:
             worker = 0
     turn[0] = worker

@@ -1,5 +1,5 @@
-"""One file per source format. Each exports `FORMAT` (or `FORMATS`), listed in `evenflow.sources.datasets`.
+"""The source formats, one in each file. Each file exports `FORMAT` or `FORMATS`, which `evenflow.sources.datasets` lists.
 
-A format reads its file into one Arrow table and leaves keys, event times, order and column choice to
+A format reads its file into one Arrow table. It leaves keys, event times, order and the choice of columns to
 `evenflow.sources.source.bounded`.
 """

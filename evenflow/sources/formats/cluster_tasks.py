@@ -1,7 +1,7 @@
 """Task events in the format of Google's cluster-usage trace, version 2: 13 columns without a header, times in us.
 
-`cluster-tasks:part-00000-of-00500.csv.gz` reads a file of the trace's folder task_events. Generated ones:
-`cluster-tasks:tuples=50000,jobs=100,rate=100,seed=1`. A task of which the trace says no request has none (null).
+`cluster-tasks:part-00000-of-00500.csv.gz` reads a file of the trace's folder task_events.
+`cluster-tasks:tuples=50000,jobs=100,rate=100,seed=1` generates task events. A request that the trace leaves out is null.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ COLUMNS: dict[str, ColumnType] = {
     "different_machine": "string",
 }
 _TRACE_BEGINS = 600_000_000
-"""Microseconds: the trace counts from 10 minutes before its first event."""
+"""Time of the first event in microseconds: the trace counts from 10 minutes before it."""
 _SUBMIT = 0
+"""The event type of a submission."""
 
 
 def task_events(words: WordOptions) -> pa.Table:
-    """Submissions of tasks, `rate` a second: few jobs have most of the tasks."""
+    """Generated submissions of tasks, `rate` per second. A few jobs have most of the tasks."""
     draw = Draw.of(words, tuples=50_000, rate=100.0)
     jobs = words.integer("jobs", 100, least=1)
     job, count = draw.ranks(jobs, 1.0), draw.tuples

@@ -1,7 +1,8 @@
-"""CSV: plain, .gz or .zip. Any one-character delimiter. With names in the first row, or c0, c1, ...
+"""CSV files: plain, .gz or .zip, with any one-character delimiter.
 
-Types are inferred, except that the key is text and dates stay the text they are. A blank text field
-is the empty text, a blank number is null. Quoted fields may hold line breaks.
+The columns have the names in the first row, or are called c0, c1, ... Types are inferred, except that the key is text,
+and that dates and truth values keep their text. A blank field of a text column is the empty text, and a blank number is
+null. Quoted fields may hold line breaks.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ from evenflow.sources.source import (
 from evenflow.sources.tables import DELIMITERS, delimiter_of
 
 _BLOCK = 16 << 20
-"""Bytes parsed at once: a row fits in."""
+"""Bytes that are parsed at once. A row must fit in."""
 _HEAD_BLOCK = 1 << 20
-"""The same where only the first rows are read. With a longer row the whole file is."""
+"""Bytes that are parsed at once where only the first rows are read. If a row is longer, the whole file is read."""
 
 _SHOWN = 12
-"""Columns named to people."""
+"""Most column names in a message."""
 
 
 def open_csv(path: str, options: SourceOptions) -> TableSource:
-    """The file as a bounded source. Of its first tuples, where no more are asked for."""
+    """The file as a bounded source. If only the first tuples are asked for, the rest is not read where possible."""
     table = _first_rows(Path(path), options) if options.keep_order else None
     return bounded(path, read_csv(Path(path), options) if table is None else table, options)
 
 
 def look(path: str, options: SourceOptions) -> tuple[SourceOptions, str]:
-    """The options with the delimiter that the first rows show, and the delimiter, header and columns in words."""
+    """(the options with the delimiter that the first rows show, the delimiter, header and columns in words)."""
     delimiter = _delimiter(Path(path), options)
     lines = head_lines(Path(path), options.encoding)
     names = _names(path, "\n".join(lines).encode(options.encoding), delimiter, options)
@@ -68,13 +69,13 @@ def _delimiter(path: Path, options: SourceOptions) -> str:
     name = unwrapped_name(path)
     if name.endswith(".tsv"):
         return "\t"
-    # A space in a .csv is more likely part of a text than what parts two columns.
+    # A space in a .csv is more likely part of a text than a delimiter.
     candidates = [one for one in DELIMITERS if one != " " or not name.endswith(".csv")]
     return delimiter_of(head_lines(path, options.encoding), candidates) or ","
 
 
 def read_csv(path: Path, options: SourceOptions) -> pa.Table:
-    """The columns that the options need, all columns if they name none."""
+    """The columns that the options name, or all columns if they name none. ConfigError if the file cannot be read."""
     data = read_single(path)
     delimiter = _delimiter(path, options)
     names = _names(str(path), data, delimiter, options)
@@ -85,22 +86,23 @@ def read_csv(path: Path, options: SourceOptions) -> pa.Table:
         wanted = list(dict.fromkeys(name for name in named if name is not None))
     types = {name: arrow_type(kind) for name, kind in options.types.items() if name in names}
     table = _parse(path, data, delimiter, options, names, wanted, types)
+    # Arrow has parsed dates and truth values. Their columns are read once more as the text that the file has.
     as_text = [item.name for item in table.schema if _was_guessed(item.type) and item.name not in types]
     if as_text:
         again = _parse(path, data, delimiter, options, names, as_text, dict.fromkeys(as_text, pa.string()))
         for name in as_text:
             table = table.set_column(table.column_names.index(name), name, again.column(name))
     for item in table.schema:
-        if pa.types.is_binary(item.type):
+        if pa.types.is_binary(item.type):  # Arrow infers binary for text that is no UTF-8
             raise _not_text(path, f"column {item.name!r}")
     return table
 
 
 def _first_rows(path: Path, options: SourceOptions) -> pa.Table | None:
-    """The first `options.first` rows (or all there are) of the columns named, without reading on.
+    """The first `options.first` rows of the named columns, or all rows if there are fewer. The rest is not read.
 
-    None where the whole file has to be read: for the types of columns that are not named or declared, and to tell
-    what is wrong with the file. An event time is read as text: its type cannot depend on rows that are not read.
+    None if the whole file has to be read: to infer the types of columns without a declaration, or to find out what is
+    wrong with the file. An event time is read as text, because its type must not depend on rows that are not read.
     """
     if options.first is None or options.columns is None or path.name.lower().endswith(".zip"):
         return None
@@ -119,7 +121,7 @@ def _first_rows(path: Path, options: SourceOptions) -> pa.Table | None:
                 stream, options.first, **_arrow_options(delimiter, options, names, list(named), types)
             )
     except (pa.ArrowException, ConfigError, OSError, EOFError, LookupError, UnicodeDecodeError, zlib.error):
-        return None
+        return None  # reading the whole file finds the same error, or none, and its message names the row
 
 
 def _head(stream: ByteStream, rows: int, **options: Any) -> pa.Table:
@@ -138,6 +140,7 @@ def _names(name: str, data: bytes, delimiter: str, options: SourceOptions) -> li
     if not data.strip():
         raise ConfigError(f"{name} is empty", hint="name a file with rows")
     try:
+        # newline="": the csv module has to see line ends itself, because a quoted field may hold some.
         reader = io.TextIOWrapper(io.BytesIO(data), encoding=options.encoding, newline="")
         first = next(row for row in csv.reader(reader, delimiter=delimiter) if row)
     except (UnicodeDecodeError, LookupError) as error:
@@ -146,7 +149,7 @@ def _names(name: str, data: bytes, delimiter: str, options: SourceOptions) -> li
         raise ConfigError(f"{name}: the first row cannot be read: {error}") from None
     if not options.header:
         return _given_names(name, options.names, len(first))
-    first[0] = first[0].removeprefix("\ufeff")
+    first[0] = first[0].removeprefix("\ufeff")  # a byte order mark, as spreadsheets write it
     doubled = sorted({column for column in first if first.count(column) > 1})
     if doubled:
         raise ConfigError(
@@ -186,7 +189,7 @@ def _parse(
         return read(threads=True)
     except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError, LookupError):
         try:
-            # One thread counts rows, so its message names the row.
+            # With one thread Arrow counts the rows, so its message names the row.
             return read(threads=False)
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
             if "UTF8" in str(error):
@@ -208,7 +211,7 @@ def _arrow_options(
     *,
     threads: bool | None = None,
 ) -> dict[str, Any]:
-    """What Arrow's readers take. Threads None: of the reader that reads the first rows."""
+    """The options of Arrow's CSV readers. threads: None for the reader of the first rows, which has smaller blocks."""
     return {
         "read_options": pacsv.ReadOptions(
             use_threads=bool(threads),
@@ -223,7 +226,7 @@ def _arrow_options(
 
 
 def _was_guessed(kind: pa.DataType) -> bool:
-    """Whether the text would be rewritten when it is rendered again: dates, times, truth values."""
+    """Whether Arrow has parsed text into a type that may be rendered differently: dates, times and truth values."""
     return pa.types.is_temporal(kind) or pa.types.is_boolean(kind)
 
 

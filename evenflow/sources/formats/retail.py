@@ -1,6 +1,6 @@
-"""Purchases in the format of UCI's Online Retail: CSV with a header, one line of an invoice a row.
+"""Purchases in the format of UCI's Online Retail: CSV with a header. A row is one line of an invoice.
 
-`retail:online-retail.csv.gz` reads a file. `retail:tuples=50000,products=2000,rate=1,seed=1` makes purchases.
+`retail:online-retail.csv.gz` reads a file. `retail:tuples=50000,products=2000,rate=1,seed=1` generates purchases.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ COLUMNS: dict[str, ColumnType] = {
     "Country": "string",
 }
 _FIRST = 1_291_190_400
-"""2010-12-01T08:00:00Z, when the data set's first shop opens, in seconds."""
+"""2010-12-01T08:00:00Z in seconds: the hour in which the data set begins."""
 _LINES_OF_AN_INVOICE = 20
 
 
 def purchases(words: WordOptions) -> pa.Table:
-    """Purchases at `rate` a second, of products of which some sell far more than others."""
+    """Generated purchases, `rate` per second. Some products sell far more than others."""
     draw = Draw.of(words, tuples=50_000, rate=1.0)
     products = words.integer("products", 2_000, least=1)
     product, invoice = draw.ranks(products, 0.8), np.arange(draw.tuples) // _LINES_OF_AN_INVOICE

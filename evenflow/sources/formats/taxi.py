@@ -1,10 +1,10 @@
 """Taxi rides in the format of the DEBS 2015 Grand Challenge: 17 columns without a header, in order of the drop-off.
 
-`taxi:rides.csv` reads a file (also .gz or .zip). `taxi:tuples=20000,taxis=2000,rate=5,seed=1` makes rides of
-taxis of which some drive more than others.
+`taxi:rides.csv` reads a file (also .gz or .zip). `taxi:tuples=20000,taxis=2000,rate=5,seed=1` generates rides, in which
+some taxis drive more than others.
 
-A query that names them also gets the cells of the challenge's grid: `pickup_cell`, `dropoff_cell` (500 m) and
-`pickup_area`, `dropoff_area` (250 m), null outside of it.
+Four further columns hold cells of the challenge's grid, for a query that names them: `pickup_cell` and `dropoff_cell`
+(500 m), `pickup_area` and `dropoff_area` (250 m). They are null for places outside the grid.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ COLUMNS: dict[str, ColumnType] = {
     "total_amount": "float64",
 }
 _FIRST = 1_356_998_400_000
-"""2013-01-01T00:00:00Z, when the challenge's rides begin."""
+"""2013-01-01T00:00:00Z in ms, when the challenge's rides begin."""
 _MANHATTAN = (-73.98, 40.75)
+"""Longitude and latitude around which generated rides begin and end."""
 
 
 def rides(words: WordOptions) -> pa.Table:
-    """Rides whose drop-offs follow one another at `rate` a second."""
+    """Generated rides, in the order of their drop-offs, which come at `rate` per second."""
     draw = Draw.of(words, tuples=20_000, rate=5.0)
     taxis = words.integer("taxis", 2_000, least=1)
     driven = draw.ranks(taxis, 0.3)
@@ -79,7 +80,7 @@ def rides(words: WordOptions) -> pa.Table:
 
 
 def _places(draw: Draw) -> tuple[np.ndarray, np.ndarray]:
-    """Longitudes and latitudes around the middle of the city."""
+    """(longitudes, latitudes), drawn around the middle of the city."""
     longitude, latitude = (
         np.round(draw.random.normal(middle, 0.03, draw.tuples), 6) for middle in _MANHATTAN
     )

@@ -1,8 +1,8 @@
 """Running text as a stream of words: a .txt file (.gz, .zip), or a folder or archive of .txt files.
 
-One tuple per word, lower-cased, in reading order (files by name). A word is a run of letters, also
-with apostrophes between letters: `[^\\W\\d_]+(?:['’][^\\W\\d_]+)*`, so "don't" is one word and "1st"
-gives "st". Text has no event time: words are numbered at `event_rate` per second of event time.
+Each word is one tuple, in lower case, in reading order (files by name). A word is a run of letters that may have
+apostrophes between letters: `[^\\W\\d_]+(?:['’][^\\W\\d_]+)*`. So "don't" is one word, and "1st" gives "st". Text has no
+event time, so words are numbered at `event_rate` words per second of event time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ DEFAULT_EVENT_RATE = 1000.0
 
 
 def open_words(path: str, options: SourceOptions) -> TableSource:
-    """The words as a bounded source with the columns `word` and `time`, or as the query calls them."""
+    """The words as a bounded source with the columns `word` and `time`, or with the names in the options.
+
+    ConfigError if the file cannot be read, is not in the encoding, or holds no word.
+    """
     words: list[str] = []
     for name, content in read_many(Path(path), suffix=".txt"):
         try:
@@ -44,7 +47,7 @@ def open_words(path: str, options: SourceOptions) -> TableSource:
 
 
 def look(path: str, options: SourceOptions) -> tuple[SourceOptions, str]:
-    """The options as they are, and what a tuple is."""
+    """(the options unchanged, in words what a tuple is)."""
     return options, f"text, one tuple a word in the column {options.key or 'word'}"
 
 
